@@ -1,0 +1,65 @@
+# The front door. `make help` lists what there is; everything sets itself up from a fresh clone.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PACKAGES := libs/common services/worker services/api cli
+LOCKED := $(VENV)/.locked
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help up test test-heavy check bench lock fmt docs clean install
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: $(READY) ## run all of Waybill on this machine, in the foreground
+	@$(BIN)/waybill up
+
+test: $(READY) ## run the tests (under ten minutes; no root, no network beyond loopback)
+	@$(BIN)/python -m pytest -m "not heavy" $(ARGS)
+
+test-heavy: $(READY) ## run the full-size chaos and soak tests too
+	@$(BIN)/python -m pytest -m heavy $(ARGS)
+
+check: $(READY) ## lint, types, import layers, generated documents
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy $(addsuffix /src,$(PACKAGES)) tests benchmarks
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/waybill config reference --check docs/configuration.md
+
+bench: $(READY) ## measure speed, side by side with the floor
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+fmt: $(READY) ## format the code and mend what the linter can mend
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+docs: $(READY) ## write the generated documents
+	@$(BIN)/waybill config reference --write docs/configuration.md
+
+lock: $(READY) ## resolve the dependencies anew into requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-emit-package waybill-common --no-emit-package waybill-worker --no-emit-package waybill-api --no-emit-package waybill-cli \
+	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove what the targets made (not your data in .waybill)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install: $(READY) ## make the virtual environment, and nothing else
+
+# The host's pip installs into the environment, so that `venv` needs no ensurepip (Debian ships it apart).
+PIP := $(PYTHON) -m pip --python $(BIN)/python install --quiet --no-warn-script-location --disable-pip-version-check
+
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Waybill needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V). Set PYTHON=..."; exit 1; }
+	@echo "Setting up $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv --clear --without-pip $(VENV)
+	@$(PIP) --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(PACKAGES))
+	@$(PIP) --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
+	@touch $@
