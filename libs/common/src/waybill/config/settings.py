@@ -1,0 +1,217 @@
+"""Every setting of every service: its name, type, default and why, in one place.
+
+`loading` reads them from the environment, `reference` turns them into docs/configuration.md.
+A field `lease_ttl` is the variable `WAYBILL_LEASE_TTL`; `Bare` names an unprefixed one that also works.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from waybill.config.sources import BareNames
+from waybill.config.values import Bare, CommaList, DatabaseUrl, LocalPath, Port, Seconds
+
+LogFormat = Literal["auto", "console", "json"]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+_Lower = BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
+
+
+class CommonSettings(BaseSettings):
+    """What every service and the command line understand."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="WAYBILL_",
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,  # charts and compose files set "" where they mean "not set"
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,  # the input may be a secret
+        validate_default=True,
+    )
+
+    title: ClassVar[str] = "Every service"
+
+    database_url: Annotated[DatabaseUrl, NoDecode, Bare("DATABASE_URL")] = Field(
+        examples=["postgresql://waybill:secret@localhost:5432/waybill"],
+        description="Where Postgres is. Required: the one server Waybill cannot do without. `postgres://`"
+        " and `postgresql+asyncpg://` mean the same. Its password is never logged.",
+    )
+    database_pool_size: Annotated[int, Bare("DATABASE_MAX_CONNECTIONS")] = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="The most connections one process keeps to Postgres. Ten serve a busy process; raise it"
+        " only with the server's `max_connections` in mind, since every process of every replica"
+        " has its own pool.",
+    )
+    database_pgbouncer: bool = Field(
+        False,
+        description="Set it when `WAYBILL_DATABASE_URL` leads to PgBouncer in transaction mode: prepared"
+        " statements are then not cached and workers find jobs by polling alone, because LISTEN"
+        " cannot work there.",
+    )
+    database_connect_timeout: Seconds = Field(
+        60.0,
+        description="How long start-up keeps trying to reach Postgres before it gives up. A minute covers a"
+        " server that starts together with Waybill.",
+    )
+    home: LocalPath = Field(
+        Path(".waybill"),
+        description="The folder for everything Waybill keeps on this machine.",
+    )
+    storage_dir: Annotated[LocalPath, Bare("STORAGE_BASE_PATH")] = Field(
+        default_factory=lambda data: data["home"] / "storage",
+        json_schema_extra={"default": "`storage` in `WAYBILL_HOME`"},
+        description="The folder for documents and results. All services must see the same one.",
+    )
+    log_format: Annotated[LogFormat, _Lower, Bare("LOG_FORMAT")] = Field(
+        "auto",
+        description="`json` writes one JSON object per line, `console` lines a person likes to read; `auto`"
+        " is `console` on a terminal and `json` otherwise.",
+    )
+    log_level: Annotated[LogLevel, _Lower, Bare("LOG_LEVEL")] = Field(
+        "info", description="The least serious level that is still written."
+    )
+    log_file: Annotated[LocalPath | None, Bare("LOG_FILE_PATH")] = Field(
+        None,
+        description="Also write the log, as JSON lines, to this file. Not set by default: a container's log"
+        " belongs on its standard error. Several processes may share the file.",
+    )
+    log_file_max_bytes: int = Field(
+        10_000_000,
+        ge=1024,
+        description="The size at which the log file is rotated, so that it never fills a disk.",
+    )
+    log_file_backups: int = Field(
+        5, ge=1, le=1000, description="How many rotated log files are kept beside the current one."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # Bare names last, so that a prefixed one wins wherever it is written.
+        return init_settings, env_settings, dotenv_settings, BareNames(settings_cls)
+
+
+class ApiSettings(CommonSettings):
+    """What the HTTP API and the web pages understand."""
+
+    title: ClassVar[str] = "API"
+
+    api_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="The address the API listens on. Loopback by default, so that nothing is exposed by"
+        " accident; a container sets `0.0.0.0`.",
+    )
+    api_port: Port = Field(8080, description="The port of the API and the pages.")
+
+
+def _cpus() -> int:
+    # A pinned container may use fewer than the machine has; only some systems can say so.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class WorkerSettings(CommonSettings):
+    """What the worker understands: how much it runs at once, what it serves, and how it holds its leases."""
+
+    title: ClassVar[str] = "Worker"
+
+    worker_concurrency: Annotated[int, Bare("WORKER_CONCURRENCY")] = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="How many jobs one worker process runs at once. Ten suits handlers that mostly wait.",
+    )
+    worker_processes: int = Field(
+        1,
+        ge=1,
+        le=256,
+        description="How many worker processes to start. One by default: in a cluster, replicas do this better.",
+    )
+    worker_queues: CommaList = Field(
+        [], description="The queues to serve, separated by commas. Empty: every queue that its kinds use."
+    )
+    worker_kinds: CommaList = Field(
+        [], description="The job kinds to serve, separated by commas. Empty: every kind it has a handler for."
+    )
+    worker_handlers: CommaList = Field(
+        ["waybill_worker.handlers"],
+        min_length=1,
+        description="The Python modules that register handlers, separated by commas; imported at start-up.",
+    )
+    worker_pool_size: int = Field(
+        default_factory=_cpus,
+        ge=1,
+        le=1024,
+        json_schema_extra={"default": "number of CPUs"},
+        description="How many processes run blocking or CPU-heavy work, so that the loop that renews leases"
+        " never stalls.",
+    )
+    worker_pod_namespace: Annotated[str | None, Bare("POD_NAMESPACE")] = Field(
+        None, description="The namespace of the pod this worker runs in, from the downward API."
+    )
+    worker_pod_name: Annotated[str | None, Bare("POD_NAME")] = Field(
+        None,
+        description="The name of that pod. A lease that knows its pod can be released when the pod is gone.",
+    )
+    worker_pod_uid: Annotated[str | None, Bare("POD_UID")] = Field(
+        None, description="The uid of that pod, which tells it from a later pod of the same name."
+    )
+    lease_ttl: Seconds = Field(
+        60.0,
+        ge=0.5,
+        description="How long a claim holds without being renewed. After a crash, a job waits this long for"
+        " its next worker; a worker cut off for longer loses its jobs.",
+    )
+    heartbeat_interval: Seconds = Field(
+        20.0,
+        gt=0,
+        description="How often a worker renews its leases. At most half of `WAYBILL_LEASE_TTL`, so that one"
+        " lost heartbeat loses no lease.",
+    )
+    poll_interval: Seconds = Field(
+        5.0,
+        gt=0,
+        description="How often an idle worker looks for jobs on its own. Notifications wake it sooner; this"
+        " is the safety net, and the only way behind PgBouncer.",
+    )
+    shutdown_grace: Seconds = Field(
+        30.0,
+        description="How long running jobs may go on after SIGTERM before they are released to other"
+        " workers. Keep it below the pod's `terminationGracePeriodSeconds`.",
+    )
+    rescue_interval: Seconds = Field(
+        10.0,
+        gt=0,
+        description="How often a worker looks for expired leases of others and returns their jobs.",
+    )
+
+    # Relations between fields are checked on the later one, not in a model validator: that would run only
+    # when every field is valid, and a person would meet the problems one start at a time.
+    @field_validator("heartbeat_interval")
+    @classmethod
+    def _renews_in_time(cls, heartbeat: float, info: ValidationInfo) -> float:
+        ttl: Any = info.data.get("lease_ttl")
+        if ttl is not None and heartbeat > ttl / 2:
+            raise PydanticCustomError(
+                "relation", "must be at most half of WAYBILL_LEASE_TTL ({half} s)", {"half": f"{ttl / 2:g}"}
+            )
+        return heartbeat
+
+
+SETTINGS: tuple[type[CommonSettings], ...] = (CommonSettings, ApiSettings, WorkerSettings)
+"""Every settings class: the reference lists them, and no service takes another's variable for a slip."""

@@ -1,0 +1,132 @@
+"""Writing a file so that its name never shows half of it, not even after a power cut.
+
+A temporary file in the same folder, flushed to disk, then renamed over the name, then the folder flushed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+from uuid import uuid4
+
+from waybill.errors import StorageFull
+from waybill.files.paths import NEW_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What ended up in the file."""
+
+    bytes: int
+    sha256: str
+
+
+def write_atomic(path: Path, data: bytes | Iterable[bytes], *, mode: int = NEW_FILE) -> Written:
+    """Put `data` under `path`: all of it, or nothing and the file that was there before."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with AtomicFile(folder, path.name, mode=mode) as file:
+            for chunk in (data,) if isinstance(data, bytes) else data:
+                file.write(chunk)
+            return file.commit()
+    finally:
+        os.close(folder)
+
+
+class AtomicFile:
+    """A file in the making, for those who get its content piece by piece. Leaving without `commit` undoes it.
+
+    `folder` is the open folder it will lie in, `name` its name there. The lock lets an event loop call each
+    step in a thread: a cancelled caller may abort while a write is still running.
+    """
+
+    def __init__(self, folder: int, name: str, *, mode: int = NEW_FILE) -> None:
+        self._name = name
+        self._temporary = f".waybill-{uuid4().hex}.tmp"
+        self._lock = threading.Lock()
+        self._hash = hashlib.sha256()
+        self._size = 0
+        self._open = True
+        self._folder = os.dup(folder)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = os.open(self._temporary, flags, mode, dir_fd=self._folder)
+        except OSError as error:
+            os.close(self._folder)
+            self._give_up(error)
+
+    def write(self, chunk: bytes) -> None:
+        with self._lock:
+            self._must_be_open()
+            try:
+                self._write_all(chunk)
+            except OSError as error:
+                self._give_up(error)
+            self._hash.update(chunk)
+            self._size += len(chunk)
+
+    def commit(self) -> Written:
+        """Make it the file of its name, durably."""
+        with self._lock:
+            self._must_be_open()
+            try:
+                os.fsync(self._file)
+                os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                self._temporary = ""
+                os.fsync(self._folder)
+            except OSError as error:
+                self._give_up(error)
+            self._close()
+        return Written(self._size, self._hash.hexdigest())
+
+    def abort(self) -> None:
+        """Leave everything as it was. After `commit`, or a second time, it does nothing."""
+        with self._lock:
+            if self._open:
+                self._close()
+
+    def __enter__(self) -> AtomicFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def __del__(self) -> None:
+        # For a caller that was cancelled while a thread was making this for it, and never got it.
+        if hasattr(self, "_file"):
+            self.abort()
+
+    def _must_be_open(self) -> None:
+        if not self._open:
+            raise ValueError("this file is finished")
+
+    def _write_all(self, chunk: bytes) -> None:
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+
+    def _close(self) -> None:
+        self._open = False
+        if self._temporary:
+            with suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._folder)
+        os.close(self._file)
+        os.close(self._folder)
+
+    def _give_up(self, error: OSError) -> NoReturn:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(
+                "The disk is full. Once there is room on it again, this can be repeated.",
+                detail={"file": self._name, "errno": errno.errorcode[error.errno or 0]},
+            ) from error
+        raise error

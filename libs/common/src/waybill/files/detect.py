@@ -1,0 +1,187 @@
+"""What a file is, by its content. Its name and the type somebody declared for it are never looked at.
+
+A detected type is a promise about the first look only: a file that starts like a PDF may still be broken.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from enum import StrEnum
+from typing import BinaryIO
+
+from waybill.files.containers import ole2_names, zip_names
+
+HEAD = 64 * 1024
+"""How much of the beginning is read, at most."""
+
+
+class FileType(StrEnum):
+    PDF = "pdf"
+    DOCX = "docx"
+    XLSX = "xlsx"
+    PPTX = "pptx"
+    ZIP = "zip"
+    DOC = "doc"
+    XLS = "xls"
+    PPT = "ppt"
+    ENCRYPTED_OFFICE = "encrypted_office"
+    """A docx, xlsx or pptx under a password."""
+    OLE2 = "ole2"
+    """Another compound file: an Outlook message, an installer."""
+    XML = "xml"
+    JSON = "json"
+    TEXT = "text"
+    PNG = "png"
+    JPEG = "jpeg"
+    GZIP = "gzip"
+    EMPTY = "empty"
+    UNKNOWN = "unknown"
+
+    @property
+    def media_type(self) -> str:
+        return _MEDIA_TYPES.get(self, "application/octet-stream")
+
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_MEDIA_TYPES = {
+    FileType.PDF: "application/pdf",
+    FileType.DOCX: f"{_OPEN_XML}.wordprocessingml.document",
+    FileType.XLSX: f"{_OPEN_XML}.spreadsheetml.sheet",
+    FileType.PPTX: f"{_OPEN_XML}.presentationml.presentation",
+    FileType.ZIP: "application/zip",
+    FileType.DOC: "application/msword",
+    FileType.XLS: "application/vnd.ms-excel",
+    FileType.PPT: "application/vnd.ms-powerpoint",
+    FileType.XML: "application/xml",
+    FileType.JSON: "application/json",
+    FileType.TEXT: "text/plain",
+    FileType.PNG: "image/png",
+    FileType.JPEG: "image/jpeg",
+    FileType.GZIP: "application/gzip",
+}
+
+_SIGNATURES = (
+    (b"%PDF-", FileType.PDF),
+    (b"PK\x03\x04", FileType.ZIP),
+    (b"PK\x05\x06", FileType.ZIP),  # an empty one
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", FileType.OLE2),
+    (b"\x89PNG\r\n\x1a\n", FileType.PNG),
+    (b"\xff\xd8\xff", FileType.JPEG),
+    (b"\x1f\x8b\x08", FileType.GZIP),
+)
+_OPEN_XML_PARTS = {
+    "word/document.xml": FileType.DOCX,
+    "xl/workbook.xml": FileType.XLSX,
+    "ppt/presentation.xml": FileType.PPTX,
+}
+_OLE2_STREAMS = {
+    "WordDocument": FileType.DOC,
+    "Workbook": FileType.XLS,
+    "Book": FileType.XLS,
+    "PowerPoint Document": FileType.PPT,
+    "EncryptedPackage": FileType.ENCRYPTED_OFFICE,
+}
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_BINARY = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
+_XML = re.compile(r"<\?xml\s|<!--|<!DOCTYPE\s|<[^\W\d][\w.:-]*[\s/>]")
+_HTML = re.compile(r"<!DOCTYPE\s+html|<html[\s>]", re.IGNORECASE)
+_JSON = re.compile(r"""\{\s*["}]|\[\s*(?:[\[\]{"\d-]|true|false|null)""")
+
+
+def detect(file: BinaryIO) -> FileType:
+    """The type of an open, seekable file; where it stands is kept."""
+    position = file.tell()
+    try:
+        return _detect(file)
+    finally:
+        file.seek(position)
+
+
+def detect_bytes(data: bytes) -> FileType:
+    return detect(io.BytesIO(data))
+
+
+def _detect(file: BinaryIO) -> FileType:
+    file.seek(0)
+    head = file.read(HEAD)
+    if not head:
+        return FileType.EMPTY
+    found = next((kind for start, kind in _SIGNATURES if head.startswith(start)), None)
+    if found is FileType.ZIP:
+        return _inside_zip(file)
+    if found is FileType.OLE2:
+        names = ole2_names(file)
+        return next((_OLE2_STREAMS[name] for name in names if name in _OLE2_STREAMS), FileType.OLE2)
+    if found is not None:
+        return found
+    if _is_late_pdf(file, head):
+        return FileType.PDF
+    return _detect_text(head, whole=len(head) < HEAD)
+
+
+def _inside_zip(file: BinaryIO) -> FileType:
+    names = set(zip_names(file))
+    if "[Content_Types].xml" not in names:
+        return FileType.ZIP
+    return next((kind for part, kind in _OPEN_XML_PARTS.items() if part in names), FileType.ZIP)
+
+
+def _is_late_pdf(file: BinaryIO, head: bytes) -> bool:
+    """Readers accept up to 1024 bytes of anything before a PDF, and printers and mailers do put it there.
+
+    A text about PDFs may say `%PDF-` too; only a real one also ends like one.
+    """
+    at = head.find(b"%PDF-", 0, 1024 + 5)
+    if at < 0:
+        return False
+    file.seek(max(0, file.seek(0, 2) - 1024))
+    return not head[:at].strip(codecs.BOM_UTF8 + b" \t\r\n\0") or b"startxref" in file.read()
+
+
+def _detect_text(head: bytes, *, whole: bool) -> FileType:
+    text = _decoded(head)
+    if text is None or _BINARY.search(text):
+        return FileType.UNKNOWN
+    start = text.lstrip()
+    if _HTML.match(start):
+        return FileType.TEXT
+    if _XML.match(start):
+        return FileType.XML
+    if _JSON.match(start) and (not whole or _parses(text)):
+        return FileType.JSON
+    return FileType.TEXT
+
+
+def _decoded(head: bytes) -> str | None:
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return _decode(head[len(mark) :], encoding)
+    text = _decode(head, "utf-8")
+    if text is not None:
+        return text
+    # An older encoding: mostly plain letters, with a few bytes above. Which one, the reader has to find out.
+    plain = sum(byte < 0x80 for byte in head)
+    return head.decode("latin-1") if plain >= 0.7 * len(head) else None
+
+
+def _decode(data: bytes, encoding: str) -> str | None:
+    try:
+        # Incremental, because the head may end in the middle of a character.
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError:
+        return None
+
+
+def _parses(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

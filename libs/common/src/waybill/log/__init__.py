@@ -1,0 +1,158 @@
+"""Logging: an event name and its fields, one pipeline for ours and everybody else's lines.
+
+    log = structlog.get_logger()
+    with bind_job(job_id=job.id, tenant=job.tenant):
+        log.info("claimed", kind=job.kind)
+
+`configure` is called once, right after the settings are loaded. Whoever starts uvicorn passes
+`log_config=None`, or it would put its own handlers in front of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+from structlog.contextvars import bound_contextvars
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from waybill.config import CommonSettings
+from waybill.log.handlers import RotatingFile, Stream
+from waybill.log.safety import as_json, plain_values, without_control_characters
+
+__all__ = ["bind_job", "configure"]
+
+# Below these levels they would drown our lines, or print statements with their parameters.
+_AT_LEAST = {
+    "sqlalchemy": logging.WARNING,
+    "asyncio": logging.INFO,
+    "httpcore": logging.INFO,
+    "httpx": logging.WARNING,
+}
+
+
+def configure(settings: CommonSettings, service: str) -> None:
+    """Send every line of this process, ours and the libraries', through one pipeline. Safe to call again."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    structlog.configure(
+        processors=[*_gathering(service), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        # Loggers live at module level and are made before this runs; a cached one would miss it.
+        cache_logger_on_first_use=False,
+    )
+    _take_over(level)
+    handler = Stream(sys.stderr)
+    handler.setFormatter(_formatter(service, json=_wants_json(settings), colours=_wants_colours()))
+    logging.getLogger().addHandler(handler)
+    if settings.log_file is not None:
+        _add_file(settings.log_file, settings, service)
+
+
+@contextmanager
+def bind_job(
+    *, job_id: object, tenant: str | None = None, worker: object = None, trace_id: str | None = None
+) -> Iterator[None]:
+    """Put the job on every line written inside, by this task and those it starts, and by no other."""
+    fields = {"job_id": job_id, "tenant": tenant, "worker": worker, "trace_id": trace_id}
+    with bound_contextvars(**{name: str(value) for name, value in fields.items() if value is not None}):
+        yield
+
+
+def _gathering(service: str) -> list[Processor]:
+    """What every line carries, whoever wrote it."""
+
+    def add_service(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event.setdefault("service", service)
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        add_service,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _formatter(service: str, *, json: bool, colours: bool) -> logging.Formatter:
+    exceptions: Processor
+    rendering: list[Processor]
+    if json:
+        # Local variables stay out of tracebacks: they hold documents and secrets.
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        exceptions = structlog.processors.ExceptionRenderer(tracebacks)
+        rendering = [structlog.processors.JSONRenderer(serializer=as_json)]
+    else:
+        exceptions = structlog.processors.format_exc_info
+        console = structlog.dev.ConsoleRenderer(
+            colors=colours, sort_keys=False, exception_formatter=structlog.dev.plain_traceback
+        )
+        rendering = [_without("service"), without_control_characters, console]
+    formatter = structlog.stdlib.ProcessorFormatter
+    return formatter(
+        # uvicorn sends its message a second time, with escape sequences in it
+        foreign_pre_chain=[*_gathering(service), structlog.stdlib.ExtraAdder(), _without("color_message")],
+        processors=[
+            formatter.remove_processors_meta,
+            exceptions,
+            plain_values,  # after the exception became text, so that its secrets go too
+            *rendering,
+        ],
+    )
+
+
+def _without(field: str) -> Processor:
+    def drop(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event.pop(field, None)
+        return event
+
+    return drop
+
+
+def _wants_json(settings: CommonSettings) -> bool:
+    if settings.log_format == "auto":
+        return not sys.stderr.isatty()
+    return settings.log_format == "json"
+
+
+def _wants_colours() -> bool:
+    # `waybill up` reads its services through pipes and may still want their colours.
+    wanted = sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    return wanted and not os.environ.get("NO_COLOR")
+
+
+def _take_over(level: int) -> None:
+    """Make ours the only way out: a handler somebody else left on the root would print what we redact."""
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        if isinstance(handler, Stream | RotatingFile):
+            handler.close()
+    root.setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    for name, least in _AT_LEAST.items():
+        logging.getLogger(name).setLevel(max(level, least))
+    logging.captureWarnings(True)
+
+
+def _add_file(path: Path, settings: CommonSettings, service: str) -> None:
+    try:
+        handler = RotatingFile(path, settings.log_file_max_bytes, settings.log_file_backups)
+    except OSError as error:
+        # The file is an extra; a service does not stay down for it.
+        structlog.get_logger().error(
+            "log_file_not_writable", path=path, error=error.strerror, setting="WAYBILL_LOG_FILE"
+        )
+        return
+    handler.setFormatter(_formatter(service, json=True, colours=False))
+    logging.getLogger().addHandler(handler)
