@@ -1,0 +1,236 @@
+"""One process's connection to Postgres.
+
+There are two ways in. `hot()` lends an asyncpg connection for the engine's hand-written statements (claim,
+heartbeat, finish): a small pool whose planner settings leave those statements only one plan. `transaction()` opens
+an SQLModel session for ordinary reads and writes. `driver()` gets from the second to the first inside one
+transaction, so that a handler's rows and its job's completion commit together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import asyncpg
+import structlog
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from waybill.config import CommonSettings, DatabaseUrl
+from waybill.db.schema import check_schema
+from waybill.errors import DatabaseUnavailable, is_database_outage
+
+if TYPE_CHECKING:
+    Connection = asyncpg.Connection[asyncpg.Record]
+    Pool = asyncpg.Pool[asyncpg.Record]
+else:
+    Connection, Pool = asyncpg.Connection, asyncpg.Pool
+
+log = structlog.get_logger()
+
+# A queue table's statistics are always wrong: it is empty when they are taken and full when they are used, or the
+# other way round. With these, the hot statements can only go through the index they were written for.
+_ONE_PLAN = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+
+# On everybody's connections the planner is free, but a plan made for an empty table must not outlive it.
+_FRESH_PLANS = {"plan_cache_mode": "force_custom_plan"}
+
+# A frozen process or a vanished machine must not hold its locks for hours: the server ends what was forgotten.
+_NOTHING_FORGOTTEN = {
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+
+_HOT_CONNECTIONS = 5
+"""One each for claim, finish, heartbeat, progress and upkeep; none may wait for another."""
+
+
+_SET_LOCAL = "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS given (name, value)"
+
+
+def _columns(settings: dict[str, str]) -> tuple[list[str], list[str]]:
+    return list(settings), list(settings.values())
+
+
+class _HotConnection(Connection):
+    def get_reset_query(self) -> str:
+        # The engine leaves nothing behind on a connection; the default reset is a round trip per statement.
+        return ""
+
+
+class Database:
+    def __init__(
+        self, url: DatabaseUrl, *, pool_size: int = 10, pgbouncer: bool = False, name: str = "waybill"
+    ) -> None:
+        self.url = url
+        self.pgbouncer = pgbouncer
+        self._name = name
+        self._pool_size = pool_size
+        self._pool: Pool | None = None
+        self._pool_lock = asyncio.Lock()
+        self._engine: AsyncEngine | None = None
+
+    @classmethod
+    async def connect(cls, settings: CommonSettings, *, name: str = "waybill", schema: bool = True) -> Database:
+        """Wait for Postgres, saying so, then refuse a schema that is not ours."""
+        database = cls(
+            settings.database_url,
+            pool_size=settings.database_pool_size,
+            pgbouncer=settings.database_pgbouncer,
+            name=name,
+        )
+        try:
+            await database._wait(settings.database_connect_timeout)
+            if schema:
+                await database.check_schema()
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def _wait(self, seconds: float) -> None:
+        deadline = asyncio.get_running_loop().time() + seconds
+        pause = 0.1
+        while True:
+            try:
+                await self.check()
+                return
+            except (DatabaseUnavailable, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                if not is_database_outage(error) and not isinstance(error, TimeoutError):
+                    raise
+                left = deadline - asyncio.get_running_loop().time()
+                if left <= 0:
+                    raise DatabaseUnavailable(
+                        f"Postgres at {self.url.shown} did not answer within {seconds:.0f} s: {error}. "
+                        "Is it running, and is WAYBILL_DATABASE_URL right?"
+                    ) from error
+                log.warning("waiting_for_postgres", at=self.url.shown, error=str(error), again_in=round(pause, 1))
+                await asyncio.sleep(min(pause, left))
+                pause = min(pause * 2, 5.0)
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            try:
+                await asyncio.wait_for(self._pool.close(), 5)
+            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                self._pool.terminate()
+            self._pool = None
+        if self._engine is not None:
+            await self._engine.dispose()
+            self._engine = None
+
+    # The engine's way in
+
+    def _server_settings(self, **more: str) -> dict[str, str]:
+        # A pooler refuses settings it does not know; there they go into each transaction.
+        return {"application_name": self._name} | ({} if self.pgbouncer else _NOTHING_FORGOTTEN | more)
+
+    async def open_connection(self) -> Connection:
+        """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
+        return await asyncpg.connect(self.url.asyncpg, timeout=10, server_settings=self._server_settings())
+
+    @asynccontextmanager
+    async def hot(self) -> AsyncIterator[Connection]:
+        """A connection for one hot statement, or a few in a transaction."""
+        try:
+            async with self._pool_lock:
+                if self._pool is None:
+                    self._pool = await self._create_pool()
+            pool = self._pool
+            connection = cast("Connection", await pool.acquire(timeout=30))
+        except (OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        try:
+            if not self.pgbouncer:
+                yield connection
+                return
+            # Behind a transaction pooler parse and execute may reach different servers unless one transaction
+            # holds them together, and session settings would leak to strangers.
+            async with connection.transaction():
+                await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
+                yield connection
+        finally:
+            await pool.release(cast("Any", connection))
+
+    def _unreachable(self, error: BaseException) -> DatabaseUnavailable:
+        why = str(error) or type(error).__name__
+        return DatabaseUnavailable(f"Postgres at {self.url.shown} cannot be reached: {why}")
+
+    async def _create_pool(self) -> Pool:
+        return await asyncpg.create_pool(
+            self.url.asyncpg,
+            min_size=0,
+            max_size=_HOT_CONNECTIONS,
+            timeout=10,
+            command_timeout=60,
+            statement_cache_size=0 if self.pgbouncer else 100,
+            connection_class=_HotConnection,
+            server_settings=self._server_settings(**_ONE_PLAN),
+        )
+
+    # Everybody's way in
+
+    @property
+    def engine(self) -> AsyncEngine:
+        if self._engine is None:
+            arguments: dict[str, Any] = {"server_settings": self._server_settings(**_FRESH_PLANS), "timeout": 10}
+            if self.pgbouncer:
+                arguments |= {
+                    "statement_cache_size": 0,
+                    "prepared_statement_cache_size": 0,
+                    "prepared_statement_name_func": lambda: f"waybill_{uuid4().hex}",
+                }
+            self._engine = create_async_engine(
+                self.url.sqlalchemy,
+                pool_size=self._pool_size,
+                max_overflow=0,
+                pool_timeout=30,
+                pool_pre_ping=not self.pgbouncer,
+                connect_args=arguments,
+            )
+        return self._engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncSession]:
+        """A session whose work commits when the block ends well, and is rolled back when it does not."""
+        async with AsyncSession(self.engine, expire_on_commit=False) as session, session.begin():
+            try:
+                await session.connection()
+            except (OSError, TimeoutError) as error:
+                raise self._unreachable(error) from error
+            if self.pgbouncer:
+                await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
+            yield session
+
+    # Health
+
+    async def check(self) -> None:
+        """Raise unless Postgres answers."""
+        async with self.hot() as connection:
+            await connection.fetchval("SELECT 1", timeout=5)
+
+    async def check_schema(self) -> None:
+        """Raise SchemaMismatch unless the schema is exactly the one this program was built for."""
+        async with self.hot() as connection:
+            await check_schema(connection)
+
+
+async def driver(session: AsyncSession) -> Connection:
+    """The asyncpg connection under a session, with the session's transaction open on it."""
+    connection = await session.connection()
+    # SQLAlchemy sends BEGIN with its first statement; going below it before that would autocommit.
+    await connection.exec_driver_sql("SELECT 1")
+    raw = await connection.get_raw_connection()
+    return cast("Connection", raw.driver_connection)

@@ -1,0 +1,46 @@
+"""Publishing a file under the same fence as the row.
+
+The file is stored first, under a key that carries the lease token, so two runs never write the same object. Then one
+row names it, if and only if the writer still holds the lease. A stale worker's file is garbage, never a result.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from waybill.errors import LeaseLost
+from waybill.ids import made_at
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+    from waybill.storage import Stored
+
+# The job's row is locked until the caller's transaction ends: nobody can take the job over in between.
+_PUBLISH = """
+WITH mine AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE
+)
+INSERT INTO job_artefacts (job_id, name, storage_key, media_type, bytes, sha256, lease_token, created_at)
+SELECT id, $3, $4, $5, $6, $7, $2, now() FROM mine
+    ON CONFLICT (job_id, name) DO UPDATE
+       SET storage_key = excluded.storage_key, media_type = excluded.media_type, bytes = excluded.bytes,
+           sha256 = excluded.sha256, lease_token = excluded.lease_token, created_at = excluded.created_at
+RETURNING job_id
+"""
+
+
+def artefact_key(job_id: uuid.UUID, token: int, name: str) -> str:
+    """`results/yy/mm/dd/{job}/{token}/{name}`: sharded by the day the job was made."""
+    return f"results/{made_at(job_id):%y/%m/%d}/{job_id}/{token}/{name}"
+
+
+async def publish(
+    connection: Connection, job_id: uuid.UUID, token: int, name: str, stored: Stored, media_type: str
+) -> None:
+    """Make a stored file the job's artefact `name`; raises LeaseLost for a stale owner."""
+    published = await connection.fetchval(
+        _PUBLISH, job_id, token, name, stored.key, media_type, stored.bytes, stored.sha256
+    )
+    if published is None:
+        raise LeaseLost()

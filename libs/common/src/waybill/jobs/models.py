@@ -1,0 +1,222 @@
+"""The engine's tables.
+
+`jobs` is narrow and hot. What a pipeline knows about its document lives in that pipeline's own table, keyed by job
+id; big things live in storage. The partial indexes are the engine's working sets: each holds only the rows one
+statement looks for, so that a million rows it does not look for cost it nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+
+class State(StrEnum):
+    SCHEDULED = "scheduled"
+    """Runs at `run_at`; retries wait here too."""
+    QUEUED = "queued"
+    """Can be claimed now."""
+    RUNNING = "running"
+    """A worker holds its lease."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    """A permanent error: trying again would not help."""
+    DEAD_LETTER = "dead_letter"
+    """Retries or the crash budget are used up."""
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return self in FINAL
+
+
+FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.DEAD_LETTER, State.CANCELLED})
+
+
+def _time(*, nullable: bool = False) -> Any:
+    if nullable:
+        return Field(default=None, sa_type=sa.DateTime(timezone=True))
+    return Field(sa_type=sa.DateTime(timezone=True), sa_column_kwargs={"server_default": sa.func.now()})
+
+
+def _int(default: int, kind: Any = sa.SmallInteger) -> Any:
+    return Field(default=default, sa_type=kind, sa_column_kwargs={"server_default": str(default)})
+
+
+class Job(SQLModel, table=True):
+    __tablename__ = "jobs"
+
+    id: uuid.UUID = Field(primary_key=True)
+    tenant: str
+    """Who is billed, and who shares fairly with whom."""
+    owner: str
+    """Who may see it."""
+    kind: str
+    queue: str
+    priority: int = _int(0)
+    """Higher first. Above 0 is granted by an operator."""
+    cost: int = _int(1, sa.BigInteger)
+    """Work in it (bytes, pages or a number of the enqueuer's): what fair share weighs."""
+    state: str
+    payload: dict[str, Any] = Field(sa_type=JSONB)
+
+    attempts: int = _int(0)
+    max_attempts: int = _int(1)
+    crashes: int = _int(0)
+    max_crashes: int = _int(3)
+    isolate: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """Was there when a worker crashed: runs alone from now on, so that only the guilty are blamed."""
+    run_at: datetime = _time()
+    time_limit: float = Field(sa_type=sa.REAL)
+    """Seconds one run may take."""
+
+    lease_owner: uuid.UUID | None = None
+    """The worker holding it while it runs. The lease lasts as long as that worker's own (see `Worker`)."""
+    lease_token: int = _int(0, sa.Integer)
+    """Grows with every claim and never falls: the fence of every write a worker makes."""
+    cancel_requested_at: datetime | None = _time(nullable=True)
+    progress: float | None = Field(default=None, sa_type=sa.REAL)
+    progress_message: str | None = None
+
+    error_code: str | None = None
+    error_message: str | None = None
+    error_detail: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+
+    unique_key: str | None = None
+    unique_scope: str | None = None
+    unique_until: datetime | None = _time(nullable=True)
+    parent_id: uuid.UUID | None = None
+    pending_children: int = _int(0, sa.Integer)
+    traceparent: str | None = None
+
+    created_at: datetime = _time()
+    updated_at: datetime = _time()
+    """Last change a person would notice; heartbeats leave it alone."""
+    started_at: datetime | None = _time(nullable=True)
+    finished_at: datetime | None = _time(nullable=True)
+
+    __table_args__ = (
+        sa.CheckConstraint(
+            "state IN ('scheduled', 'queued', 'running', 'succeeded', 'failed', 'dead_letter', 'cancelled')",
+            name="jobs_state_known",
+        ),
+        sa.CheckConstraint("(state = 'running') = (lease_owner IS NOT NULL)", name="jobs_running_is_leased"),
+        sa.CheckConstraint("unique_scope IN ('active', 'window', 'forever')", name="jobs_unique_scope_known"),
+        sa.Index(
+            "jobs_ready",
+            "queue",
+            "kind",
+            sa.text("priority DESC"),
+            "id",
+            postgresql_where=sa.text("state = 'queued' AND NOT isolate"),
+        ),
+        sa.Index("jobs_isolated", "queue", "kind", "id", postgresql_where=sa.text("state = 'queued' AND isolate")),
+        sa.Index("jobs_scheduled", "run_at", postgresql_where=sa.text("state = 'scheduled'")),
+        sa.Index("jobs_leased", "lease_owner", postgresql_where=sa.text("lease_owner IS NOT NULL")),
+        sa.Index("jobs_dead_letter", "id", postgresql_where=sa.text("state = 'dead_letter'")),
+        sa.Index(
+            "jobs_unique_while_active",
+            "tenant",
+            "kind",
+            "unique_key",
+            unique=True,
+            postgresql_where=sa.text("unique_scope = 'active' AND state IN ('scheduled', 'queued', 'running')"),
+        ),
+        sa.Index(
+            "jobs_unique_kept",
+            "tenant",
+            "kind",
+            "unique_key",
+            unique=True,
+            postgresql_where=sa.text("unique_scope IN ('window', 'forever')"),
+        ),
+        sa.Index("jobs_children", "parent_id", postgresql_where=sa.text("parent_id IS NOT NULL")),
+    )
+
+
+class JobEvent(SQLModel, table=True):
+    """Append-only history. Every run leaves exactly one row, written by the statement that ended it.
+
+    There is no row for "enqueued" and "started": the job's `created_at` and the run's `started_at` say the same, and
+    the hot path writes a third as much.
+    """
+
+    __tablename__ = "job_events"
+
+    job_id: uuid.UUID = Field(primary_key=True)
+    id: int = Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
+    at: datetime = _time()
+    event: str
+    lease_token: int | None = None
+    worker_id: uuid.UUID | None = None
+    started_at: datetime | None = _time(nullable=True)
+    detail: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+
+
+class WorkerState(StrEnum):
+    ACTIVE = "active"
+    DRAINING = "draining"
+    """Asked to stop: finishes what it runs, claims nothing."""
+    STOPPED = "stopped"
+    GONE = "gone"
+    """Its lease ran out and its jobs were given to others. It can never come back under this id."""
+
+
+class Worker(SQLModel, table=True):
+    """One worker process. All its jobs share its lease, which one small row renews."""
+
+    __tablename__ = "workers"
+
+    id: uuid.UUID = Field(primary_key=True)
+    name: str
+    host: str
+    pid: int
+    pod_namespace: str | None = None
+    pod_name: str | None = None
+    pod_uid: str | None = None
+    version: str
+    queues: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
+    kinds: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
+    concurrency: int
+    isolating: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """Runs suspects of a crash, one at a time."""
+    state: str
+    started_at: datetime = _time()
+    last_seen_at: datetime = _time()
+    lease_expires_at: datetime = _time()
+    stopped_at: datetime | None = _time(nullable=True)
+
+    __table_args__ = (
+        sa.CheckConstraint("state IN ('active', 'draining', 'stopped', 'gone')", name="workers_state_known"),
+    )
+
+
+class Queue(SQLModel, table=True):
+    """What an operator decided about a queue. A queue without a row is simply open."""
+
+    __tablename__ = "queues"
+
+    name: str = Field(primary_key=True)
+    paused_at: datetime | None = _time(nullable=True)
+    paused_reason: str | None = None
+
+
+class Artefact(SQLModel, table=True):
+    """A file a job published. Only this row makes a stored object a result, and only the lease holder can write it."""
+
+    __tablename__ = "job_artefacts"
+
+    job_id: uuid.UUID = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    storage_key: str
+    media_type: str
+    bytes: int = Field(sa_type=sa.BigInteger)
+    sha256: str
+    lease_token: int
+    created_at: datetime = _time()

@@ -1,0 +1,158 @@
+"""When a worker is gone: its jobs go back, and only the guilty are charged.
+
+A worker is gone when its lease ran out. All its jobs are judged together, in one transaction: if it ran only one, that
+one took it down and is charged a crash. If it ran several, any of them may have; none is charged, all are marked to
+run alone from now on. A job that crashes again while alone has shown that it was the one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from waybill.errors import MEANINGS, Code
+from waybill.jobs.models import State
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+# After Postgres was down, every lease has run out and nobody is to blame: wait until the living had the time to renew.
+_LOCK_GONE = """
+SELECT id, name, isolating FROM workers
+ WHERE state IN ('active', 'draining') AND lease_expires_at < now()
+   AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
+   AND id > $2
+ ORDER BY id
+ LIMIT 1
+   FOR UPDATE SKIP LOCKED
+"""
+
+# A frozen worker may sit in a transaction that locks its job. It is rescued when the server has ended that; until then
+# it must not keep others waiting.
+_DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
+
+# Its supervisor saw it die, so there is nothing to wait for.
+_LOCK_DEAD = """
+SELECT id, name, isolating FROM workers
+ WHERE id = $1 AND state IN ('active', 'draining')
+   FOR UPDATE
+"""
+
+# Found by their owner, locked by their ids and in their order. What ended while we waited for it is ours no more.
+_LOCK_HELD = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM jobs WHERE lease_owner = $1
+)
+SELECT id, attempts, max_attempts, crashes, max_crashes, isolate, cancel_requested_at IS NOT NULL AS stop
+  FROM jobs
+ WHERE id = ANY (ARRAY(SELECT id FROM held)) AND (lease_owner = $1) IS TRUE
+ ORDER BY id
+   FOR UPDATE
+"""
+
+_RETURN = """
+WITH returned AS (
+    UPDATE jobs
+       SET state = verdict.state, lease_owner = NULL, updated_at = now(), run_at = now(),
+           finished_at = CASE WHEN verdict.state = 'queued' THEN NULL ELSE now() END,
+           attempts = attempts + verdict.charge, crashes = crashes + verdict.charge,
+           isolate = true,
+           error_code = COALESCE(verdict.code, error_code), error_message = COALESCE(verdict.message, error_message),
+           error_detail = CASE WHEN verdict.code IS NULL THEN error_detail END
+      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[])
+           AS verdict (id, state, charge, event, code, message)
+     WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
+    RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event
+), history AS (
+    INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
+    SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
+      FROM returned
+), told AS (
+    SELECT count(pg_notify('waybill_jobs', queue))
+      FROM (SELECT DISTINCT queue FROM returned WHERE state = 'queued') AS queues
+)
+SELECT returned.id, returned.event FROM returned, told
+"""
+
+_WORKERS_AT_ONCE = 20
+
+_MARK_GONE = "UPDATE workers SET state = 'gone', stopped_at = now() WHERE id = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    id: uuid.UUID
+    event: str
+    """`crashed`, `suspected`, `dead_lettered` or `cancelled`."""
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    state: State
+    event: str
+    charge: int = 0
+    code: Code | None = None
+
+    @property
+    def message(self) -> str | None:
+        return MEANINGS[self.code].sentence if self.code else None
+
+
+async def rescue(connection: Connection, *, settle_time: float) -> list[Rescued]:
+    """Return the jobs of every worker whose lease ran out, unless Postgres itself started within `settle_time`."""
+    rescued: list[Rescued] = []
+    last = uuid.UUID(int=0)
+    for _ in range(_WORKERS_AT_ONCE):
+        try:
+            async with connection.transaction():
+                await connection.execute(_DO_NOT_WAIT)
+                worker = await connection.fetchrow(_LOCK_GONE, settle_time, last)
+                if worker is None:
+                    break
+                last = worker["id"]
+                rescued += await _return_jobs(connection, worker)
+        except asyncpg.LockNotAvailableError:
+            continue
+    return rescued
+
+
+async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Rescued]:
+    """Return the jobs of a worker that is known to be dead, without waiting for its lease."""
+    async with connection.transaction():
+        return [
+            one
+            for worker in await connection.fetch(_LOCK_DEAD, worker_id)
+            for one in await _return_jobs(connection, worker)
+        ]
+
+
+async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:
+    held = await connection.fetch(_LOCK_HELD, worker["id"])
+    verdicts = [_judge(job, alone=len(held) == 1) for job in held]
+    rows = await connection.fetch(
+        _RETURN,
+        [job["id"] for job in held],
+        [verdict.state.value for verdict in verdicts],
+        [verdict.charge for verdict in verdicts],
+        [verdict.event for verdict in verdicts],
+        [verdict.code for verdict in verdicts],
+        [verdict.message for verdict in verdicts],
+        worker["id"],
+        worker["name"],
+    )
+    await connection.execute(_MARK_GONE, worker["id"])
+    return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
+
+
+def _judge(job: asyncpg.Record, *, alone: bool) -> _Verdict:
+    if job["stop"]:
+        return _Verdict(State.CANCELLED, "cancelled", code=Code.CANCELLED)
+    if not alone:
+        return _Verdict(State.QUEUED, "suspected")
+    if job["crashes"] + 1 >= job["max_crashes"] or job["attempts"] + 1 >= job["max_attempts"]:
+        return _Verdict(State.DEAD_LETTER, "dead_lettered", charge=1, code=Code.WORKER_CRASHED)
+    return _Verdict(State.QUEUED, "crashed", charge=1, code=Code.WORKER_CRASHED)
