@@ -1,0 +1,109 @@
+"""`python -m waybill_worker`: one worker process, or a supervisor over several."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+
+import structlog
+import uvloop
+
+from waybill import log as logging_setup
+from waybill.config import WorkerSettings, load
+from waybill.db import Database
+from waybill.errors import WaybillError
+from waybill.readiness import notify_ready
+from waybill.storage import LocalStorage
+from waybill_worker.handling import load_handlers
+from waybill_worker.supervisor import Supervisor
+from waybill_worker.worker import Worker
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    arguments = _arguments()
+    settings = load(WorkerSettings)
+    logging_setup.configure(settings, service="worker")
+    if arguments.worker_id is not None:
+        _stop_with_parent()
+    if settings.worker_processes > 1 and arguments.worker_id is None:
+        code = asyncio.run(_supervise(settings))
+    else:
+        code = uvloop.run(_work(settings, arguments))
+    sys.exit(code)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="waybill_worker", description="Claims jobs and runs them.")
+    # The worker starts itself with these; a person has no use for them.
+    parser.add_argument("--worker-id", type=uuid.UUID, help=argparse.SUPPRESS)
+    parser.add_argument("--replaces", type=uuid.UUID, help=argparse.SUPPRESS)
+    parser.add_argument("--isolating", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _stop_with_parent() -> None:
+    """A process started by another worker process must not outlive it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() == 1:  # it died before we could ask
+            sys.exit(0)
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+async def _supervise(settings: WorkerSettings) -> int:
+    supervisor = Supervisor(settings.worker_processes)
+    _on_signals(supervisor.stop)
+    return await supervisor.run()
+
+
+async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
+    try:
+        handlers = load_handlers(settings.worker_handlers, settings.worker_kinds)
+    except (ImportError, LookupError) as error:
+        log.error("handlers_not_loaded", error=str(error), setting="WAYBILL_WORKER_HANDLERS, WAYBILL_WORKER_KINDS")
+        return 2
+    try:
+        db = await Database.connect(settings, name="waybill-worker")
+    except WaybillError as error:
+        log.error("cannot_start", error=error.message)
+        return 1
+    try:
+        worker = Worker(
+            settings,
+            db,
+            LocalStorage(settings.storage_dir),
+            handlers,
+            worker_id=arguments.worker_id,
+            isolating=arguments.isolating,
+        )
+        _on_signals(worker.stop)
+        if arguments.replaces is not None:
+            await worker.replace_dead(arguments.replaces)
+        await worker.run(on_ready=notify_ready)
+    finally:
+        await db.close()
+    if asyncio.all_tasks() - {asyncio.current_task()}:
+        # A handler that ignores its cancellation would keep this process for ever; its job was released long ago.
+        log.warning("leaving_stubborn_handlers")
+        logging.shutdown()
+        os._exit(0)
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Taking jobs: as many as there are free slots, plus a few milliseconds of work when jobs are tiny.
+
+More would starve other workers and hurt at shutdown. Idle, it waits for a notification, with a slow poll as the net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from waybill.db import Database
+from waybill.jobs import Lease
+from waybill.jobs.claim import claim, claim_isolated
+from waybill_worker.bench import Bench
+from waybill_worker.outages import DatabaseHealth
+
+_AHEAD = 0.010
+"""Seconds of work to hold in advance."""
+_MOST_AHEAD = 1000
+
+
+class Claimer:
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        bench: Bench,
+        *,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        poll_interval: float,
+        isolating: bool = False,
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._bench = bench
+        self._queues = list(queues)
+        self._kinds = list(kinds)
+        self._poll_interval = poll_interval
+        self._isolating = isolating
+        self._wake = asyncio.Event()
+        self._stopping = False
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Claim no more. A claim that is under way is not torn up: its answer says what there is to give back."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claim for ever; when isolating, until no suspect is left."""
+        while not self._stopping:
+            self._wake.clear()
+            wanted = self._wanted()
+            if wanted > 0:
+                got = await self._claim(wanted)
+                if len(got) == wanted or self._stopping:
+                    continue
+                if self._isolating and not got:
+                    return
+            try:
+                async with asyncio.timeout(self._poll_interval):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass  # time for a look without being told
+
+    def _wanted(self) -> int:
+        ahead = 0 if self._isolating else int(self._bench.concurrency * _AHEAD / max(self._bench.typical, 1e-6))
+        ahead = min(ahead, _MOST_AHEAD)
+        free = self._bench.concurrency + ahead - len(self._bench)
+        # Topping up job by job would cost a statement each; wait until half of the stock is used.
+        return free if free > ahead // 2 or len(self._bench) < self._bench.concurrency else 0
+
+    async def _claim(self, wanted: int) -> list[Lease]:
+        async def ask() -> list[Lease]:
+            async with self._db.hot() as connection:
+                worker_id = self._bench.worker_id
+                if self._isolating:
+                    leases = await claim_isolated(connection, worker_id, self._queues, self._kinds)
+                else:
+                    leases = await claim(connection, worker_id, self._queues, self._kinds, wanted)
+            # Declared gone while the claim was on its way: these are not ours any more.
+            return leases if worker_id == self._bench.worker_id else []
+
+        # Asked again after an outage, an earlier claim whose answer was lost may still hold jobs: the heartbeat finds
+        # and releases them.
+        leases = await self._health.persist(ask)
+        self._bench.take(leases)
+        return leases

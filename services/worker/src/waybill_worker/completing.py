@@ -1,0 +1,77 @@
+"""Completions: gathered and written in batches.
+
+A batch is written as soon as the one before it is: alone when the worker is calm, by the hundred when it is not. A
+batch whose answer was lost with its connection is simply written again; the fence makes that harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING
+
+import structlog
+
+from waybill.db import Database
+from waybill.jobs import Lease, State
+from waybill.jobs.finish import stands_as, succeed
+from waybill_worker.outages import DatabaseHealth
+
+if TYPE_CHECKING:
+    from waybill_worker.bench import Bench
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_LARGEST = 1000
+
+
+class Completions:
+    def __init__(self, db: Database, health: DatabaseHealth, bench: Bench) -> None:
+        self._bench = bench
+        self._db = db
+        self._health = health
+        self._waiting: dict[uuid.UUID, int] = {}
+        self._some = asyncio.Event()
+        self._written = asyncio.Condition()
+        self._in_flight: dict[uuid.UUID, int] = {}
+
+    def __contains__(self, job_id: uuid.UUID) -> bool:
+        return job_id in self._waiting or job_id in self._in_flight
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._in_flight)
+
+    def add(self, lease: Lease) -> None:
+        self._waiting[lease.id] = lease.token
+        self._some.set()
+
+    async def drained(self) -> None:
+        """Wait until everything added so far is written."""
+        async with self._written:
+            await self._written.wait_for(lambda: not self._waiting and not self._in_flight)
+
+    async def run(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._waiting:
+                batch = dict(list(self._waiting.items())[:_LARGEST])
+                for job_id in batch:
+                    del self._waiting[job_id]
+                self._in_flight = batch
+                await self._health.persist(lambda batch=batch: self._write(batch))  # type: ignore[misc]
+                self._in_flight = {}
+                async with self._written:
+                    self._written.notify_all()
+
+    async def _write(self, batch: dict[uuid.UUID, int]) -> None:
+        async with self._db.hot() as connection:
+            done = await succeed(connection, self._bench.worker_id, list(batch.items()))
+            missing = batch.keys() - done
+            if not missing:
+                return
+            # Either an earlier try of this very batch arrived after all, or the lease was lost.
+            found = await stands_as(connection, sorted(missing))
+        for job_id in missing:
+            if found.get(job_id) != (State.SUCCEEDED, batch[job_id]):
+                log.warning("completion_refused", job_id=str(job_id), lease_token=batch[job_id], reason="lease lost")

@@ -1,0 +1,116 @@
+"""What a handler is given beside its payload: its job, a fenced way to write, and the means to work.
+
+Everything a handler writes through this object is fenced by (job id, lease token). A handler whose lease was lost can
+go on computing, but it can no longer change a row or publish a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from waybill.db import Database, driver
+from waybill.errors import LeaseLost, is_database_outage
+from waybill.jobs import Lease, State
+from waybill.jobs.artefacts import artefact_key, publish
+from waybill.jobs.finish import stands_as, succeed
+from waybill.jobs.lease import fence
+from waybill.storage import Storage, Stored
+
+if TYPE_CHECKING:
+    from waybill_worker.blocking import BlockingPool
+    from waybill_worker.progress import ProgressWriter
+
+T = TypeVar("T")
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class JobContext:
+    def __init__(
+        self,
+        lease: Lease,
+        worker_id: uuid.UUID,
+        db: Database,
+        storage: Storage,
+        pool: BlockingPool,
+        progress: ProgressWriter,
+    ) -> None:
+        self.lease = lease
+        self.log = log
+        """Carries job_id, tenant and worker on every line, as any logger does while the handler runs."""
+        self.storage = storage
+        self.completed = False
+        self._worker_id = worker_id
+        self._db = db
+        self._pool = pool
+        self._progress = progress
+
+    @property
+    def id(self) -> uuid.UUID:
+        return self.lease.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self.lease.attempts + 1
+
+    def progress(self, fraction: float, message: str | None = None) -> None:
+        """Say how far the job is (0 to 1). Cheap: only the latest word is written, a few times a second."""
+        self._progress.note(self.lease, fraction, message)
+
+    async def run_blocking(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run a blocking or CPU-heavy function in another process, which is killed when the job must stop.
+
+        Function, arguments and result must be picklable.
+        """
+        return await self._pool.run(function, *arguments)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncSession]:
+        """Domain writes before the end, committed only while the lease is ours."""
+        async with self._db.transaction() as session:
+            yield session
+            # Last, so that the job's row is locked for the moment of the commit and no longer.
+            await fence(await driver(session), self.lease.id, self.lease.token)
+
+    @asynccontextmanager
+    async def complete(self) -> AsyncIterator[AsyncSession]:
+        """The end: domain writes, the jobs enqueued next and this job's completion commit together, or not at all."""
+        committing = False
+        try:
+            async with self._db.transaction() as session:
+                yield session
+                connection = await driver(session)
+                committing = True
+                if not await succeed(connection, self._worker_id, [(self.lease.id, self.lease.token)]):
+                    raise LeaseLost()
+        except Exception as error:
+            # The connection broke while we committed: the row knows whether we did.
+            if not (committing and is_database_outage(error) and await self._did_commit()):
+                raise
+        self.completed = True
+
+    async def _did_commit(self) -> bool:
+        while True:
+            try:
+                async with self._db.hot() as connection, connection.transaction():
+                    found = await stands_as(connection, [self.lease.id])
+                return found.get(self.lease.id) == (State.SUCCEEDED, self.lease.token)
+            except Exception as error:
+                if not is_database_outage(error):
+                    raise
+                await asyncio.sleep(0.5)
+
+    async def store(self, name: str, data: bytes | AsyncIterable[bytes]) -> Stored:
+        """Store a file under this run's own key. It is nothing yet: `publish` makes it a result."""
+        return await self.storage.put(artefact_key(self.lease.id, self.lease.token, name), data)
+
+    async def publish(self, session: AsyncSession, name: str, stored: Stored, media_type: str) -> None:
+        """Make a stored file the job's artefact `name`, in a transaction of `complete()` or `transaction()`."""
+        await publish(await driver(session), self.lease.id, self.lease.token, name, stored, media_type)

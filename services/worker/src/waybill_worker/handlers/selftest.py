@@ -1,0 +1,31 @@
+"""`selftest`: a job that needs no document, to see that the engine works from end to end (`waybill selftest`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from waybill.errors import Refused
+from waybill.jobs.kinds import SELFTEST
+from waybill_worker.context import JobContext
+from waybill_worker.handling import handles
+
+
+class SelftestPayload(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    steps: int = Field(default=3, ge=1, le=1000)
+    seconds_per_step: float = Field(default=0.2, ge=0, le=60)
+
+
+@handles(SELFTEST)
+async def selftest(payload: dict[str, Any], job: JobContext) -> None:
+    try:
+        plan = SelftestPayload.model_validate(payload)
+    except ValidationError as error:
+        raise Refused(f"The selftest's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
+    for step in range(plan.steps):
+        await asyncio.sleep(plan.seconds_per_step)
+        job.progress((step + 1) / plan.steps, f"step {step + 1} of {plan.steps}")

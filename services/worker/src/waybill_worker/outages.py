@@ -1,0 +1,58 @@
+"""Living through a Postgres that is away: loops wait for it and go on, nobody is blamed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from waybill.errors import is_database_outage
+
+T = TypeVar("T")
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class DatabaseHealth:
+    """When this worker last had trouble with the database, by its own monotonic clock."""
+
+    def __init__(self) -> None:
+        # A worker that has just started does not know how long the database has been well.
+        self._trouble_at = asyncio.get_running_loop().time()
+        self._down = False
+
+    @property
+    def well_for(self) -> float:
+        return 0.0 if self._down else asyncio.get_running_loop().time() - self._trouble_at
+
+    def trouble(self, error: BaseException) -> None:
+        if not self._down:
+            log.warning("database_lost", error=str(error))
+        self._down = True
+        self._trouble_at = asyncio.get_running_loop().time()
+
+    def fine(self) -> None:
+        if self._down:
+            log.info("database_back")
+            self._trouble_at = asyncio.get_running_loop().time()
+        self._down = False
+
+    async def persist(self, call: Callable[[], Awaitable[T]], *, every: float = 0.5) -> T:
+        """Repeat `call` until the database answers it. Only for calls that may be repeated."""
+        while True:
+            try:
+                answer = await call()
+            except Exception as error:
+                if not _may_pass(error):
+                    raise
+                self.trouble(error)
+                await asyncio.sleep(every)
+            else:
+                self.fine()
+                return answer
+
+
+def _may_pass(error: BaseException) -> bool:
+    # In these loops nothing but the database is called, so a broken or slow socket is about it.
+    return is_database_outage(error) or isinstance(error, OSError | TimeoutError)

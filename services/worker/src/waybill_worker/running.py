@@ -1,0 +1,161 @@
+"""One run of one job: the handler, its time limit, the ways it can be stopped, and what is written about its end."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from enum import Enum
+
+import structlog
+
+from waybill.db import Database
+from waybill.errors import Cancelled, Failure, LeaseLost, TimeLimitExceeded, classify
+from waybill.jobs import Lease
+from waybill.jobs.finish import Outcome, cancelled, judge, released, settle
+from waybill.log import bind_job
+from waybill_worker.context import JobContext
+from waybill_worker.handling import Handler
+from waybill_worker.outages import DatabaseHealth
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+STUBBORN_AFTER = 5.0
+"""Seconds a handler gets to honour its cancellation. Then the worker goes on without it."""
+
+
+class Stop(Enum):
+    """Why a run was stopped from outside."""
+
+    TIME_LIMIT = "time limit"
+    CANCELLED = "cancelled"
+    SHUTDOWN = "shutdown"
+    LEASE_LOST = "lease lost"
+
+
+class Run:
+    """A handler at work. `ended` is called exactly once, when the worker may reuse the slot."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        job: JobContext,
+        worker_id: uuid.UUID,
+        db: Database,
+        health: DatabaseHealth,
+        *,
+        on_success: Callable[[Lease], None],
+        on_end: Callable[[Run], None],
+    ) -> None:
+        self.lease = job.lease
+        self.ending = False
+        """Its end is being written: nobody else should judge it any more."""
+        self._handler = handler
+        self._job = job
+        self._worker_id = worker_id
+        self._db = db
+        self._health = health
+        self._on_success = on_success
+        self._on_end = on_end
+        self._stop: Stop | None = None
+        loop = asyncio.get_running_loop()
+        self.started = loop.time()
+        self._task = loop.create_task(self._run(), name=f"run {self.lease.id}")
+        self._alarm = loop.call_later(self.lease.time_limit, self.stop, Stop.TIME_LIMIT)
+        self._stubborn: asyncio.TimerHandle | None = None
+        self._settling: asyncio.Task[None] | None = None
+
+    def stop(self, why: Stop) -> None:
+        """Cancel the handler. The first reason counts, except that a lost lease ends all further writing."""
+        if self.ending:
+            return
+        if self._stop is None or why is Stop.LEASE_LOST:
+            self._stop = why
+        self._task.cancel()
+        if self._stubborn is None:
+            self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
+
+    async def _run(self) -> None:
+        lease = self.lease
+        with bind_job(job_id=str(lease.id), tenant=lease.tenant, worker=str(self._worker_id)):
+            try:
+                await self._handler.run(lease.payload, self._job)
+            except asyncio.CancelledError as error:
+                if self.ending:
+                    return
+                self._close(self._outcome_of_stop(error))
+            except LeaseLost:
+                self._close(None)
+            except Exception as error:  # noqa: BLE001 - whatever a handler raises is judged, never swallowed
+                self._close(self._outcome_of_failure(error))
+            else:
+                if self.ending:
+                    log.warning("stubborn_handler_returned", kind=lease.kind)
+                    return
+                self._succeeded()
+            if self._settling is not None:
+                await self._settling
+
+    def _succeeded(self) -> None:
+        self.ending = True
+        if not self._job.completed:
+            self._on_success(self.lease)
+        self._release_slot()
+
+    def _outcome_of_stop(self, error: BaseException) -> Outcome | None:
+        if self._stop is Stop.LEASE_LOST:
+            return None
+        if self._stop is Stop.CANCELLED:
+            return cancelled(classify(Cancelled()))
+        if self._stop is Stop.SHUTDOWN:
+            return released("The worker is shutting down.")
+        if self._stop is Stop.TIME_LIMIT:
+            limit = f"The job took longer than its limit of {self.lease.time_limit:g} s."
+            return self._judged(classify(TimeLimitExceeded(limit)))
+        return self._judged(classify(error))  # the handler cancelled itself: its own mistake
+
+    def _outcome_of_failure(self, error: Exception) -> Outcome | None:
+        if self._stop is not None:
+            # Handlers may answer a cancellation with an error of their own; the reason for it still counts.
+            return self._outcome_of_stop(error)
+        failure = classify(error)
+        log.warning("job_failed", code=failure.code.value, error=failure.message, exc_info=error)
+        return self._judged(failure)
+
+    def _judged(self, failure: Failure) -> Outcome:
+        return judge(self.lease, failure, self._handler.kind.retry)
+
+    def _abandon(self) -> None:
+        """The handler ignores its cancellation. Whatever it still does, the fence makes it void."""
+        if self.ending:
+            return
+        log.error("handler_ignores_cancellation", kind=self.lease.kind, job_id=str(self.lease.id))
+        self._close(self._outcome_of_stop(asyncio.CancelledError()))
+
+    def _close(self, outcome: Outcome | None) -> None:
+        self.ending = True
+        if self._job.completed:
+            self._release_slot()  # it committed its completion before it was stopped
+        elif outcome is None:
+            log.warning("lease_lost", job_id=str(self.lease.id), lease_token=self.lease.token)
+            self._release_slot()
+        else:
+            self._settling = asyncio.get_running_loop().create_task(self._settle(outcome))
+
+    async def _settle(self, outcome: Outcome) -> None:
+        try:
+            await self._health.persist(lambda: self._write(outcome))
+        finally:
+            self._release_slot()
+
+    async def _write(self, outcome: Outcome) -> None:
+        async with self._db.hot() as connection:
+            states = await settle(connection, self._worker_id, [(self.lease.id, self.lease.token, outcome)])
+        if self.lease.id not in states:
+            log.warning("end_refused", job_id=str(self.lease.id), lease_token=self.lease.token, end=outcome.event)
+
+    def _release_slot(self) -> None:
+        self._alarm.cancel()
+        if self._stubborn is not None:
+            self._stubborn.cancel()
+        self._on_end(self)

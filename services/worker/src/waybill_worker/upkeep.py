@@ -1,0 +1,102 @@
+"""What every worker does for all: promoting what is due, rescuing the jobs of the dead, isolating suspects.
+
+Any number of workers may do it at once; they skip each other's rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from waybill.db import Database
+from waybill.jobs.claim import isolated_waiting, promote_due
+from waybill.jobs.rescue import rescue
+from waybill_worker.isolation import Isolation
+from waybill_worker.outages import DatabaseHealth
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_BATCH = 1000
+
+
+class Promoter:
+    """Makes scheduled jobs claimable when they are due, to within milliseconds of when it knows of them."""
+
+    def __init__(self, db: Database, health: DatabaseHealth, *, poll_interval: float) -> None:
+        self._db = db
+        self._health = health
+        self._poll_interval = poll_interval
+        self._due_at = 0.0
+        self._wake = asyncio.Event()
+
+    def due_in(self, seconds: float) -> None:
+        """Something is due in so many seconds; be there."""
+        due_at = asyncio.get_running_loop().time() + max(seconds, 0.0)
+        if due_at < self._due_at:
+            self._due_at = due_at
+            self._wake.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            next_in = await self._health.persist(self._promote)
+            self._due_at = loop.time() + min(self._poll_interval, next_in)
+            while (left := self._due_at - loop.time()) > 0:
+                self._wake.clear()
+                try:
+                    async with asyncio.timeout(left):
+                        await self._wake.wait()
+                except TimeoutError:
+                    break
+
+    async def _promote(self) -> float:
+        async with self._db.hot() as connection:
+            promoted = await promote_due(connection, _BATCH)
+        if promoted.count == _BATCH:
+            return 0.0
+        # A touch late rather than a touch early: early would mean asking twice.
+        return self._poll_interval if promoted.next_in is None else promoted.next_in + 0.001
+
+
+class Rescuer:
+    """Returns the jobs of workers that are gone, and has suspects of a crash run alone."""
+
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        isolation: Isolation,
+        *,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        interval: float,
+        heartbeat_interval: float,
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._isolation = isolation
+        self._queues = list(queues)
+        self._kinds = list(kinds)
+        self._interval = interval
+        # After an outage everybody's lease has run out; the living need the time to say that they live.
+        self._settle_time = heartbeat_interval * 1.25
+
+    async def run(self) -> None:
+        while True:
+            await self._health.persist(self._rescue)
+            if not self._isolation.busy and await self._health.persist(self._suspects):
+                self._isolation.start()
+            await asyncio.sleep(self._interval)
+
+    async def _rescue(self) -> None:
+        if self._health.well_for < self._settle_time:
+            return
+        async with self._db.hot() as connection:
+            for one in await rescue(connection, settle_time=self._settle_time):
+                log.warning("rescued", job_id=str(one.id), verdict=one.event, worker=one.worker)
+
+    async def _suspects(self) -> bool:
+        async with self._db.hot() as connection:
+            return await isolated_waiting(connection, self._queues, self._kinds)
