@@ -1,0 +1,1 @@
+"""Waybill's HTTP API: a process that answers requests and keeps nothing but a connection to Postgres."""
