@@ -1,0 +1,119 @@
+"""`waybill dlq`: the dead letters, jobs that used up their retries or took their workers down."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from typing import Annotated
+
+import typer
+
+from waybill.db import Database
+from waybill.errors import Conflict
+from waybill.jobs import State, control, queries
+from waybill_cli.database import with_database
+from waybill_cli.exits import ExitCode
+from waybill_cli.humanise import ago, counted
+from waybill_cli.job_actions import Outcome, for_each, tell
+from waybill_cli.job_ids import JobRef, OptionalJobArguments
+from waybill_cli.job_view import error_text, tries
+from waybill_cli.jobs.control import say_retried
+from waybill_cli.jobs.ls import Before, print_page, read_page, remark_more
+from waybill_cli.options import AsJson, Kind, Limit, Tenant
+from waybill_cli.tables import Column, print_table
+from waybill_cli.terminal import complain, print_json, print_line, remark, styled
+
+app = typer.Typer(help="Look at dead letters: list, retry.", no_args_is_help=True, rich_markup_mode=None)
+
+_COLUMNS = (
+    Column("ID"),
+    Column("KIND", drop=2),
+    Column("TENANT", drop=4, most=24),
+    Column("TRIES", drop=5),
+    Column("ENDED", drop=3),
+    Column("ERROR", drop=1, least=16),
+)
+
+
+@app.command("ls")
+def ls(
+    kind: Kind = None, tenant: Tenant = None, limit: Limit = 50, before: Before = None, as_json: AsJson = False
+) -> None:
+    """List dead letters, newest first."""
+    jobs, more, now = read_page(states=[State.DEAD_LETTER], kind=kind, tenant=tenant, limit=limit, before=before)
+    if as_json:
+        print_page(jobs, more)
+    elif not jobs:
+        remark("No dead letters match." if kind or tenant or before else "No dead letters. All is well.")
+    else:
+        rows = [
+            (
+                styled(job.id),
+                styled(job.kind),
+                styled(job.tenant),
+                styled(tries(job)),
+                styled(ago(job.finished_at, now)),
+                styled(error_text(job), "red"),
+            )
+            for job in jobs
+        ]
+        print_table(_COLUMNS, rows)
+        remark_more(jobs, more)
+        remark("Retry one with `waybill dlq retry ID`, all with `waybill dlq retry --all`.")
+
+
+@app.command("retry")
+def retry(
+    jobs: OptionalJobArguments = None,
+    everything: Annotated[bool, typer.Option("--all", help="Retry every dead letter.")] = False,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Queue dead letters again.
+
+    They get all their attempts back. ID is a job's id, or enough of its beginning to tell it from others.
+    """
+    if bool(jobs) == everything:
+        raise typer.BadParameter("name the jobs to retry, or say --all", param_hint="ID or --all")
+    if jobs:
+        if kind or tenant:
+            raise typer.BadParameter("goes with --all", param_hint="--kind" if kind else "--tenant")
+        _retry_named(jobs, as_json)
+    else:
+        _retry_all(kind, tenant, as_json)
+
+
+def _retry_named(jobs: list[JobRef], as_json: bool) -> None:
+    async def act(database: Database) -> list[Outcome]:
+        async def one(job_id: uuid.UUID) -> State:
+            async with database.transaction() as session:
+                state = (await queries.get_job(session, job_id)).state
+            if state != State.DEAD_LETTER:
+                raise Conflict(f"Job {job_id} is {state}, not a dead letter. See: waybill jobs retry --help")
+            async with database.hot() as connection:
+                await control.retry(connection, job_id)
+            return State.QUEUED
+
+        return await for_each(database, jobs, one)
+
+    tell(with_database(act), say_retried, as_json=as_json)
+
+
+def _retry_all(kind: str | None, tenant: str | None, as_json: bool) -> None:
+    async def act(database: Database) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
+        async with database.hot() as connection:
+            return await control.retry_dead_letters(connection, kind=kind, tenant=tenant, limit=sys.maxsize)
+
+    retried, left = with_database(act)
+    if as_json:
+        print_json({"retried": retried, "left": left})
+    elif not retried and not left:
+        remark("No dead letters match." if kind or tenant else "No dead letters. Nothing to retry.")
+    else:
+        print_line(f"Queued {counted(len(retried), 'job')} again.")
+    if left:
+        complain(
+            f"{counted(len(left), 'job')} had to be left: another job holds the unique key, or somebody was faster."
+        )
+        raise typer.Exit(ExitCode.REFUSED)

@@ -1,0 +1,21 @@
+"""`waybill jobs`: look at jobs, and step in. One module per command or pair of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from waybill_cli.jobs.control import cancel, retry
+from waybill_cli.jobs.enqueue import enqueue
+from waybill_cli.jobs.ls import ls
+from waybill_cli.jobs.purge import purge
+from waybill_cli.jobs.show import show
+
+app = typer.Typer(
+    help="Look at jobs: list, show, retry, cancel, purge, enqueue.", no_args_is_help=True, rich_markup_mode=None
+)
+app.command("ls")(ls)
+app.command("show")(show)
+app.command("retry")(retry)
+app.command("cancel")(cancel)
+app.command("purge")(purge)
+app.command("enqueue")(enqueue)

@@ -1,0 +1,92 @@
+"""`waybill jobs retry` and `waybill jobs cancel`: stepping in, job by job."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from waybill.db import Database
+from waybill.errors import Conflict
+from waybill.jobs import State, control
+from waybill_cli.database import with_database
+from waybill_cli.following import follow
+from waybill_cli.job_actions import Outcome, for_each, tell
+from waybill_cli.job_ids import JobArguments
+from waybill_cli.options import AsJson, seconds
+from waybill_cli.terminal import remarks
+
+
+def retry(jobs: JobArguments, as_json: AsJson = False) -> None:
+    """Queue failed, dead or cancelled jobs again.
+
+    They get all their attempts back. ID is a job's id, or enough of its beginning to tell it from others.
+    """
+
+    async def act(database: Database) -> list[Outcome]:
+        async def one(job_id: uuid.UUID) -> State:
+            async with database.hot() as connection:
+                await control.retry(connection, job_id)
+            return State.QUEUED
+
+        return await for_each(database, jobs, one)
+
+    tell(with_database(act), say_retried, as_json=as_json)
+
+
+def say_retried(outcome: Outcome) -> Text:
+    return Text(f"{outcome.id} queued again")
+
+
+def cancel(
+    jobs: JobArguments,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it stays in the job's history.")
+    ] = "Cancelled by an operator",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until running jobs have stopped.")] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", parser=seconds, metavar="DURATION", help="Wait no longer than this."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel waiting jobs, ask running ones to stop.
+
+    ID is a job's id, or enough of its beginning to tell it from others.
+    """
+    if timeout is not None and not wait:
+        raise typer.BadParameter("goes with --wait", param_hint="--timeout")
+
+    async def act(database: Database) -> list[Outcome]:
+        async def one(job_id: uuid.UUID) -> State:
+            async with database.hot() as connection:
+                return (await control.cancel(connection, job_id, reason)).state
+
+        outcomes = await for_each(database, jobs, one)
+        if wait:
+            # All have been asked before the first is waited for: they stop side by side.
+            outcomes = [await _ended(database, each, timeout) for each in outcomes]
+        return outcomes
+
+    tell(with_database(act), _say_cancelled, as_json=as_json)
+
+
+async def _ended(database: Database, outcome: Outcome, timeout: float | None) -> Outcome:
+    if outcome.id is None or outcome.state is not State.RUNNING:
+        return outcome
+    with remarks().status(f"Waiting for {outcome.id} to stop…"):
+        job = await follow(database, outcome.id, within=timeout, on_change=lambda _: None)
+    state, error = State(job.state), None
+    if not state.final:
+        error = Conflict(f"Job {job.id} has been asked to stop, but has not stopped yet; it is still {state}.")
+    elif state is not State.CANCELLED:
+        error = Conflict(f"Job {job.id} ended before it could be stopped: it is {state}.")
+    return Outcome(outcome.typed, job.id, state, error)
+
+
+def _say_cancelled(outcome: Outcome) -> Text:
+    if outcome.state is State.RUNNING:
+        return Text(f"{outcome.id} is running; its worker has been asked to stop it")
+    return Text(f"{outcome.id} cancelled")

@@ -1,0 +1,83 @@
+"""`waybill jobs enqueue`: an operator's way to start a job of any known kind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from waybill.db import Database
+from waybill.errors import NotFound
+from waybill.jobs import Enqueued, JobKind, NewJob, Unique, kinds
+from waybill.jobs import enqueue as enqueue_job
+from waybill_cli.database import with_database
+from waybill_cli.options import OPERATOR, AsJson, seconds
+from waybill_cli.terminal import print_json, print_line, remark
+
+KINDS = {kind.name: kind for kind in vars(kinds).values() if isinstance(kind, JobKind)}
+"""Every kind this release declares."""
+
+
+def enqueue(
+    kind: Annotated[str, typer.Argument(metavar="KIND", hidden=True, autocompletion=lambda: list(KINDS))],
+    payload: Annotated[
+        str, typer.Option("--payload", metavar="JSON", help="A JSON object; - reads it from standard input.")
+    ] = "{}",
+    tenant: Annotated[str, typer.Option("--tenant", metavar="TENANT", help="Who it is for, who is billed.")] = OPERATOR,
+    delay: Annotated[
+        float, typer.Option("--delay", parser=seconds, metavar="DURATION", help="Start it after this time.")
+    ] = 0.0,
+    priority: Annotated[
+        int, typer.Option("--priority", metavar="N", min=-32768, max=32767, help="Higher runs first.")
+    ] = 0,
+    unique: Annotated[
+        str | None,
+        typer.Option("--unique", metavar="KEY", help="Skip it while a job with this key is active."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Enqueue a job, and print its id.
+
+    KIND is what to run; a kind that is not known is refused with the list of those that are.
+    """
+    if kind not in KINDS:
+        raise NotFound(f"There is no kind {kind!r}. Known kinds: {', '.join(sorted(KINDS))}.")
+    if not tenant.strip() or not tenant.isprintable():
+        raise typer.BadParameter("must be a name without control characters", param_hint="--tenant")
+    job = NewJob(
+        kind=KINDS[kind],
+        tenant=tenant,
+        payload=_parsed(sys.stdin.read() if payload == "-" else payload),
+        delay=delay,
+        priority=priority,
+        unique=Unique(unique) if unique is not None else None,
+    )
+
+    async def insert(database: Database) -> Enqueued:
+        async with database.transaction() as session:
+            return await enqueue_job(session, job)
+
+    done = with_database(insert)
+    if as_json:
+        print_json({"id": done.id, "created": done.created})
+        return
+    print_line(str(done.id))
+    if done.created:
+        remark(f"Enqueued. Follow it with: waybill jobs show {done.id}")
+    else:
+        remark("Nothing enqueued: this job, with the same unique key, is active already.")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+    except ValueError as error:
+        raise typer.BadParameter(f"not valid JSON: {error}", param_hint="--payload") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter('must be a JSON object, like {"steps": 3}', param_hint="--payload")
+    return value

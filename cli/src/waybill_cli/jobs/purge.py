@@ -1,0 +1,90 @@
+"""`waybill jobs purge`: delete what is finished and old, after saying how much that is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from waybill.db import Database
+from waybill.jobs import State, control, queries
+from waybill_cli.database import with_database
+from waybill_cli.exits import ExitCode
+from waybill_cli.humanise import counted, duration
+from waybill_cli.options import AsJson, Kind, Tenant, age
+from waybill_cli.terminal import print_json, print_line, remark, safe
+
+_UNLESS_SAID = [State.SUCCEEDED, State.CANCELLED]
+"""Failures wait for a person to look at them; they go only when they are named."""
+
+_FINAL = ", ".join(state for state in State if state.final)
+
+
+def purge(
+    older_than: Annotated[
+        float,
+        typer.Option("--older-than", parser=age, metavar="DURATION", help="Ended longer ago: 12h, 30d, 2w."),
+    ],
+    state: Annotated[
+        list[State] | None,
+        typer.Option("--state", metavar="STATE", help=f"May be repeated: {_FINAL}."),
+    ] = None,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete finished jobs and their history.
+
+    Only succeeded and cancelled ones unless --state says otherwise: failures wait for a person to look at them.
+    Stored files are the janitor's to remove.
+    """
+    states = list(dict.fromkeys(state or _UNLESS_SAID))
+    if unfinished := [each for each in states if not each.final]:
+        raise typer.BadParameter(
+            f"only finished jobs can be purged, not {', '.join(unfinished)}. Choose from: {_FINAL}",
+            param_hint="--state",
+        )
+    age_limit = timedelta(seconds=older_than)
+
+    async def count(database: Database) -> int:
+        async with database.transaction() as session:
+            return await queries.count_finished(session, older_than=age_limit, states=states, kind=kind, tenant=tenant)
+
+    async def delete(database: Database) -> int:
+        async with database.hot() as connection:
+            return await control.purge(connection, older_than=age_limit, states=states, kind=kind, tenant=tenant)
+
+    what = _described(states, older_than, kind, tenant)
+    matching = deleted = 0
+    if dry_run or not yes:
+        matching = with_database(count)
+    if not dry_run and (yes or (matching and _agreed(matching, what))):
+        deleted = with_database(delete)
+    if as_json:
+        print_json({"dry_run": dry_run, "matching": max(matching, deleted), "deleted": deleted})
+    elif dry_run:
+        print_line(f"Would delete {counted(matching, 'job')} {what}.")
+    else:
+        print_line(f"Deleted {counted(deleted, 'job')} {what}.")
+
+
+def _described(states: list[State], older_than: float, kind: str | None, tenant: str | None) -> str:
+    of = "".join(
+        f" of {name} {safe(value)}" for name, value in (("kind", kind), ("tenant", tenant)) if value is not None
+    )
+    return f"({', '.join(states)}){of} that ended more than {duration(older_than)} ago"
+
+
+def _agreed(matching: int, what: str) -> bool:
+    """Ask. Anything but a yes ends the command."""
+    try:
+        agreed = typer.confirm(f"Delete {counted(matching, 'job')} {what}, for good?", err=True)
+    except typer.Abort:  # nobody there to ask
+        agreed = False
+    if not agreed:
+        remark("Nothing was deleted. --yes deletes without asking, --dry-run only counts.")
+        raise typer.Exit(ExitCode.REFUSED)
+    return True

@@ -1,0 +1,149 @@
+"""`waybill jobs show`: everything about one job: facts, timeline, artefacts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from waybill.db import Database
+from waybill.jobs import Artefact, Job, State, Worker, queries
+from waybill.jobs.queries import Happening
+from waybill_cli.database import with_database
+from waybill_cli.humanise import ago, duration, moment, size
+from waybill_cli.job_ids import JobArgument
+from waybill_cli.job_view import error_text, print_timeline, progress, state_text, waited_and_ran
+from waybill_cli.options import AsJson
+from waybill_cli.records import artefact_record, happening_record, job_record
+from waybill_cli.tables import Column, print_facts, print_table
+from waybill_cli.terminal import print_json, print_line, styled
+
+_SCOPES = {"active": "while it is active", "window": "for a window of time", "forever": "as long as it is kept"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    job: Job
+    history: Sequence[Happening]
+    artefacts: Sequence[Artefact]
+    holder: Worker | None
+    now: datetime
+
+
+def show(
+    job: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """Show one job: facts, timeline and artefacts.
+
+    ID is the job's id, or enough of its beginning to tell it from others.
+    """
+
+    async def read(database: Database) -> _Everything:
+        async with database.transaction() as session:
+            found = await queries.get_job(session, await job.resolve(session))
+            return _Everything(
+                found,
+                await queries.history(session, found),
+                await queries.artefacts(session, found.id),
+                await queries.holder(session, found),
+                await queries.database_time(session),
+            )
+
+    seen = with_database(read)
+    if as_json:
+        print_json(_record(seen))
+    else:
+        _print(seen)
+
+
+def _record(seen: _Everything) -> dict[str, Any]:
+    return job_record(seen.job) | {
+        "worker": seen.holder.name if seen.holder else None,
+        "lease_expires_at": seen.holder.lease_expires_at if seen.holder else None,
+        "history": [happening_record(one) for one in seen.history],
+        "artefacts": [artefact_record(one) for one in seen.artefacts],
+    }
+
+
+def _print(seen: _Everything) -> None:
+    print_line(Text.assemble((str(seen.job.id), "bold")))
+    print_facts(list(_facts(seen)))
+    print_line()
+    print_line(Text("Timeline", "bold"))
+    print_timeline(seen.history)
+    if seen.artefacts:
+        print_line()
+        print_line(Text("Artefacts", "bold"))
+        print_table(
+            [Column("NAME"), Column("TYPE", drop=1), Column("SIZE", right=True), Column("SHA-256", drop=2)],
+            [
+                (styled(one.name), styled(one.media_type), styled(size(one.bytes)), styled(one.sha256, "dim"))
+                for one in seen.artefacts
+            ],
+            indent=2,
+        )
+
+
+def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
+    """What there is to know; what does not apply to this job is left out."""
+    job, now = seen.job, seen.now
+
+    def when(value: datetime) -> Text:
+        return styled(f"{moment(value)} ({ago(value, now)})")
+
+    yield "state", _state(job)
+    if job.error_code:
+        over = State(job.state).final
+        yield "error" if over else "last error", styled(error_text(job), "red" if over else "")
+        if job.error_detail:
+            yield "", styled(_as_json(job.error_detail), "dim")
+    yield "kind", styled(job.kind)
+    yield "queue", styled(job.queue)
+    yield "tenant", styled(job.tenant if job.owner == job.tenant else f"{job.tenant} (owner {job.owner})")
+    yield "priority", styled(job.priority)
+    yield "cost", styled(job.cost)
+    yield "attempts", styled(f"{job.attempts} of {job.max_attempts}")
+    if job.crashes or job.isolate:
+        alone = ", runs alone" if job.isolate else ""
+        yield "crashes", styled(f"{job.crashes} of {job.max_crashes}{alone}")
+    yield "time limit", styled(f"{duration(job.time_limit)} a run")
+    yield "created", when(job.created_at)
+    if job.state == State.SCHEDULED:
+        yield "due", when(job.run_at)
+    if job.cancel_requested_at and job.state == State.RUNNING:
+        yield "stop asked", when(job.cancel_requested_at)
+    if job.finished_at:
+        yield "finished", when(job.finished_at)
+    waited, ran = waited_and_ran(seen.history)
+    if waited is not None:
+        yield "waited", styled(duration(waited))
+    if ran is not None:
+        yield "ran", styled(duration(ran))
+    if seen.holder:
+        held = f"{seen.holder.name}, lease until {moment(seen.holder.lease_expires_at)}"
+        yield "worker", styled(held)
+    if job.unique_key:
+        yield "unique", styled(f"{job.unique_key} ({_SCOPES.get(job.unique_scope or '', job.unique_scope)})")
+    if job.parent_id:
+        yield "parent", styled(job.parent_id)
+    if job.pending_children:
+        yield "waits for", styled(f"{job.pending_children} children")
+    if job.traceparent:
+        yield "trace", styled(job.traceparent)
+    yield "payload", styled(_as_json(job.payload))
+
+
+def _state(job: Job) -> Text:
+    text = state_text(job.state)
+    if job.state == State.RUNNING and progress(job):
+        text.append_text(styled(f"  {progress(job)}"))
+    return text
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

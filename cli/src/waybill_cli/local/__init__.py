@@ -1,0 +1,1 @@
+"""Waybill on one machine: the embedded Postgres, and the supervisor behind `waybill up`."""

@@ -1,0 +1,32 @@
+"""A lock on a folder for as long as a process lives: the kernel frees it, even after `kill -9`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from waybill_cli.local.files import open_private
+
+
+class LockedError(Exception):
+    """Another process holds the lock."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"locked by process {holder}")
+        self.holder = holder
+        """The pid of that process, as it wrote it down itself."""
+
+
+def take_lock(path: Path) -> int:
+    """Take the lock and note our pid in it. Closing the returned descriptor gives it back."""
+    lock = open_private(path, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 20).decode(errors="replace").strip()
+        os.close(lock)
+        raise LockedError(holder or "unknown") from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock

@@ -1,0 +1,287 @@
+"""The embedded Postgres server: start, stop, restart. `waybill up` and the tests run exactly this.
+
+Loopback TCP only, with a generated password: no Unix socket, hence no limit on the length of the home's path.
+The server runs in a session of its own, so a terminal's Ctrl-C reaches us and not it: we stop it last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from waybill_cli.local.files import open_private
+from waybill_cli.local.lock import LockedError, take_lock
+from waybill_cli.local.postgres.account import Account, account_for
+from waybill_cli.local.postgres.binaries import bundled_binaries, within_reach
+from waybill_cli.local.postgres.cluster import USER, ensure_cluster, server_environment
+from waybill_cli.local.postgres.errors import PostgresError, PostgresInUseError
+from waybill_cli.local.postgres.leftovers import clear_leftovers
+from waybill_cli.local.postgres.places import data_place
+from waybill_cli.local.tether import tethered
+
+# Below the numbers that Linux and macOS give to outgoing connections: a client that keeps trying to reach a
+# stopped server would otherwise, sooner or later, be given that very port and connect to itself.
+_PORTS = range(20000, 32000)
+_START_TIMEOUT = 120.0  # a crash recovery takes its time
+_STOP_TIMEOUT = 30.0
+_LOG_LIMIT = 10_000_000
+
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # In the data directory: /dev/shm is often tiny in containers, and keeps what a killed server left.
+    "dynamic_shared_memory_type": "mmap",
+}
+# For data nobody will miss. Not `synchronous_commit`: a crash of the server alone must lose nothing, ever.
+_THROWAWAY = {"fsync": "off", "full_page_writes": "off"}
+
+
+class EmbeddedPostgres:
+    """One Postgres server with its data under `home`; at most one per home, on this machine.
+
+    `binaries` is a folder of Postgres programs (default: the embedded `version`), `settings` are server
+    settings that win over the data directory's `postgresql.conf`. The port is chosen at the first start and
+    then kept, so that clients find a restarted server again.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        version: int = 18,
+        binaries: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> None:
+        self.home = home.absolute()
+        self.port = port
+        self._binaries = binaries or bundled_binaries(version)
+        self._settings = {**_SETTINGS, **(settings or {})}
+        self._folder = self.home / "postgres"
+        self._data: Path | None = None  # while its lock is ours
+        self._lock: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def temporary(
+        cls, *, version: int = 18, binaries: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> Iterator[Self]:
+        """A running server with empty, throw-away data that is gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="waybill-", ignore_cleanup_errors=True) as folder:
+            home = Path(folder)
+            if os.geteuid() == 0:
+                home.chmod(0o711)  # lets the server's user through, and nobody look
+            server = cls(home, version=version, binaries=binaries, settings={**_THROWAWAY, **(settings or {})})
+            try:
+                server.start()
+                yield server
+            finally:
+                server.destroy()
+
+    @property
+    def running(self) -> bool:
+        """Whether the server process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The server process (the "postmaster")."""
+        if self._process is None:
+            raise PostgresError("The embedded Postgres is not running; call start() first.")
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """Where the server writes what happens to it."""
+        return self._folder / "server.log"
+
+    @property
+    def url(self) -> str:
+        """The address of the maintenance database, `postgres`."""
+        return self.url_of("postgres")
+
+    def url_of(self, database: str) -> str:
+        """The address of a database on this server, password included."""
+        if self.port is None:
+            raise PostgresError("The embedded Postgres has no address before its first start().")
+        return f"postgresql://{USER}:{self._password()}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start the server and return when it answers; what a killed predecessor left is cleared first."""
+        if self.running:
+            raise PostgresError("The embedded Postgres is already running.")
+        self.stop()  # if it died by itself, its lock and its last processes are still ours
+        data = self._take_data()
+        try:
+            account = account_for(data)
+            if account and not data.exists():
+                # Only the server's own group may pass, not even others with the name that `initdb` borrows.
+                os.chown(data.parent, 0, account.gid)
+                data.parent.chmod(0o710)
+            binaries = within_reach(self._binaries) if account else self._binaries
+            clear_leftovers(data)
+            durable = self._settings.get("fsync") != "off"
+            ensure_cluster(data, self._folder / "password", binaries, account, durable=durable)
+            self._launch(data, binaries, account)
+        except BaseException as error:
+            self.stop("immediate")
+            if isinstance(error, OSError):
+                raise PostgresError(
+                    f"The embedded Postgres could not be started ({error}). Where it cannot run, set "
+                    "WAYBILL_DATABASE_URL to a Postgres server."
+                ) from error
+            raise
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """Stop the server: `fast` writes all of its memory out, `immediate` leaves repairs to the next start.
+
+        Interrupted (a second Ctrl-C), it can simply be called again.
+        """
+        steps = [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL]
+        for step in steps if mode == "fast" else steps[1:]:
+            if self._process is not None:
+                self._process.send_signal(step)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(timeout=_STOP_TIMEOUT)
+                    self._process = None
+        if self._data is not None:
+            clear_leftovers(self._data)
+        self._release_data()
+
+    def destroy(self) -> None:
+        """Stop the server and delete its data for good."""
+        self.stop("immediate")
+        if self._folder.exists():
+            data = self._take_data()
+            clear_leftovers(data)
+            shutil.rmtree(data.parent, ignore_errors=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._release_data()
+
+    def create_database(self, name: str) -> str:
+        """Create a database unless it exists, and return its address."""
+        run = subprocess.run(
+            [
+                str(self._binaries / "createdb"),
+                "--host=127.0.0.1",
+                f"--port={self.port}",
+                f"--username={USER}",
+                "--no-password",
+                "--maintenance-db=postgres",
+                name,
+            ],
+            env={**server_environment(), "PGPASSWORD": self._password()},
+            capture_output=True,
+            text=True,
+        )
+        if run.returncode != 0 and "already exists" not in run.stderr:
+            raise PostgresError(f"The database {name!r} could not be created:\n{run.stderr.strip()}")
+        return self.url_of(name)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _take_data(self) -> Path:
+        """The data directory, with nobody else at it."""
+        try:
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            place = data_place(self.home)
+            place.mkdir(mode=0o700, exist_ok=True)
+            self._lock = take_lock(place / "lock")
+        except LockedError as error:
+            raise PostgresInUseError(
+                f"The embedded Postgres of {self.home} is already running, started by process "
+                f"{error.holder}. Stop that one, or choose another folder with WAYBILL_HOME."
+            ) from None
+        except OSError as error:
+            raise PostgresError(
+                f"{error.filename} cannot be used ({error.strerror}). Choose another folder with WAYBILL_HOME."
+            ) from error
+        self._data = place.resolve() / "data"
+        return self._data
+
+    def _release_data(self) -> None:
+        self._data = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _password(self) -> str:
+        return (self._folder / "password").read_text().strip()
+
+    def _launch(self, data: Path, binaries: Path, account: Account | None) -> None:
+        """Run the server on our port, or on one free port after another until none is snatched away."""
+        for _attempt in range(10):
+            port = self.port or _free_port()
+            log_start = self._spawn(data, binaries, account, port)
+            if self._came_up(data):
+                self.port = port
+                return
+            said = self.log.read_bytes()[log_start:].decode(errors="replace").strip()
+            if self.port is not None or "could not bind" not in said:
+                raise PostgresError(f"Postgres did not start. Its log ({self.log}) says:\n{said[-2000:]}")
+        raise PostgresError("Postgres found no free port on 127.0.0.1 in ten attempts; try again.")
+
+    def _spawn(self, data: Path, binaries: Path, account: Account | None, port: int) -> int:
+        settings = {**self._settings, "port": str(port)}
+        command = [str(binaries / "postgres"), "-D", str(data)]
+        command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        log = open_private(self.log, os.O_WRONLY | os.O_APPEND)
+        log_start = os.fstat(log).st_size
+        try:
+            self._process = subprocess.Popen(
+                tethered(command, on_parent_death=signal.SIGINT, account=account),
+                cwd="/",
+                env=server_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                umask=0o077,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        return log_start
+
+    def _came_up(self, data: Path) -> bool:
+        deadline = time.monotonic() + _START_TIMEOUT
+        while time.monotonic() < deadline:
+            if not self.running:
+                return False
+            with contextlib.suppress(OSError, IndexError):
+                lines = (data / "postmaster.pid").read_text().splitlines()
+                if lines[0] == str(self.pid) and lines[7].strip() == "ready":
+                    return True
+            time.sleep(0.01)
+        return False
+
+
+def _free_port() -> int:
+    for port in random.sample(_PORTS, 200):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise PostgresError("No port from 20000 to 32000 is free on 127.0.0.1.")

@@ -1,0 +1,128 @@
+"""`waybill queue`: how much waits where, and holding a queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from waybill.db import Database
+from waybill.jobs import State, control, queries
+from waybill.jobs.queries import QueueStats
+from waybill_cli.database import with_database
+from waybill_cli.humanise import ago, duration
+from waybill_cli.job_view import STYLES
+from waybill_cli.jobs.enqueue import KINDS
+from waybill_cli.options import AsJson
+from waybill_cli.records import queue_record
+from waybill_cli.tables import Column, print_table
+from waybill_cli.terminal import print_json, print_line, remark, styled
+
+app = typer.Typer(help="Look at queues: stats, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
+
+_COUNTED = (State.QUEUED, State.SCHEDULED, State.RUNNING, State.FAILED, State.DEAD_LETTER)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def _queue_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise typer.BadParameter(f"{value!r} cannot be a queue: lower case letters, digits and _, at most 63")
+    return value
+
+
+Name = Annotated[str, typer.Argument(parser=_queue_name, metavar="NAME", hidden=True)]
+
+
+@app.command()
+def stats(as_json: AsJson = False) -> None:
+    """Count jobs by queue and state."""
+
+    async def read(database: Database) -> tuple[list[QueueStats], datetime]:
+        async with database.transaction() as session:
+            return await queries.queue_stats(session), await queries.database_time(session)
+
+    queues, now = with_database(read)
+    if as_json:
+        print_json({"queues": [queue_record(each) for each in queues]})
+    elif not queues:
+        remark("No queues yet: the first job makes one. `waybill selftest` enqueues a job and follows it.")
+    else:
+        _print(queues, now)
+
+
+def _print(queues: Sequence[QueueStats], now: datetime) -> None:
+    columns = [
+        Column("QUEUE"),
+        Column("QUEUED", right=True),
+        Column("SCHEDULED", right=True, drop=4),
+        Column("RUNNING", right=True, drop=2),
+        Column("FAILED", right=True, drop=3),
+        Column("DEAD", right=True, drop=1),
+        Column("OLDEST", right=True, drop=5),
+        Column("STATUS", least=7),
+    ]
+    print_table(columns, [_row(each, now) for each in queues])
+
+
+def _row(queue: QueueStats, now: datetime) -> list[Text]:
+    counts = [queue.counts.get(state, 0) for state in _COUNTED]
+    waiting = (now - queue.oldest_queued_at).total_seconds() if queue.oldest_queued_at else None
+    return [
+        styled(queue.queue),
+        *(Text(f"{count:,}", STYLES[state] if count else "dim") for state, count in zip(_COUNTED, counts, strict=True)),
+        styled(duration(waiting) if waiting is not None else "-", "" if waiting is not None else "dim"),
+        _status(queue, now),
+    ]
+
+
+def _status(queue: QueueStats, now: datetime) -> Text:
+    if queue.paused_at is None:
+        return Text("open", "green")
+    why = f": {queue.paused_reason}" if queue.paused_reason else ""
+    return styled(f"paused {ago(queue.paused_at, now)}{why}", "bold yellow")
+
+
+@app.command()
+def pause(
+    name: Name,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever wonders later.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a queue: what runs goes on, nothing new starts."""
+
+    async def hold(database: Database) -> set[str]:
+        async with database.transaction() as session:
+            used = {each.queue for each in await queries.queue_stats(session)}
+            used |= {queue for worker in await queries.list_workers(session) for queue in worker.queues}
+        async with database.hot() as connection:
+            await control.pause(connection, name, reason)
+        return used | {kind.queue for kind in KINDS.values()}
+
+    known = with_database(hold)
+    if as_json:
+        print_json({"queue": name, "paused": True, "known": name in known})
+    else:
+        print_line(f"Queue {name} is paused. Resume it with: waybill queue resume {name}")
+    if name not in known:
+        remark(f"No job, kind or worker uses a queue {name} so far; known are {', '.join(sorted(known))}.", "yellow")
+
+
+@app.command()
+def resume(name: Name, as_json: AsJson = False) -> None:
+    """Open a paused queue again."""
+
+    async def open_again(database: Database) -> bool:
+        async with database.hot() as connection:
+            return await control.resume(connection, name)
+
+    was_paused = with_database(open_again)
+    if as_json:
+        print_json({"queue": name, "paused": False, "was_paused": was_paused})
+    else:
+        print_line(f"Queue {name} is open again." if was_paused else f"Queue {name} was not paused.")

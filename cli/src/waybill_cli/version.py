@@ -1,0 +1,17 @@
+"""`waybill version`: which Waybill, and which Python, this is."""
+
+from __future__ import annotations
+
+import platform
+
+import waybill
+from waybill_cli.options import AsJson
+from waybill_cli.terminal import print_json, print_line
+
+
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    if as_json:
+        print_json({"waybill": waybill.__version__, "python": platform.python_version()})
+    else:
+        print_line(f"Waybill {waybill.__version__} (Python {platform.python_version()})")

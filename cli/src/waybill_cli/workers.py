@@ -1,0 +1,90 @@
+"""`waybill workers`: which processes run jobs, and whether they are still heard from."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from waybill.db import Database
+from waybill.jobs import Worker, WorkerState, queries
+from waybill_cli.database import with_database
+from waybill_cli.humanise import ago
+from waybill_cli.options import AsJson
+from waybill_cli.records import worker_record
+from waybill_cli.tables import Column, print_table
+from waybill_cli.terminal import print_json, remark, styled
+
+app = typer.Typer(help="Look at workers.", no_args_is_help=True, rich_markup_mode=None)
+
+_COLUMNS = (
+    Column("NAME"),
+    Column("STATE"),
+    Column("RUNNING", right=True),
+    Column("HOST", drop=4, most=32),
+    Column("PID", right=True, drop=5),
+    Column("VERSION", drop=6),
+    Column("STARTED", drop=2),
+    Column("LAST SEEN", drop=1),
+    Column("QUEUES", drop=3),
+    Column("KINDS", drop=7, least=12),
+)
+_STYLES = {WorkerState.ACTIVE: "green", WorkerState.DRAINING: "yellow", WorkerState.GONE: "red"}
+
+
+@app.callback()
+def workers() -> None:
+    """Look at workers."""
+
+
+@app.command("ls")
+def ls(
+    everyone: Annotated[bool, typer.Option("--all", help="Also those that stopped or went missing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the workers that are at work."""
+
+    async def read(database: Database) -> tuple[Sequence[Worker], Mapping[uuid.UUID, int], datetime]:
+        async with database.transaction() as session:
+            return (
+                await queries.list_workers(session, everyone=everyone),
+                await queries.held_by_worker(session),
+                await queries.database_time(session),
+            )
+
+    found, held, now = with_database(read)
+    if as_json:
+        print_json({"workers": [worker_record(each, held.get(each.id, 0), now) for each in found]})
+    elif not found:
+        remark(
+            "No worker is running. `make up` runs one on this machine."
+            + ("" if everyone else " --all shows former ones.")
+        )
+    else:
+        print_table(_COLUMNS, [_row(each, held.get(each.id, 0), now) for each in found])
+
+
+def _row(worker: Worker, running: int, now: datetime) -> list[Text]:
+    return [
+        styled(worker.name),
+        _state(worker, now),
+        styled(f"{running}/{worker.concurrency}"),
+        styled(worker.pod_name or worker.host),
+        styled(worker.pid),
+        styled(worker.version),
+        styled(ago(worker.started_at, now)),
+        styled(ago(worker.last_seen_at, now)),
+        styled(", ".join(worker.queues)),
+        styled(", ".join(worker.kinds)),
+    ]
+
+
+def _state(worker: Worker, now: datetime) -> Text:
+    """Its state, unless its lease ran out and nobody has noticed yet."""
+    if worker.state in (WorkerState.ACTIVE, WorkerState.DRAINING) and worker.lease_expires_at < now:
+        return Text("silent", "bold red")
+    return styled(worker.state, _STYLES.get(WorkerState(worker.state), "dim"))
