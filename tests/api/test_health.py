@@ -1,0 +1,172 @@
+"""The API says truthfully whether it is alive and ready, and every refusal is a problem document."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+
+from support.server import embedded
+from support.waiting import eventually
+from waybill.config import CommonSettings
+from waybill.db import Database
+from waybill.db.migrations import upgrade
+from waybill_api.app import create_app
+
+
+@pytest.fixture
+async def client(db: Database) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(db) as client:
+        yield client
+
+
+def client_of(db: Database) -> httpx.AsyncClient:
+    # Exceptions are answered, not raised: what a client would see is what counts.
+    transport = httpx.ASGITransport(create_app(db), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://waybill.test")
+
+
+async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/livez")).json() == {"status": "alive"}
+    assert (await client.get("/readyz")).json() == {"status": "ready"}
+    health = (await client.get("/api/healthz")).json()
+    assert health["status"] == "ok"
+    assert health["checks"] == {"database": "ok", "schema": "ok"}
+
+
+async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncClient, database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("DELETE FROM alembic_version")
+    await connection.close()
+    for path in ("/readyz", "/api/healthz"):
+        answer = await client.get(path)
+        assert_problem(answer, 503, "NOT_READY")
+        assert "waybill migrate" in answer.json()["detail"]
+    assert (await client.get("/livez")).status_code == 200, "restarting would not help"
+
+
+async def test_not_ready_while_postgres_is_away_and_ready_again_by_itself() -> None:
+    with embedded() as server:
+        await upgrade(server.url)
+        settings = CommonSettings.model_validate({"database_url": server.url})
+        db = await Database.connect(settings)
+        async with client_of(db) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            server.stop("immediate")
+            answer = await client.get("/readyz")
+            assert_problem(answer, 503, "DB_UNAVAILABLE")
+            assert str(server.port) not in answer.text, "where our database is, is nobody's business"
+            page = await client.get("/")
+            assert page.status_code == 200
+            assert "not ready" in page.text
+            server.start()
+
+            async def ready() -> bool:
+                return (await client.get("/readyz")).status_code == 200
+
+            await eventually(ready, what="readiness after Postgres came back")
+        await db.close()
+
+
+async def test_refusals_are_problem_documents(client: httpx.AsyncClient) -> None:
+    assert_problem(await client.get("/no/such/page"), 404, "NOT_FOUND")
+    answer = await client.post("/livez")
+    assert_problem(answer, 405, "VALIDATION_ERROR")
+    assert answer.headers["allow"] == "GET"
+
+
+async def test_a_surprise_is_a_problem_document_without_our_secrets(db: Database) -> None:
+    app = create_app(db)
+
+    @app.get("/surprise")
+    async def surprise() -> None:
+        raise RuntimeError("password=hunter2")
+
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://waybill.test") as client:
+        answer = await client.get("/surprise")
+    assert_problem(answer, 500, "UNKNOWN")
+    assert "hunter2" not in answer.text
+
+
+def assert_problem(answer: httpx.Response, status: int, code: str) -> None:
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    problem = answer.json()
+    assert {"type", "title", "status", "detail", "code"} <= problem.keys()
+    assert (problem["status"], problem["code"]) == (status, code)
+
+
+async def test_nothing_is_described_that_does_not_exist(client: httpx.AsyncClient) -> None:
+    for path in ("/docs", "/redoc", "/openapi.json"):
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_the_landing_page_runs_nothing(client: httpx.AsyncClient) -> None:
+    page = await client.get("/")
+    assert page.status_code == 200
+    assert "running" in page.text
+    assert "connected, schema current" in page.text
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert not re.search(r"<script|\son\w+=|\sstyle=", page.text)
+    for link in re.findall(r'href="([^"]+)"', page.text):
+        assert (await client.get(link)).status_code == 200, link
+
+
+async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        # In the abstract namespace where there is one: the path of a temporary folder may be too long.
+        name = f"waybill-test-{os.getpid()}"
+        notices.bind(f"\0{name}" if sys.platform == "linux" else str(tmp_path / "s"))
+        notices.settimeout(30)
+        environment = {
+            **os.environ,
+            "WAYBILL_DATABASE_URL": database_url,
+            "WAYBILL_API_PORT": str(port),
+            "NOTIFY_SOCKET": f"@{name}" if sys.platform == "linux" else str(tmp_path / "s"),
+        }
+        process = subprocess.Popen([sys.executable, "-m", "waybill_api"], env=environment, stderr=subprocess.PIPE)
+        try:
+            assert notices.recv(100) == b"READY=1"
+            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False)
+            assert answer.json() == {"status": "ready"}
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors.decode()
+    assert b"Traceback" not in errors
+
+
+def test_a_bad_configuration_exits_with_2() -> None:
+    environment = {**os.environ, "WAYBILL_API_PORT": "many"}
+    run = subprocess.run(
+        [sys.executable, "-m", "waybill_api"], env=environment, capture_output=True, text=True, cwd="/"
+    )
+    assert run.returncode == 2
+    assert "WAYBILL_API_PORT" in run.stderr
+    assert "WAYBILL_DATABASE_URL" in run.stderr
+
+
+def test_an_empty_database_is_refused_with_the_command_to_run(empty_database_url: str) -> None:
+    environment = {**os.environ, "WAYBILL_DATABASE_URL": empty_database_url}
+    run = subprocess.run(
+        [sys.executable, "-m", "waybill_api"], env=environment, capture_output=True, text=True, cwd="/"
+    )
+    assert run.returncode == 1
+    assert "waybill migrate" in run.stderr

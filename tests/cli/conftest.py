@@ -1,0 +1,111 @@
+"""Two ways to run the command: in this process (fast), and as the executable people type (true)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from typer.testing import CliRunner
+
+from support.engine import Connect
+from waybill.db.database import Connection
+from waybill_cli.main import app
+
+EXECUTABLE = Path(sys.executable).with_name("waybill")
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Waybill = Callable[..., Awaitable[Ran]]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Away from the `.env` and the `.waybill` of whoever runs the tests, and from their terminal."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def hot(connect: Connect) -> Connection:
+    return await connect()
+
+
+@pytest.fixture
+def bare() -> Iterator[Waybill]:
+    """Runs the command in this process, with nothing configured."""
+
+    async def run(*arguments: object, typed: str | None = None, **environment: str) -> Ran:
+        # In a thread, because the command runs an event loop of its own.
+        result = await asyncio.to_thread(
+            CliRunner().invoke,
+            app,
+            [str(each) for each in arguments],
+            input=typed,
+            env=environment,
+            prog_name="waybill",
+        )
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    yield run
+    structlog.reset_defaults()
+    logging.captureWarnings(False)
+    for handler in [each for each in logging.getLogger().handlers if getattr(each, "from_waybill", False)]:
+        logging.getLogger().removeHandler(handler)
+
+
+@pytest.fixture
+def waybill(bare: Waybill, database_url: str) -> Waybill:
+    """Runs the command in this process, against the test's database."""
+
+    async def run(*arguments: object, **rest: str) -> Ran:
+        return await bare(*arguments, **{"WAYBILL_DATABASE_URL": database_url, **rest})
+
+    return run
+
+
+@pytest.fixture
+def executable(tmp_path: Path) -> Waybill:
+    """Runs the real `waybill`, as a process of its own; `WAYBILL_DATABASE_URL` is the caller's to give."""
+
+    async def run(*arguments: object, **environment: str) -> Ran:
+        process = await asyncio.create_subprocess_exec(
+            EXECUTABLE,
+            *(str(each) for each in arguments),
+            env={**os.environ, **environment},
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        assert process.returncode is not None
+        return Ran(process.returncode, out.decode(), err.decode())
+
+    return run

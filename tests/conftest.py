@@ -1,0 +1,136 @@
+"""A real Postgres for every test that asks for one: a server per run, a fresh migrated database per test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from support.clock import INSTALL, Clock
+from support.server import postgres_server
+from waybill.config import CommonSettings
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.db.migrations import upgrade
+
+Connect = Callable[[], Awaitable[Connection]]
+
+_numbers = itertools.count()
+
+
+def pytest_configure() -> None:
+    # Whoever runs the tests may have settings of their own; the tests' processes must not inherit them.
+    for name in list(os.environ):
+        if name.startswith("WAYBILL_") and not name.startswith(("WAYBILL_TEST_", "WAYBILL_NO_SKIPS")):
+            del os.environ[name]
+    os.environ.pop("DATABASE_URL", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """With WAYBILL_NO_SKIPS=1 a skipped test fails the run: CI must have what every test needs."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("WAYBILL_NO_SKIPS") == "1" and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests reach this machine and nothing else."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else None
+        if isinstance(host, str) and not host.startswith("127.") and host not in ("localhost", "::1"):
+            raise AssertionError(f"a test tried to reach {host}")
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+def on_server(server_url: str, database: str) -> str:
+    return urlunsplit(urlsplit(server_url)._replace(path=f"/{database}"))
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> Iterator[str]:
+    """A migrated, empty database that every test's own is copied from."""
+    name = f"waybill_template_{os.getpid()}"
+
+    async def prepare() -> None:
+        await _run(server_url, f"CREATE DATABASE {name}")
+        url = on_server(server_url, name)
+        await upgrade(url)
+        await _run(url, INSTALL)
+
+    asyncio.run(prepare())
+    yield name
+    asyncio.run(_run(server_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+async def _run(url: str, script: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def database_url(server_url: str, template: str) -> AsyncIterator[str]:
+    """A fresh, migrated database."""
+    name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
+    await _run(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    # Settings of a database are not copied with it.
+    await _run(server_url, f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
+    yield on_server(server_url, name)
+    await _run(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def empty_database_url(server_url: str) -> AsyncIterator[str]:
+    """A database with nothing in it."""
+    name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
+    await _run(server_url, f"CREATE DATABASE {name}")
+    yield on_server(server_url, name)
+    await _run(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def clock(database_url: str) -> Clock:
+    return Clock(database_url)
+
+
+@pytest.fixture
+async def connect(database_url: str) -> AsyncIterator[Connect]:
+    """Opens connections to the test's database; they are closed afterwards."""
+    opened: list[Connection] = []
+
+    async def open_one() -> Connection:
+        opened.append(await asyncpg.connect(database_url))
+        return opened[-1]
+
+    yield open_one
+    for connection in opened:
+        await connection.close()
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    settings = CommonSettings.model_validate({"database_url": database_url})
+    database = await Database.connect(settings, name="test")
+    yield database
+    await database.close()

@@ -1,0 +1,269 @@
+"""A claim takes what may run now, in order, once; what may not run is not even looked at."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from support.clock import Clock
+from support.engine import (
+    NO_SETTLE,
+    OTHER,
+    TTL,
+    WORK,
+    Connect,
+    count,
+    one_job,
+    row,
+    running_job,
+    some_jobs,
+    start_worker,
+    state,
+    take,
+    take_isolated,
+    until_blocked,
+)
+from waybill.db.database import Connection
+from waybill.ids import new_id
+from waybill.jobs import Lease, State
+from waybill.jobs.claim import claim, isolated_waiting, promote_due
+from waybill.jobs.control import cancel, pause, resume
+from waybill.jobs.lease import drain, renew, stop
+from waybill.jobs.rescue import rescue
+
+
+async def test_a_claimed_job_runs_under_a_new_token(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    job = await row(hot, lease.id)
+    assert (job["state"], job["lease_owner"], job["lease_token"]) == ("running", worker.id, 1)
+    assert lease.token == 1
+    assert job["started_at"] is not None
+    assert await take(hot, worker) == []
+
+
+async def test_higher_priority_first_then_the_oldest_across_all_lanes(hot: Connection) -> None:
+    expected: list[tuple[int, str]] = []
+    for number in range(40):
+        kind, queue, priority = (WORK, OTHER)[number % 2], ("default", "night", "bulk")[number % 3], number % 5 - 2
+        expected.append((-priority, str(await one_job(hot, kind, queue=queue, priority=priority))))
+    worker = await start_worker(hot, queues=["night", "bulk", "default"])
+    taken: list[Lease] = []
+    while got := await take(hot, worker, 7):
+        assert len(got) == 7 or len(taken) + len(got) == 40
+        taken += got
+    assert [str(lease.id) for lease in taken] == [job_id for _, job_id in sorted(expected)]
+
+
+async def test_the_extreme_priorities_are_in_order_too(hot: Connection) -> None:
+    lowest, middle, highest = [await one_job(hot, priority=priority) for priority in (-32768, 0, 32767)]
+    leases = await take(hot, await start_worker(hot))
+    assert [lease.id for lease in leases] == [highest, middle, lowest]
+
+
+async def test_a_worker_takes_only_kinds_and_queues_it_serves(hot: Connection) -> None:
+    mine = await one_job(hot, WORK)
+    await one_job(hot, OTHER)
+    await one_job(hot, WORK, queue="night")
+    worker = await start_worker(hot, kinds=["work"])
+    assert [lease.id for lease in await take(hot, worker)] == [mine]
+    assert await count(hot, "state = 'queued'") == 2
+
+
+async def test_a_lane_named_twice_is_one_lane(hot: Connection) -> None:
+    jobs = await some_jobs(hot, 4)
+    worker = await start_worker(hot)
+    leases = await claim(hot, worker.id, ["default", "default"], ["work", "work"], 4)
+    assert [lease.id for lease in leases] == jobs
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5])
+async def test_never_more_than_asked(hot: Connection, limit: int) -> None:
+    await some_jobs(hot, 3)
+    await some_jobs(hot, 3, OTHER)
+    assert len(await take(hot, await start_worker(hot), limit)) == limit
+
+
+async def test_nothing_to_serve_is_nothing_to_claim(hot: Connection) -> None:
+    await one_job(hot)
+    worker = await start_worker(hot)
+    assert await claim(hot, worker.id, [], ["work"], 5) == []
+    assert await claim(hot, worker.id, ["default"], [], 5) == []
+
+
+# Who may claim
+
+
+async def test_a_worker_whose_lease_ran_out_claims_nothing_until_it_renewed(hot: Connection, clock: Clock) -> None:
+    job_id = await one_job(hot)
+    worker = await start_worker(hot)
+    await clock.forward(TTL + 1)
+    assert await take(hot, worker) == []
+    await renew(hot, worker.id, TTL)
+    assert [lease.id for lease in await take(hot, worker)] == [job_id]
+
+
+async def test_a_worker_that_is_draining_stopped_gone_or_unknown_claims_nothing(hot: Connection, clock: Clock) -> None:
+    await one_job(hot)
+    draining, stopped, gone = [await start_worker(hot) for _ in range(3)]
+    await drain(hot, draining.id)
+    await stop(hot, stopped.id)
+    await clock.forward(TTL + 1)
+    await renew(hot, draining.id, TTL)
+    await rescue(hot, settle_time=NO_SETTLE)
+    assert not (await renew(hot, gone.id, TTL)).alive
+    for worker_id in (draining.id, stopped.id, gone.id, new_id()):
+        assert await claim(hot, worker_id, ["default"], ["work"], 5) == []
+    assert await count(hot, "state = 'queued'") == 1
+
+
+# What may be claimed
+
+
+async def test_a_paused_queue_gives_nothing_and_holds_nothing_back(hot: Connection) -> None:
+    held = await some_jobs(hot, 3, priority=100)
+    free = await some_jobs(hot, 2, queue="night")
+    worker = await start_worker(hot, queues=["default", "night"])
+    await pause(hot, "default", "maintenance")
+    assert [lease.id for lease in await take(hot, worker)] == free
+    await resume(hot, "default")
+    assert [lease.id for lease in await take(hot, worker)] == held
+
+
+async def test_a_scheduled_job_is_claimable_once_it_is_due_and_promoted(hot: Connection, clock: Clock) -> None:
+    job_id = await one_job(hot, delay=30.0)
+    worker = await start_worker(hot)
+    first = await promote_due(hot)
+    assert first.count == 0
+    assert first.next_in == pytest.approx(30, abs=5)
+    assert await take(hot, worker) == []
+    await clock.forward(31)
+    second = await promote_due(hot)
+    assert (second.count, second.next_in) == (1, None)
+    assert [lease.id for lease in await take(hot, worker)] == [job_id]
+
+
+async def test_promotion_goes_in_bites_and_says_when_to_look_again(hot: Connection, clock: Clock) -> None:
+    await some_jobs(hot, 5, delay=10.0)
+    await some_jobs(hot, 1, delay=100.0)
+    await clock.forward(11)
+    found = [await promote_due(hot, 2) for _ in range(4)]
+    assert [one.count for one in found] == [2, 2, 1, 0]
+    assert found[-1].next_in == pytest.approx(89, abs=5)
+
+
+async def test_two_promoters_share_what_is_due(connect: Connect, clock: Clock) -> None:
+    connections = [await connect() for _ in range(6)]
+    await some_jobs(connections[0], 300, delay=10.0)
+    await clock.forward(11)
+    found = await asyncio.gather(*(promote_due(one, 100) for one in connections))
+    rest = await promote_due(connections[0])
+    assert sum(one.count for one in found) + rest.count == 300
+    assert await count(connections[0], "state = 'queued'") == 300
+
+
+# Suspects of a crash
+
+
+async def crash_together(connection: Connection, clock: Clock, jobs: int) -> None:
+    worker = await start_worker(connection)
+    assert len(await take(connection, worker, jobs)) == jobs
+    await clock.forward(TTL + 1)
+    await rescue(connection, settle_time=NO_SETTLE)
+
+
+async def test_suspects_are_claimed_one_at_a_time_and_only_on_purpose(hot: Connection, clock: Clock) -> None:
+    suspects = await some_jobs(hot, 3)
+    await crash_together(hot, clock, 3)
+    innocent = await one_job(hot)
+    worker = await start_worker(hot)
+    assert [lease.id for lease in await take(hot, worker)] == [innocent]
+    assert await isolated_waiting(hot, ["default"], ["work"])
+    taken = [await take_isolated(hot, worker) for _ in range(4)]
+    assert [[lease.id for lease in leases] for leases in taken] == [[one] for one in suspects] + [[]]
+    assert all(leases[0].isolated for leases in taken[:3])
+    assert not await isolated_waiting(hot, ["default"], ["work"])
+
+
+async def test_suspects_of_a_paused_queue_are_not_waiting_for_anybody(hot: Connection, clock: Clock) -> None:
+    """A worker that makes room for a suspect it cannot have would do nothing else."""
+    await some_jobs(hot, 2)
+    await crash_together(hot, clock, 2)
+    await pause(hot, "default")
+    assert await take_isolated(hot, await start_worker(hot)) == []
+    assert not await isolated_waiting(hot, ["default"], ["work"])
+
+
+# At the same time
+
+
+async def test_ten_workers_claiming_at_once_never_take_the_same_job(connect: Connect) -> None:
+    connections = [await connect() for _ in range(10)]
+    jobs = await some_jobs(connections[0], 500)
+    workers = [await start_worker(connection) for connection in connections]
+
+    async def claim_all(number: int) -> list[Lease]:
+        taken: list[Lease] = []
+        while await count(connections[number], "state = 'queued'"):
+            taken += await take(connections[number], workers[number], 7)
+        return taken
+
+    taken = [lease for leases in await asyncio.gather(*map(claim_all, range(10))) for lease in leases]
+    assert sorted(lease.id for lease in taken) == jobs
+    assert {lease.token for lease in taken} == {1}
+
+
+async def test_what_a_claim_looked_at_but_did_not_take_is_there_for_the_next(connect: Connect) -> None:
+    mine, other = await connect(), await connect()
+    queues = [f"q{number}" for number in range(10)]
+    jobs = [await one_job(mine, queue=queue) for queue in queues]
+    first, second = [await start_worker(mine, queues=queues) for _ in range(2)]
+    async with mine.transaction():
+        assert [lease.id for lease in await take(mine, first, 1)] == jobs[:1]
+    assert [lease.id for lease in await take(other, second, 9)] == jobs[1:]
+
+
+async def test_a_job_cancelled_while_it_is_being_claimed_is_either_cancelled_or_asked_to_stop(connect: Connect) -> None:
+    claiming, cancelling = await connect(), await connect()
+    worker = await start_worker(claiming)
+    for _ in range(40):
+        job_id = await one_job(claiming)
+        leases, result = await asyncio.gather(take(claiming, worker), cancel(cancelling, job_id))
+        job = await row(claiming, job_id)
+        if leases:
+            assert result.state is State.RUNNING
+            assert (job["state"], job["lease_owner"]) == ("running", worker.id)
+            assert job["cancel_requested_at"] is not None
+        else:
+            assert result.state is State.CANCELLED
+            assert await state(claiming, job_id) is State.CANCELLED
+
+
+async def test_a_cancel_that_waited_for_a_claim_sees_the_running_job(connect: Connect) -> None:
+    claiming, cancelling = await connect(), await connect()
+    worker = await start_worker(claiming)
+    job_id = await one_job(claiming)
+    async with claiming.transaction():
+        assert await take(claiming, worker)
+        waiting = asyncio.create_task(cancel(cancelling, job_id))
+        await until_blocked(claiming, cancelling)
+    assert (await waiting).state is State.RUNNING
+    assert (await renew(claiming, worker.id, TTL)).stop == {job_id}
+
+
+async def test_a_claim_passes_by_a_job_somebody_is_changing(connect: Connect) -> None:
+    changing, claiming = await connect(), await connect()
+    first, second = await some_jobs(changing, 2)
+    worker = await start_worker(claiming)
+    async with changing.transaction():
+        await cancel(changing, first)
+        assert [lease.id for lease in await take(claiming, worker)] == [second]
+    assert await take(claiming, worker) == []
+    assert await state(claiming, first) is State.CANCELLED
+
+
+async def test_the_last_token_is_the_end_of_one_job_not_of_its_lane(hot: Connection) -> None:
+    worn_out, fine = await some_jobs(hot, 2)
+    await hot.execute("UPDATE jobs SET lease_token = 2147483647 - 1 WHERE id = $1", worn_out)
+    leases = await take(hot, await start_worker(hot))
+    assert {lease.id: lease.token for lease in leases} == {worn_out: 2147483647, fine: 1}

@@ -1,0 +1,309 @@
+"""What a person may do to jobs and queues does what it says, or says why not."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import timedelta
+
+import pytest
+
+from support.clock import Clock
+from support.engine import (
+    TTL,
+    WORK,
+    Connect,
+    count,
+    events,
+    failure,
+    one_job,
+    row,
+    running_job,
+    some_jobs,
+    start_worker,
+    state,
+    stored,
+    take,
+    until_blocked,
+)
+from waybill.config import CommonSettings
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.errors import Conflict, NotFound
+from waybill.ids import new_id
+from waybill.jobs import NewJob, State, Unique, UniqueScope, enqueue
+from waybill.jobs.artefacts import publish
+from waybill.jobs.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill.jobs.finish import judge, settle, succeed
+from waybill.jobs.lease import renew
+from waybill.jobs.models import FINAL
+
+ALL_FINAL = tuple(FINAL)
+
+
+async def failed_job(connection: Connection, *, key: str | None = None) -> uuid.UUID:
+    worker, lease = await running_job(connection, unique=Unique(key) if key else None)
+    await settle(connection, worker.id, [(lease.id, lease.token, judge(lease, failure(retryable=False), WORK.retry))])
+    return lease.id
+
+
+async def dead_job(connection: Connection, *, key: str | None = None) -> uuid.UUID:
+    job_id = await failed_job(connection, key=key)
+    await connection.execute("UPDATE jobs SET state = 'dead_letter', attempts = max_attempts WHERE id = $1", job_id)
+    return job_id
+
+
+# Cancel
+
+
+@pytest.mark.parametrize("delay", [0.0, 60.0])
+async def test_whoever_waits_is_cancelled_at_once(hot: Connection, delay: float) -> None:
+    job_id = await one_job(hot, delay=delay)
+    assert (await cancel(hot, job_id, "not needed")).state is State.CANCELLED
+    job = await row(hot, job_id)
+    assert (job["state"], job["error_code"], job["error_message"]) == ("cancelled", "CANCELLED", "not needed")
+    assert job["finished_at"] is not None
+    assert await events(hot, job_id) == ["cancelled"]
+    assert await take(hot, await start_worker(hot)) == []
+
+
+async def test_whoever_runs_is_asked_to_stop_and_its_worker_is_woken(connect: Connect) -> None:
+    mine, listener = await connect(), await connect()
+    worker, lease = await running_job(mine)
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await listener.add_listener("waybill_control", lambda *told: heard.put_nowait(str(told[3])))
+    assert (await cancel(mine, lease.id)).state is State.RUNNING
+    assert await asyncio.wait_for(heard.get(), 10) == str(worker.id)
+    assert await state(mine, lease.id) is State.RUNNING
+    assert (await renew(mine, worker.id, TTL)).stop == {lease.id}
+
+
+async def test_what_has_ended_cannot_be_cancelled(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    before = await row(hot, lease.id)
+    with pytest.raises(Conflict, match="succeeded"):
+        await cancel(hot, lease.id)
+    assert await row(hot, lease.id) == before
+    assert await events(hot, lease.id) == ["succeeded"]
+
+
+async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:
+    with pytest.raises(NotFound):
+        await cancel(hot, new_id())
+    with pytest.raises(NotFound):
+        await retry(hot, new_id())
+
+
+async def test_a_cancel_that_waited_for_the_finish_says_it_came_too_late(connect: Connect) -> None:
+    finishing, cancelling = await connect(), await connect()
+    worker, lease = await running_job(finishing)
+    async with finishing.transaction():
+        await succeed(finishing, worker.id, [(lease.id, lease.token)])
+        waiting = asyncio.create_task(cancel(cancelling, lease.id))
+        await until_blocked(finishing, cancelling)
+    with pytest.raises(Conflict):
+        await waiting
+    assert await events(finishing, lease.id) == ["succeeded"]
+
+
+# Retry
+
+
+async def test_a_retried_job_starts_afresh_under_a_newer_token(hot: Connection) -> None:
+    job_id = await dead_job(hot)
+    await retry(hot, job_id)
+    job = await row(hot, job_id)
+    assert (job["state"], job["attempts"], job["crashes"], job["finished_at"]) == ("queued", 0, 0, None)
+    (lease,) = await take(hot, await start_worker(hot))
+    assert (lease.id, lease.token) == (job_id, 2)
+    assert await events(hot, job_id) == ["failed", "retried"]
+
+
+async def test_a_cancelled_job_that_is_retried_is_no_longer_asked_to_stop(hot: Connection) -> None:
+    job_id = await one_job(hot)
+    await cancel(hot, job_id)
+    await retry(hot, job_id)
+    worker = await start_worker(hot)
+    await take(hot, worker)
+    assert (await renew(hot, worker.id, TTL)).stop == frozenset()
+
+
+async def test_only_what_ended_without_success_can_be_retried(hot: Connection) -> None:
+    waiting = await one_job(hot, delay=60.0)
+    worker, lease = await running_job(hot)
+    for job_id in (waiting, lease.id):
+        with pytest.raises(Conflict):
+            await retry(hot, job_id)
+    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    with pytest.raises(Conflict, match="succeeded"):
+        await retry(hot, lease.id)
+
+
+async def test_a_retry_that_would_break_a_unique_key_is_refused_and_breaks_nothing_else(hot: Connection) -> None:
+    ended = await failed_job(hot, key="k")
+    active = await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k")))
+    async with hot.transaction():
+        with pytest.raises(Conflict):
+            await retry(hot, ended)
+        assert await hot.fetchval("SELECT 1") == 1, "the caller's transaction is still good"
+    assert await state(hot, ended) is State.FAILED
+    assert await events(hot, ended) == ["failed"]
+    await cancel(hot, active.id)
+    await retry(hot, ended)
+    assert await state(hot, ended) is State.QUEUED
+
+
+async def test_a_retry_that_waited_for_the_failure_retries_it(connect: Connect) -> None:
+    """The row it saw first was still running; the row it gets has ended."""
+    failing, retrying = await connect(), await connect()
+    worker, lease = await running_job(failing)
+    async with failing.transaction():
+        await settle(failing, worker.id, [(lease.id, lease.token, judge(lease, failure(retryable=False), WORK.retry))])
+        waiting = asyncio.create_task(retry(retrying, lease.id))
+        await until_blocked(failing, retrying)
+    await waiting
+    assert await state(failing, lease.id) is State.QUEUED
+    assert await events(failing, lease.id) == ["failed", "retried"]
+
+
+async def test_a_cancel_that_waited_for_a_failure_keeps_it_from_being_tried_again(connect: Connect) -> None:
+    failing, cancelling = await connect(), await connect()
+    worker, lease = await running_job(failing)
+    async with failing.transaction():
+        await settle(failing, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
+        waiting = asyncio.create_task(cancel(cancelling, lease.id))
+        await until_blocked(failing, cancelling)
+    assert (await waiting).state is State.CANCELLED
+    assert await state(failing, lease.id) is State.CANCELLED
+    assert await events(failing, lease.id) == ["retry_scheduled", "cancelled"]
+
+
+async def test_two_retries_at_once_retry_once(connect: Connect) -> None:
+    connections = [await connect() for _ in range(6)]
+    job_id = await dead_job(connections[0])
+    answers = await asyncio.gather(*(retry(one, job_id) for one in connections), return_exceptions=True)
+    assert sorted(type(answer).__name__ for answer in answers) == ["Conflict"] * 5 + ["NoneType"]
+    assert await events(connections[0], job_id) == ["failed", "retried"]
+
+
+async def test_all_dead_letters_are_retried_except_those_whose_key_is_taken(hot: Connection) -> None:
+    dead = [await dead_job(hot, key=f"k{number}") for number in range(5)]
+    await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k1")))
+    retried, left = await retry_dead_letters(hot)
+    assert left == [dead[1]]
+    assert retried == [dead[0], *dead[2:]]
+    assert await retry_dead_letters(hot) == ([], [dead[1]])
+
+
+async def test_dead_letters_are_retried_behind_a_transaction_pooler_too(database_url: str, hot: Connection) -> None:
+    dead = [await dead_job(hot, key=f"k{number}") for number in range(3)]
+    await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k0")))
+    pooled = await Database.connect(
+        CommonSettings.model_validate({"database_url": database_url, "database_pgbouncer": True})
+    )
+    async with pooled.hot() as connection:
+        assert await retry_dead_letters(connection) == (dead[1:], dead[:1])
+    await pooled.close()
+
+
+async def test_dead_letters_can_be_chosen_by_kind_and_tenant_and_limited(hot: Connection) -> None:
+    dead = [await dead_job(hot) for _ in range(4)]
+    assert await retry_dead_letters(hot, kind="nothing") == ([], [])
+    assert await retry_dead_letters(hot, tenant="nobody") == ([], [])
+    assert await retry_dead_letters(hot, kind="work", tenant="acme", limit=3) == (dead[:3], [])
+
+
+# Purge
+
+
+async def test_purging_takes_old_ended_jobs_with_all_that_is_theirs_and_nothing_else(
+    hot: Connection, clock: Clock
+) -> None:
+    worker, lease = await running_job(hot)
+    await publish(hot, lease.id, lease.token, "out", stored("k"), "text/plain")
+    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    still_running = (await running_job(hot))[1].id
+    still_scheduled = await one_job(hot, delay=1e6)
+    still_queued = await one_job(hot)
+    await clock.forward(100)
+    fresh = await one_job(hot)
+    await cancel(hot, fresh)
+    assert await purge(hot, older_than=timedelta(seconds=50), states=ALL_FINAL) == 1
+    left = {one["id"] for one in await hot.fetch("SELECT id FROM jobs")}
+    assert left == {still_running, still_scheduled, still_queued, fresh}
+    assert await hot.fetchval("SELECT count(*) FROM job_artefacts") == 0
+    assert await events(hot, lease.id) == []
+    assert await events(hot, fresh) == ["cancelled"]
+
+
+async def test_purging_goes_in_bites_and_takes_all(hot: Connection, clock: Clock) -> None:
+    for job_id in await some_jobs(hot, 25):
+        await cancel(hot, job_id)
+    await clock.forward(10)
+    assert await purge(hot, older_than=timedelta(seconds=5), states=[State.CANCELLED], batch=10) == 25
+    assert await count(hot) == 0
+
+
+async def test_purging_takes_the_states_kind_and_tenant_it_was_told(hot: Connection, clock: Clock) -> None:
+    failed, dead = await failed_job(hot), await dead_job(hot)
+    await clock.forward(10)
+    old = timedelta(seconds=5)
+    assert await purge(hot, older_than=old, states=[State.CANCELLED]) == 0
+    assert await purge(hot, older_than=old, states=ALL_FINAL, kind="nothing") == 0
+    assert await purge(hot, older_than=old, states=ALL_FINAL, tenant="nobody") == 0
+    assert await purge(hot, older_than=old, states=[State.DEAD_LETTER], kind="work", tenant="acme") == 1
+    assert [one["id"] for one in await hot.fetch("SELECT id FROM jobs")] == [failed]
+    assert dead != failed
+    with pytest.raises(ValueError, match="finished"):
+        await purge(hot, older_than=old, states=[State.QUEUED])
+
+
+async def test_a_purge_passes_by_a_job_that_is_being_retried(connect: Connect, clock: Clock) -> None:
+    retrying, purging = await connect(), await connect()
+    job_id = await dead_job(retrying)
+    await clock.forward(10)
+    async with retrying.transaction():
+        await retry(retrying, job_id)
+        assert await purge(purging, older_than=timedelta(seconds=5), states=ALL_FINAL) == 0
+    assert await purge(purging, older_than=timedelta(seconds=5), states=ALL_FINAL) == 0
+    assert await state(retrying, job_id) is State.QUEUED
+
+
+async def test_purging_frees_a_key_kept_for_ever(hot: Connection, clock: Clock) -> None:
+    job = await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k", UniqueScope.FOREVER)))
+    await cancel(hot, job.id)
+    await clock.forward(10)
+    await purge(hot, older_than=timedelta(seconds=5), states=ALL_FINAL)
+    assert (await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k", UniqueScope.FOREVER)))).created
+
+
+# Pause
+
+
+async def test_pausing_twice_keeps_the_first_time_and_the_last_reason(hot: Connection, clock: Clock) -> None:
+    await pause(hot, "default", "one")
+    first = await hot.fetchrow("SELECT * FROM queues")
+    await clock.forward(10)
+    await pause(hot, "default", "two")
+    second = await hot.fetchrow("SELECT * FROM queues")
+    assert first is not None
+    assert second is not None
+    assert (second["paused_at"], second["paused_reason"]) == (first["paused_at"], "two")
+
+
+async def test_resuming_says_whether_there_was_anything_to_resume_and_tells_the_workers(connect: Connect) -> None:
+    mine, listener = await connect(), await connect()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await listener.add_listener("waybill_jobs", lambda *told: heard.put_nowait(str(told[3])))
+    assert not await resume(mine, "default")
+    await pause(mine, "default")
+    assert await resume(mine, "default")
+    assert await asyncio.wait_for(heard.get(), 10) == "default"
+    assert not await resume(mine, "default")
+
+
+async def test_what_runs_in_a_paused_queue_goes_on(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await pause(hot, "default")
+    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == {lease.id}

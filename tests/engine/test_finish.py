@@ -1,0 +1,349 @@
+"""A run ends once, by its owner's hand, in the way its outcome says."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from support.clock import Clock
+from support.engine import (
+    NO_SETTLE,
+    OTHER,
+    TTL,
+    WORK,
+    Connect,
+    count,
+    events,
+    failure,
+    find_contradictions,
+    one_job,
+    row,
+    running_job,
+    some_jobs,
+    start_worker,
+    state,
+    take,
+    until_blocked,
+)
+from waybill.db import Database, driver
+from waybill.db.database import Connection
+from waybill.errors import Cancelled, DatabaseUnavailable, RateLimited, classify
+from waybill.ids import new_id
+from waybill.jobs import Lease, NewJob, Queue, State, enqueue
+from waybill.jobs.claim import promote_due
+from waybill.jobs.control import cancel
+from waybill.jobs.finish import Outcome, cancelled, judge, released, settle, stands_as, succeed
+from waybill.jobs.lease import WorkerInfo
+from waybill.jobs.rescue import rescue, rescue_worker
+
+
+async def fail(connection: Connection, lease: Lease, worker_id: Any, outcome: Outcome) -> State | None:
+    return (await settle(connection, worker_id, [(lease.id, lease.token, outcome)])).get(lease.id)
+
+
+# Success
+
+
+async def test_a_success_is_final_and_leaves_one_event(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == {lease.id}
+    job = await row(hot, lease.id)
+    assert (job["state"], job["lease_owner"], job["progress"], job["attempts"]) == ("succeeded", None, 1, 0)
+    assert job["finished_at"] is not None
+    assert await events(hot, lease.id) == ["succeeded"]
+    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == set()
+    assert await events(hot, lease.id) == ["succeeded"]
+
+
+async def test_a_batch_completes_what_is_ours_and_says_which(hot: Connection) -> None:
+    await some_jobs(hot, 200)
+    worker = await start_worker(hot)
+    leases = await take(hot, worker, 200)
+    batch = [(lease.id, lease.token + (number % 2)) for number, lease in enumerate(leases)]
+    random.Random(1).shuffle(batch)
+    batch.append((new_id(), 1))
+    done = await succeed(hot, worker.id, batch)
+    assert done == {lease.id for lease in leases[::2]}
+    assert await count(hot, "state = 'succeeded'") == 100
+    assert await succeed(hot, worker.id, []) == set()
+
+
+async def test_a_handlers_rows_its_next_job_and_its_completion_commit_together(db: Database, hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    async with db.transaction() as session:
+        session.add(Queue(name="written"))
+        following = await enqueue(session, NewJob(OTHER, "acme"))
+        assert await succeed(await driver(session), worker.id, [(lease.id, lease.token)]) == {lease.id}
+        assert await state(hot, lease.id) is State.RUNNING
+    assert await state(hot, lease.id) is State.SUCCEEDED
+    assert await state(hot, following.id) is State.QUEUED
+    assert await hot.fetchval("SELECT count(*) FROM queues") == 1
+
+
+async def test_a_handler_rolled_back_is_not_completed(db: Database, hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+
+    async def complete_then_fail() -> None:
+        async with db.transaction() as session:
+            await succeed(await driver(session), worker.id, [(lease.id, lease.token)])
+            raise RuntimeError("the commit never happens")
+
+    with pytest.raises(RuntimeError):
+        await complete_then_fail()
+    assert await state(hot, lease.id) is State.RUNNING
+    assert await events(hot, lease.id) == []
+
+
+# Failure
+
+
+async def test_a_failure_is_tried_again_later_and_charged(hot: Connection, clock: Clock) -> None:
+    worker, lease = await running_job(hot)
+    outcome = judge(lease, failure(), WORK.retry)
+    assert await fail(hot, lease, worker.id, outcome) is State.SCHEDULED
+    job = await row(hot, lease.id)
+    assert (job["attempts"], job["error_code"], job["error_message"]) == (1, "GW_5XX", "no luck")
+    assert job["run_at"] - job["updated_at"] == timedelta(seconds=10)
+    assert job["finished_at"] is None
+    assert await take(hot, worker) == []
+    await clock.forward(11)
+    await promote_due(hot)
+    (again,) = await take(hot, worker)
+    assert (again.id, again.token, again.attempts) == (lease.id, 2, 1)
+
+
+async def test_retries_are_bounded_and_then_the_job_is_dead_lettered(hot: Connection, clock: Clock) -> None:
+    job_id = await one_job(hot)
+    worker = await start_worker(hot, ttl=1e6)
+    for expected in (State.SCHEDULED, State.SCHEDULED, State.DEAD_LETTER):
+        (lease,) = await take(hot, worker)
+        assert await fail(hot, lease, worker.id, judge(lease, failure(), WORK.retry)) is expected
+        await clock.forward(3600)
+        await promote_due(hot)
+    job = await row(hot, job_id)
+    assert (job["attempts"], job["max_attempts"]) == (3, 3)
+    assert await take(hot, worker) == []
+    assert await events(hot, job_id) == ["retry_scheduled", "retry_scheduled", "dead_lettered"]
+
+
+async def test_a_permanent_error_is_never_tried_again(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    assert await fail(hot, lease, worker.id, judge(lease, failure(retryable=False), WORK.retry)) is State.FAILED
+    assert (await row(hot, lease.id))["finished_at"] is not None
+
+
+async def test_a_wait_the_other_side_asked_for_costs_no_attempt(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    outcome = judge(lease, classify(RateLimited(retry_after=120)), WORK.retry)
+    assert await fail(hot, lease, worker.id, outcome) is State.SCHEDULED
+    job = await row(hot, lease.id)
+    assert job["attempts"] == 0
+    assert job["run_at"] - job["updated_at"] == timedelta(seconds=120)
+    assert await events(hot, lease.id) == ["postponed"]
+
+
+async def test_an_outage_of_our_own_database_costs_no_attempt(hot: Connection) -> None:
+    _, lease = await running_job(hot)
+    outcome = judge(lease, classify(DatabaseUnavailable()), WORK.retry)
+    assert (outcome.state, outcome.charge) == (State.SCHEDULED, 0)
+
+
+async def test_a_released_job_is_claimable_at_once_uncharged_and_as_it_was(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await fail(hot, lease, worker.id, judge(lease, failure(), replace(WORK.retry, base=0.0)))
+    await promote_due(hot)
+    (second,) = await take(hot, worker)
+    assert await fail(hot, second, worker.id, released("shutting down")) is State.QUEUED
+    job = await row(hot, lease.id)
+    assert (job["attempts"], job["error_message"], job["finished_at"]) == (1, "no luck", None)
+    other = await start_worker(hot)
+    assert [one.token for one in await take(hot, other)] == [3]
+
+
+async def test_releasing_tells_the_workers(connect: Connect) -> None:
+    mine, listener = await connect(), await connect()
+    worker, lease = await running_job(mine)
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await listener.add_listener("waybill_jobs", lambda *told: heard.put_nowait(str(told[3])))
+    await fail(mine, lease, worker.id, released("shutting down"))
+    assert await asyncio.wait_for(heard.get(), 10) == "default"
+
+
+async def test_many_ends_of_every_sort_in_one_batch(hot: Connection) -> None:
+    await some_jobs(hot, 50)
+    worker = await start_worker(hot)
+    leases = await take(hot, worker)
+    outcomes = [
+        judge(leases[0], failure(), WORK.retry),
+        judge(leases[0], failure(retryable=False), WORK.retry),
+        released("bye"),
+        cancelled(classify(Cancelled())),
+        judge(replace(leases[0], attempts=2), failure(), WORK.retry),
+    ]
+    ends = [(lease.id, lease.token, outcomes[number % 5]) for number, lease in enumerate(leases)]
+    random.Random(2).shuffle(ends)
+    answer = await settle(hot, worker.id, ends)
+    expected = [State.SCHEDULED, State.FAILED, State.QUEUED, State.CANCELLED, State.DEAD_LETTER]
+    assert answer == {lease.id: expected[number % 5] for number, lease in enumerate(leases)}
+    for lease in leases:
+        assert await state(hot, lease.id) is answer[lease.id]
+    assert await find_contradictions(hot) == []
+    assert await settle(hot, worker.id, []) == {}
+
+
+# Text of documents ends up in errors, and it is not always text that Postgres takes
+
+ODD: dict[str, dict[str, Any]] = {
+    "NUL in the message": {"message": "bad byte \0 in header"},
+    "half a surrogate in the message": {"message": "no such file: caf\udce9.pdf"},
+    "NUL in the detail": {"detail": {"text": "a\0b"}},
+    "NUL in a name of the detail": {"detail": {"a\0": 1}},
+    "half a surrogate in the detail": {"detail": {"text": "\udce9"}},
+    "not a number in the detail": {"detail": {"confidence": math.nan}},
+    "a time in the detail": {"detail": {"at": datetime(2026, 1, 1, tzinfo=UTC)}},
+    "bytes in the detail": {"detail": {"head": b"%PDF\x00"}},
+}
+
+
+async def test_an_error_with_odd_text_still_ends_its_run_and_spares_the_others(hot: Connection) -> None:
+    wrong: dict[str, str] = {}
+    for what, odd in ODD.items():
+        (worker, bad), (_, good) = await running_job(hot), await running_job(hot)
+        plain = judge(bad, failure(retryable=False), WORK.retry)
+        try:
+            answer = await settle(
+                hot, worker.id, [(bad.id, bad.token, replace(plain, **odd)), (good.id, good.token, plain)]
+            )
+            assert answer == {bad.id: State.FAILED, good.id: State.FAILED}
+        except Exception as error:  # noqa: BLE001 - any is the finding
+            wrong[what] = repr(error)
+    assert wrong == {}
+
+
+async def test_an_exception_with_odd_text_still_ends_its_run(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    understood = classify(ValueError("invalid byte \0 at caf\udce9"))
+    assert await fail(hot, lease, worker.id, judge(lease, understood, WORK.retry)) is State.SCHEDULED
+
+
+# Cancelling
+
+
+async def test_a_cancelled_run_says_why_it_ended(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await cancel(hot, lease.id)
+    assert await fail(hot, lease, worker.id, cancelled(classify(Cancelled()))) is State.CANCELLED
+    job = await row(hot, lease.id)
+    assert (job["error_code"], job["attempts"]) == ("CANCELLED", 0)
+    assert await events(hot, lease.id) == ["cancel_requested", "cancelled"]
+
+
+@pytest.mark.parametrize("how", ["released", "failed"])
+async def test_cancelling_wins_over_coming_back_and_says_so(hot: Connection, how: str) -> None:
+    worker, lease = await running_job(hot)
+    await cancel(hot, lease.id)
+    outcome = released("bye") if how == "released" else judge(lease, failure(), WORK.retry)
+    assert await fail(hot, lease, worker.id, outcome) is State.CANCELLED
+    job = await row(hot, lease.id)
+    assert job["finished_at"] is not None
+    assert job["error_code"] == "CANCELLED"
+
+
+async def test_a_run_that_was_done_before_it_heard_of_the_cancellation_has_succeeded(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await cancel(hot, lease.id)
+    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == {lease.id}
+    assert await state(hot, lease.id) is State.SUCCEEDED
+
+
+# The fence
+
+
+async def test_a_stale_owner_can_end_nothing(hot: Connection, clock: Clock) -> None:
+    worker, lease = await running_job(hot)
+    await clock.forward(TTL + 1)
+    await rescue(hot, settle_time=NO_SETTLE)
+    before, known = await row(hot, lease.id), await events(hot, lease.id)
+    outcomes = [released("late"), cancelled(classify(Cancelled())), judge(lease, failure(), WORK.retry)]
+    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == set()
+    for outcome in outcomes:
+        assert await fail(hot, lease, worker.id, outcome) is None
+    assert await row(hot, lease.id) == before
+    assert await events(hot, lease.id) == known
+
+
+async def test_finish_and_rescue_at_once_never_both_end_a_run(connect: Connect) -> None:
+    finishing, rescuing = await connect(), await connect()
+    won = {"finish": 0, "rescue": 0}
+    for number in range(60):
+        jobs = await some_jobs(finishing, 3)
+        worker = await start_worker(finishing)
+        batch = [(lease.id, lease.token) for lease in await take(finishing, worker)]
+
+        async def finish(worker: WorkerInfo = worker, batch: list[tuple[uuid.UUID, int]] = batch) -> set[uuid.UUID]:
+            return await succeed(finishing, worker.id, batch)
+
+        async def give_up(worker: WorkerInfo = worker) -> set[uuid.UUID]:
+            return {one.id for one in await rescue_worker(rescuing, worker.id)}
+
+        if number % 2:
+            by_worker, by_rescue = await asyncio.gather(finish(), give_up())
+        else:
+            by_rescue, by_worker = await asyncio.gather(give_up(), finish())
+        assert by_worker | by_rescue == set(jobs)
+        assert not by_worker & by_rescue
+        for job_id in jobs:
+            assert await state(finishing, job_id) is (State.SUCCEEDED if job_id in by_worker else State.QUEUED)
+            if job_id in by_rescue:
+                await cancel(finishing, job_id)
+        won["finish"] += bool(by_worker)
+        won["rescue"] += bool(by_rescue)
+    assert all(won.values()), f"one side always won, so this proved little: {won}"
+    assert await find_contradictions(finishing) == []
+
+
+async def test_a_finish_that_waited_for_a_rescue_ends_nothing(connect: Connect) -> None:
+    finishing, rescuing = await connect(), await connect()
+    worker, lease = await running_job(finishing)
+    async with rescuing.transaction():
+        assert await rescue_worker(rescuing, worker.id)
+        waiting = asyncio.create_task(succeed(finishing, worker.id, [(lease.id, lease.token)]))
+        await until_blocked(rescuing, finishing)
+    assert await waiting == set()
+    assert await state(finishing, lease.id) is State.QUEUED
+    assert await find_contradictions(finishing) == []
+
+
+# Did my commit arrive?
+
+
+async def test_an_ambiguous_commit_is_resolved_by_ones_own_token(connect: Connect) -> None:
+    finishing, asking = await connect(), await connect()
+    worker, lease = await running_job(finishing)
+    assert await stands_as(asking, [lease.id]) == {lease.id: (State.RUNNING, lease.token)}
+    transaction = finishing.transaction()
+    await transaction.start()
+    await succeed(finishing, worker.id, [(lease.id, lease.token)])
+    question = asyncio.create_task(stands_as(asking, [lease.id]))  # waits for the commit under way
+    await until_blocked(finishing, asking)
+    await transaction.commit()
+    assert await question == {lease.id: (State.SUCCEEDED, lease.token)}
+
+
+async def test_a_commit_that_did_not_arrive_is_seen_not_to_have(connect: Connect) -> None:
+    finishing, asking = await connect(), await connect()
+    worker, lease = await running_job(finishing)
+    transaction = finishing.transaction()
+    await transaction.start()
+    await succeed(finishing, worker.id, [(lease.id, lease.token)])
+    question = asyncio.create_task(stands_as(asking, [lease.id, new_id()]))
+    await transaction.rollback()
+    assert await question == {lease.id: (State.RUNNING, lease.token)}
+    assert await succeed(asking, worker.id, [(lease.id, lease.token)]) == {lease.id}

@@ -1,0 +1,321 @@
+"""The hot statements keep their one plan, whatever Postgres believes about the table.
+
+A queue table's statistics are always wrong. Each test here makes them wrong in another way and looks at the plans.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from support.engine import some_jobs, start_worker
+from waybill.db import Database, driver
+from waybill.db.database import Connection
+from waybill.jobs import artefacts, claim, control, finish, lease, rescue
+from waybill.jobs.enqueue import _FIND_EXISTING, _FREE_PASSED_WINDOWS, _INSERT
+
+ID = "'01890000-0000-7000-8000-000000000001'::uuid"
+IDS = f"ARRAY[{ID}]"
+
+
+@dataclass(frozen=True)
+class Hot:
+    """A statement, arguments for it, and the only ways it may reach jobs: index and a part of the condition."""
+
+    sql: str
+    arguments: str
+    ways: dict[str, str]
+
+
+BY_ID = {"jobs_pkey": "id ="}
+LANES = "ARRAY['default'], ARRAY['work']"
+NEW_JOB = (
+    f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
+    "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
+    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::uuid[], ARRAY[NULL]::text[]"
+)
+
+SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
+SETTLE = Hot(
+    finish._SETTLE,
+    f"{IDS}, ARRAY[1], ARRAY['failed'], ARRAY[false], ARRAY[false], ARRAY[0]::float8[], ARRAY[1], ARRAY['X'], "
+    f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled'",
+    BY_ID,
+)
+PUBLISH = Hot(artefacts._PUBLISH, f"{ID}, 1, 'out', 'key', 'text/plain', 1, 'ab'", BY_ID)
+FREE_WINDOWS = Hot(
+    _FREE_PASSED_WINDOWS, "ARRAY['acme'], ARRAY['work'], ARRAY['k']", {"jobs_unique_kept": "unique_key =", **BY_ID}
+)
+INSERT = Hot(_INSERT, NEW_JOB, {})
+FIND_EXISTING = Hot(
+    _FIND_EXISTING,
+    "ARRAY['acme'], ARRAY['work'], ARRAY['k'], ARRAY['active']",
+    {"jobs_unique_while_active": "unique_key =", "jobs_unique_kept": "unique_key ="},
+)
+
+HOT = {
+    "claim": Hot(claim._CLAIM, f"{ID}, {LANES}, 10", {"jobs_ready": "queue =", **BY_ID}),
+    "claim_isolated": Hot(claim._CLAIM_ISOLATED, f"{ID}, {LANES}", {"jobs_isolated": "queue =", **BY_ID}),
+    "isolated_waiting": Hot(claim._ISOLATED_WAITING, LANES, {"jobs_isolated": "queue ="}),
+    "promote": Hot(claim._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
+    "renew": Hot(lease._RENEW, f"{ID}, 60", {"jobs_leased": "lease_owner ="}),
+    "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
+    "succeed": SUCCEED,
+    "settle": SETTLE,
+    "stands_as": Hot(finish._STANDS_AS, IDS, BY_ID),
+    "rescue: look up": Hot(rescue._LOCK_HELD, ID, {"jobs_leased": "lease_owner =", **BY_ID}),
+    "rescue: return": Hot(
+        rescue._RETURN,
+        f"{IDS}, ARRAY['queued'], ARRAY[1], ARRAY['crashed'], ARRAY['X'], ARRAY['x'], {ID}, 'worker'",
+        BY_ID,
+    ),
+    "cancel: lock": Hot(control._LOCK, ID, BY_ID),
+    "cancel: waiting": Hot(control._CANCEL_WAITING, f"{ID}, 'why'", BY_ID),
+    "cancel: running": Hot(control._ASK_TO_STOP, f"{ID}, 'why'", BY_ID),
+    "retry": Hot(control._RETRY, f"{ID}, 'why'", BY_ID),
+    "publish": PUBLISH,
+    "enqueue": INSERT,
+    "enqueue: free windows": FREE_WINDOWS,
+    "enqueue: find existing": FIND_EXISTING,
+}
+
+IN_A_HANDLERS_TRANSACTION = {
+    "succeed": SUCCEED,
+    "settle": SETTLE,
+    "publish": PUBLISH,
+    "enqueue": INSERT,
+    "enqueue: free windows": FREE_WINDOWS,
+    "enqueue: find existing": FIND_EXISTING,
+}
+"""These also run on SQLAlchemy's connections, whose planner is free."""
+
+FILL = """
+INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, max_attempts, finished_at)
+SELECT gen_random_uuid(), 'acme', 'acme', 'work', 'default', $1, '{}', 60, 3,
+       CASE WHEN $1 IN ('succeeded', 'failed') THEN now() END
+  FROM generate_series(1, $2::int)
+"""
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def complaint(plan: dict[str, Any], ways: dict[str, str]) -> str | None:
+    """Why this is not the plan the statement was written for."""
+    found = set()
+    for node in nodes(plan):
+        if node.get("Relation Name") == "jobs" and node["Node Type"] == "Seq Scan":
+            return "reads all of jobs"
+        index = str(node.get("Index Name", ""))
+        if not index.startswith("jobs_"):
+            continue
+        condition = str(node.get("Index Cond", "none")).replace("jobs.", "")
+        if index not in ways:
+            return f"goes through {index}"
+        if ways[index] not in condition:
+            return f"walks all of {index} (condition: {condition})"
+        found.add(index)
+    return "uses none of its indexes" if ways and not found else None
+
+
+async def prepare(connection: Connection, statements: dict[str, Hot]) -> None:
+    for name, hot in statements.items():
+        await connection.execute(f"PREPARE {prepared(name)} AS {hot.sql}")
+
+
+def prepared(name: str) -> str:
+    return "p_" + re.sub(r"\W+", "_", name)
+
+
+async def complaints(connection: Connection, statements: dict[str, Hot]) -> dict[str, str]:
+    """What is wrong with the plans of prepared statements, by name."""
+    wrong = {}
+    for name, hot in statements.items():
+        answer = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE {prepared(name)} ({hot.arguments})")
+        # SQLAlchemy teaches its connections to read JSON, asyncpg's own give the text.
+        (explained,) = json.loads(answer) if isinstance(answer, str) else answer
+        if found := complaint(explained["Plan"], hot.ways):
+            wrong[name] = found
+    return wrong
+
+
+@pytest.fixture
+async def admin(hot: Connection) -> Connection:
+    if not await hot.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        pytest.skip("forging statistics needs a superuser")
+    await hot.execute("ALTER TABLE jobs SET (autovacuum_enabled = false)")
+    return hot
+
+
+# Five ways to be wrong
+
+
+async def never_analyzed(admin: Connection) -> None:
+    await admin.execute(FILL, "queued", 2000)
+
+
+async def analyzed_while_empty(admin: Connection) -> None:
+    await admin.execute("VACUUM ANALYZE jobs")
+    await admin.execute(FILL, "queued", 50_000)
+    await admin.execute(FILL, "succeeded", 50_000)
+
+
+async def analyzed_while_all_were_queued(admin: Connection) -> None:
+    await admin.execute(FILL, "queued", 20_000)
+    await admin.execute("ANALYZE jobs")
+    await admin.execute("UPDATE jobs SET state = 'succeeded', finished_at = now()")
+
+
+async def analyzed_while_all_were_finished(admin: Connection) -> None:
+    await admin.execute(FILL, "succeeded", 20_000)
+    await admin.execute("VACUUM ANALYZE jobs")
+    await admin.execute("UPDATE jobs SET state = 'queued', finished_at = NULL")
+
+
+async def analyzed_while_all_were_running(admin: Connection) -> None:
+    await admin.execute(FILL, "queued", 20_000)
+    await admin.execute("UPDATE jobs SET state = 'running', lease_owner = gen_random_uuid(), lease_token = 1")
+    await admin.execute("VACUUM ANALYZE jobs")
+    await admin.execute("UPDATE jobs SET state = 'succeeded', lease_owner = NULL, finished_at = now()")
+
+
+async def empty(admin: Connection) -> None:
+    await admin.execute("VACUUM ANALYZE jobs")
+
+
+WRONG = [
+    empty,
+    never_analyzed,
+    analyzed_while_empty,
+    analyzed_while_all_were_queued,
+    analyzed_while_all_were_finished,
+    analyzed_while_all_were_running,
+]
+
+
+@pytest.mark.parametrize("make_wrong", WRONG, ids=[one.__name__ for one in WRONG])
+async def test_the_engines_statements_have_one_plan(db: Database, admin: Connection, make_wrong: Any) -> None:
+    await make_wrong(admin)
+    async with db.hot() as connection:
+        assert connection is not admin
+        await prepare(connection, HOT)
+        assert await complaints(connection, HOT) == {}
+
+
+FORGED = [(0, 0), (1, 1), (1, 1_000_000), (1e9, 1), (1e9, 10_000_000), (-1, 0)]
+
+
+async def test_forged_statistics_change_no_plan(db: Database, admin: Connection) -> None:
+    await admin.execute(FILL, "succeeded", 20_000)
+    await admin.execute("ANALYZE jobs")
+    wrong: dict[object, str] = {}
+    for tuples, pages in FORGED:
+        await admin.execute(
+            "UPDATE pg_class SET reltuples = $1, relpages = $2 WHERE oid = 'jobs'::regclass"
+            " OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'jobs'::regclass)",
+            tuples,
+            pages,
+        )
+        async with db.hot() as connection:
+            await prepare(connection, HOT)
+            wrong |= {(tuples, pages, name): bad for name, bad in (await complaints(connection, HOT)).items()}
+            await connection.execute("DEALLOCATE ALL")
+            await connection.reload_schema_state()
+    assert wrong == {}
+
+
+async def test_plans_made_for_an_empty_table_still_serve_a_full_one(db: Database, admin: Connection) -> None:
+    """A long-lived connection plans once, right after the installation."""
+    await admin.execute("VACUUM ANALYZE jobs")
+    async with db.hot() as connection:
+        await prepare(connection, HOT)
+        assert await complaints(connection, HOT) == {}
+        await admin.execute(FILL, "succeeded", 20_000)
+        assert await complaints(connection, HOT) == {}
+
+
+@pytest.mark.parametrize("make_wrong", WRONG[2:], ids=[one.__name__ for one in WRONG[2:]])
+async def test_in_a_handlers_own_transaction_the_fence_is_a_look_up_too(
+    db: Database, admin: Connection, make_wrong: Any
+) -> None:
+    await make_wrong(admin)
+    async with db.transaction() as session:
+        connection = await driver(session)
+        await prepare(connection, IN_A_HANDLERS_TRANSACTION)
+        found: dict[object, str] = {}
+        for mode in ("force_custom_plan", "force_generic_plan", "auto"):
+            await connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
+            found |= {
+                (mode, name): bad for name, bad in (await complaints(connection, IN_A_HANDLERS_TRANSACTION)).items()
+            }
+    assert found == {}
+
+
+async def test_in_a_handlers_transaction_plans_made_for_an_empty_table_do_not_outlive_it(
+    db: Database, admin: Connection
+) -> None:
+    await admin.execute("VACUUM ANALYZE jobs")
+    async with db.transaction() as session:
+        connection = await driver(session)
+        await prepare(connection, IN_A_HANDLERS_TRANSACTION)
+        for name, hot in IN_A_HANDLERS_TRANSACTION.items():
+            for _ in range(10 if name != "enqueue" else 0):  # Postgres settles on a generic plan after five
+                await connection.execute(f"EXECUTE {prepared(name)} ({hot.arguments})")
+        await admin.execute(FILL, "succeeded", 20_000)
+        found = await complaints(connection, IN_A_HANDLERS_TRANSACTION)
+    assert found == {}
+
+
+# Behaviour
+
+
+async def buffers(connection: Connection, hot: Hot) -> int:
+    """How many pages the statement touches, run for real and rolled back."""
+    transaction = connection.transaction()
+    await transaction.start()
+    name = prepared("measured")
+    await connection.execute(f"PREPARE {name} AS {hot.sql}")
+    answer = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name} ({hot.arguments})")
+    await transaction.rollback()
+    await connection.execute(f"DEALLOCATE {name}")
+    plan = json.loads(answer)[0]["Plan"]
+    return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
+
+
+async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Database, admin: Connection) -> None:
+    await admin.execute(FILL, "succeeded", 200_000)
+    await admin.execute(
+        FILL.replace("'default', $1", "'default', 'scheduled'")
+        .replace("INSERT INTO jobs (id", "INSERT INTO jobs (run_at, id")
+        .replace("SELECT gen_random_uuid()", "SELECT now() + interval '1 day', gen_random_uuid()"),
+        "scheduled",
+        50_000,
+    )
+    await admin.execute(FILL.replace("'default', $1", "'held', $1"), "queued", 50_000)
+    await admin.execute("INSERT INTO queues (name, paused_at) VALUES ('held', now())")
+    await some_jobs(admin, 20)
+    worker = await start_worker(admin, queues=["held", "default"])
+    me = f"'{worker.id}'::uuid"
+    lanes = "ARRAY['held', 'default'], ARRAY['other', 'work']"
+    async with db.hot() as connection:
+        touched = {
+            "claim": await buffers(connection, Hot(claim._CLAIM, f"{me}, {lanes}, 10", {})),
+            "claim nothing": await buffers(
+                connection, Hot(claim._CLAIM, f"{me}, ARRAY['held'], ARRAY['work'], 10", {})
+            ),
+            "promote": await buffers(connection, Hot(claim._PROMOTE, "1000", {})),
+            "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
+        }
+    # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.
+    assert touched["claim"] < 600
+    assert touched["claim nothing"] < 60
+    assert touched["promote"] < 60
+    assert touched["renew"] < 60

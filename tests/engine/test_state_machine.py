@@ -1,0 +1,499 @@
+"""Hypothesis drives the engine and a simple model of it side by side, and compares them after every step.
+
+Time moves in steps of hundreds of seconds and every delay ends on a fifty, so that the seconds a run really takes
+decide nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, start_worker, stored, take, take_isolated
+from support.engine_model import Model, ModelJob, ModelWorker
+from waybill.db.database import _ONE_PLAN, Connection
+from waybill.errors import Cancelled, Conflict, LeaseLost, classify
+from waybill.jobs import JobKind, Lease, NewJob, Unique, UniqueScope
+from waybill.jobs.artefacts import publish
+from waybill.jobs.claim import promote_due
+from waybill.jobs.control import cancel, pause, purge, resume, retry
+from waybill.jobs.enqueue import enqueue_many
+from waybill.jobs.finish import Outcome, cancelled, judge, released, settle, succeed
+from waybill.jobs.lease import Progress, WorkerInfo, drain, renew, write_progress
+from waybill.jobs.models import FINAL
+from waybill.jobs.rescue import rescue, rescue_worker
+from waybill.retry import RetryPolicy
+
+T = TypeVar("T")
+
+LATER = 1050.0
+TTL = 1550.0
+WINDOW = 2550.0
+POLICY = RetryPolicy(retries=2, base=LATER, jitter=0.0, cap=LATER)
+KINDS = {
+    "work": JobKind("work", retry=POLICY, max_crashes=2),
+    "hard": JobKind("hard", retry=RetryPolicy(retries=5, base=LATER, jitter=0.0, cap=LATER), max_crashes=3),
+    "once": JobKind("once", retry=RetryPolicy(retries=0, base=LATER, jitter=0.0)),
+}
+QUEUES = ("default", "night")
+Wanted = tuple[str, str, str, int, float, str | None, UniqueScope]
+
+which = st.integers(min_value=0, max_value=1_000)
+several = st.lists(which, min_size=1, max_size=4)
+mostly = st.sampled_from((True, True, True, False))
+new_jobs = st.lists(
+    st.tuples(
+        st.sampled_from(tuple(KINDS)),
+        st.sampled_from(QUEUES),
+        st.sampled_from(("acme", "zeta")),
+        st.integers(min_value=-1, max_value=2),
+        st.sampled_from((0.0, 0.0, 0.0, LATER)),
+        st.sampled_from((None, None, None, "k1", "k2")),
+        st.sampled_from(tuple(UniqueScope)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@dataclass
+class Ground:
+    """The one database all examples play on."""
+
+    loop: asyncio.AbstractEventLoop
+    connection: Connection
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(coroutine)
+
+
+class EngineMachine(RuleBasedStateMachine):
+    def __init__(self, ground: Ground) -> None:
+        super().__init__()
+        self.run, self.on = ground.run, ground.connection
+        self.model = Model()
+        self.infos: list[WorkerInfo] = []
+        self.beliefs: list[tuple[WorkerInfo, Lease]] = []
+        """Every lease any worker ever got. Workers never forget, so most of these are stale."""
+        self.rows: dict[Any, asyncpg.Record] = {}
+
+    @initialize()
+    def begin(self) -> None:
+        self.run(
+            self.on.execute(
+                "TRUNCATE jobs, job_events, job_artefacts, workers, queues; UPDATE test_clock.shift SET seconds = 0"
+            )
+        )
+        self.start_a_worker(("work", "hard", "once"), QUEUES)
+        self.start_a_worker(("work", "once"), ("default",))
+
+    # Choosing
+
+    def some_worker(self, number: int) -> tuple[WorkerInfo, ModelWorker]:
+        """Mostly one that can work; sometimes one that is draining, silent or gone."""
+        able = [info for info in self.infos if self.model.workers[info.id].state == "active"]
+        if not able:
+            self.start_a_worker(tuple(KINDS), QUEUES)
+            able = self.infos[-1:]
+        among = self.infos if number % 5 == 4 else able
+        info = among[number % len(among)]
+        return info, self.model.workers[info.id]
+
+    def some_beliefs(self, numbers: list[int]) -> list[tuple[WorkerInfo, Lease]]:
+        """Leases that hold, leases whose job runs under a newer token, and any: all three are tried often."""
+
+        def running(lease: Lease, *, mine: bool) -> bool:
+            job = self.model.jobs.get(lease.id)
+            return job is not None and job.state == "running" and (job.token == lease.token) is mine
+
+        groups = [
+            [one for one in self.beliefs if running(one[1], mine=True)],
+            [one for one in self.beliefs if running(one[1], mine=False)],
+            self.beliefs,
+        ]
+        chosen = []
+        for number in numbers:
+            group = groups[number % 3] or groups[0] or self.beliefs
+            chosen.append(group[number // 3 % len(group)])
+        return chosen
+
+    # Workers
+
+    @rule(kinds=st.sampled_from((tuple(KINDS), ("work", "hard"))), queues=st.sampled_from((QUEUES, ("night",))))
+    @precondition(lambda self: sum(one.state == "active" for one in self.model.workers.values()) < 3)
+    def start_a_worker(self, kinds: tuple[str, ...], queues: tuple[str, ...]) -> None:
+        info = self.run(start_worker(self.on, queues=queues, kinds=kinds, ttl=TTL))
+        self.infos.append(info)
+        self.model.workers[info.id] = ModelWorker(info.id, queues, kinds, self.model.now + TTL)
+
+    def beat(self, info: WorkerInfo, worker: ModelWorker) -> None:
+        held = self.run(renew(self.on, info.id, TTL))
+        assert held.alive is self.model.renew(worker, TTL)
+        assert held.tokens == self.model.held(worker)
+        assert held.stop == {job_id for job_id in held.tokens if self.model.jobs[job_id].stop}
+
+    @precondition(lambda self: sum(one.state == "active" for one in self.model.workers.values()) > 2)
+    @rule(number=which)
+    def drain(self, number: int) -> None:
+        info, worker = self.some_worker(number)
+        self.run(drain(self.on, info.id))
+        if worker.state == "active":
+            worker.state = "draining"
+
+    # Jobs
+
+    @rule(wanted=new_jobs)
+    def enqueue(self, wanted: list[Wanted]) -> None:
+        jobs, expected = [], []
+        for kind, queue, tenant, priority, delay, key, scope in wanted:
+            window = WINDOW if scope is UniqueScope.WINDOW else None
+            job = NewJob(
+                KINDS[kind],
+                tenant,
+                queue=queue,
+                priority=priority,
+                delay=delay,
+                unique=Unique(key, scope, window) if key else None,
+            )
+            jobs.append(job)
+            told = ModelJob(
+                id=job.id,
+                tenant=tenant,
+                kind=kind,
+                queue=queue,
+                priority=priority,
+                max_attempts=KINDS[kind].retry.max_attempts,
+                max_crashes=KINDS[kind].max_crashes,
+                run_at=self.model.now + delay,
+                key=key,
+                scope=scope.value if key else None,
+            )
+            expected.append(self.model.enqueue(told, window))
+        assert [(one.id, one.created) for one in self.run(enqueue_many(self.on, jobs))] == expected
+
+    @precondition(lambda self: any(job.state == "queued" for job in self.model.jobs.values()))
+    @rule(number=which, limit=st.integers(min_value=1, max_value=5), renewed=mostly)
+    def claim(self, number: int, limit: int, renewed: bool) -> None:
+        info, worker = self.some_worker(number)
+        if renewed:
+            self.beat(info, worker)
+        leases = self.run(take(self.on, info, limit))
+        assert [(one.id, one.token) for one in leases] == self.model.claim(worker, limit, isolated=False)
+        self.beliefs += [(info, lease) for lease in leases]
+
+    @rule(wanted=new_jobs, limit=st.integers(min_value=1, max_value=3))
+    def work_arrives_and_is_taken(self, wanted: list[Wanted], limit: int) -> None:
+        """What a fleet does most of the time; without it games are all talk."""
+        self.enqueue(wanted)
+        for info in self.infos:
+            if self.model.workers[info.id].state == "active":
+                self.claim(self.infos.index(info) * 5, limit, True)
+
+    @precondition(lambda self: any(job.state == "scheduled" for job in self.model.jobs.values()))
+    @rule(number=which)
+    def what_was_put_off_comes_due_and_is_taken(self, number: int) -> None:
+        self.time_passes(1100.0)
+        self.promote()
+        self.claim(number, 3, True)
+
+    @precondition(lambda self: any(job.isolate and job.state == "queued" for job in self.model.jobs.values()))
+    @rule(number=which, renewed=mostly)
+    def claim_a_suspect(self, number: int, renewed: bool) -> None:
+        info, worker = self.some_worker(number)
+        if renewed:
+            self.beat(info, worker)
+        leases = self.run(take_isolated(self.on, info))
+        assert [(one.id, one.token) for one in leases] == self.model.claim(worker, 1, isolated=True)
+        self.beliefs += [(info, lease) for lease in leases]
+
+    @precondition(lambda self: any(job.state == "scheduled" for job in self.model.jobs.values()))
+    @rule()
+    def promote(self) -> None:
+        promoted = self.run(promote_due(self.on))
+        assert promoted.count == self.model.promote()
+        coming = [job.run_at - self.model.now for job in self.model.jobs.values() if job.state == "scheduled"]
+        if coming:
+            assert promoted.next_in == pytest.approx(min(coming), abs=49)
+        else:
+            assert promoted.next_in is None
+
+    # What owners write, stale ones included
+
+    @precondition(lambda self: self.beliefs)
+    @rule(numbers=several, fraction=st.floats(min_value=0, max_value=1))
+    def progress(self, numbers: list[int], fraction: float) -> None:
+        news = {lease.id: Progress(lease.id, lease.token, fraction, "…") for _, lease in self.some_beliefs(numbers)}
+        written = self.run(write_progress(self.on, list(news.values())))
+        assert written == {one.id for one in news.values() if self.model.fenced(one.id, one.token)}
+
+    @precondition(lambda self: self.beliefs)
+    @rule(numbers=several)
+    def succeed(self, numbers: list[int]) -> None:
+        chosen = self.some_beliefs(numbers)
+        batch = {(lease.id, lease.token) for _, lease in chosen}
+        done = self.run(succeed(self.on, chosen[0][0].id, list(batch)))
+        assert done == {job_id for job_id, token in batch if self.model.succeed(job_id, token)}
+
+    @precondition(lambda self: self.beliefs)
+    @rule(numbers=several, how=st.sampled_from(("retryable", "uncharged", "released")))
+    def fail_for_now(self, numbers: list[int], how: str) -> None:
+        self.fail(numbers, how)
+
+    @precondition(lambda self: self.beliefs)
+    @rule(numbers=several, how=st.sampled_from(("retryable", "permanent", "cancelled")))
+    def fail_for_good(self, numbers: list[int], how: str) -> None:
+        self.fail(numbers, how)
+
+    def fail(self, numbers: list[int], how: str) -> None:
+        chosen = {lease.id: (info, lease) for info, lease in self.some_beliefs(numbers)}
+        ends = [(lease.id, lease.token, self.outcome(lease, how)) for _, lease in chosen.values()]
+        worker_id = next(iter(chosen.values()))[0].id
+        states = self.run(settle(self.on, worker_id, ends))
+        expected = {job_id: self.model.fail(job_id, token, how, LATER) for job_id, token, _ in ends}
+        assert {job_id: state.value for job_id, state in states.items()} == {
+            job_id: state for job_id, state in expected.items() if state is not None
+        }
+
+    def outcome(self, lease: Lease, how: str) -> Outcome:
+        if how == "released":
+            return released("not now")
+        if how == "cancelled":
+            return cancelled(classify(Cancelled()))
+        trouble = failure(
+            retryable=how != "permanent",
+            charged=how != "uncharged",
+            retry_after=LATER if how == "uncharged" else None,
+        )
+        return judge(lease, trouble, KINDS[lease.kind].retry)
+
+    @precondition(lambda self: self.beliefs)
+    @rule(number=which, name=st.sampled_from(("a", "b")))
+    def publish(self, number: int, name: str) -> None:
+        ((_, lease),) = self.some_beliefs([number])
+        job = self.model.fenced(lease.id, lease.token)
+        writing = publish(self.on, lease.id, lease.token, name, stored(f"{lease.token}"), "text/plain")
+        if job is not None:
+            self.run(writing)
+            job.artefacts[name] = lease.token
+        else:
+            with pytest.raises(LeaseLost):
+                self.run(writing)
+
+    # Time, and the death of workers
+
+    @rule(seconds=st.sampled_from((300.0, 1100.0, 1700.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.run(self.on.execute("UPDATE test_clock.shift SET seconds = seconds + $1", seconds))
+        self.model.now += seconds
+
+    @precondition(lambda self: self.model.expired_workers())
+    @rule()
+    def rescue(self) -> None:
+        rescued = self.run(rescue(self.on, settle_time=NO_SETTLE))
+        expected = {job_id for worker in self.model.expired_workers() for job_id in self.model.rescue(worker)}
+        assert {one.id for one in rescued} == expected
+
+    @precondition(lambda self: any(job.owner is not None for job in self.model.jobs.values()))
+    @rule(number=which)
+    def a_worker_at_work_is_seen_to_die(self, number: int) -> None:
+        """And another takes what it left, so that there is a stale owner beside a new one."""
+        busy = [info for info in self.infos if self.model.held(self.model.workers[info.id])]
+        self.bury(busy[number % len(busy)])
+        self.bury(busy[number % len(busy)])  # twice is once
+        self.claim_a_suspect(number + 1, True)
+
+    def bury(self, info: WorkerInfo) -> None:
+        worker = self.model.workers[info.id]
+        rescued = self.run(rescue_worker(self.on, info.id))
+        expected = self.model.rescue(worker) if worker.state != "gone" else set()
+        assert {one.id for one in rescued} == expected
+
+    # People
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=which)
+    def cancel(self, number: int) -> None:
+        job_id = sorted(self.model.jobs)[number % len(self.model.jobs)]
+        expected = self.model.cancel(job_id)
+        if expected is None:
+            with pytest.raises(Conflict):
+                self.run(cancel(self.on, job_id))
+        else:
+            assert self.run(cancel(self.on, job_id)).state == expected
+
+    @precondition(
+        lambda self: any(job.state in ("failed", "dead_letter", "cancelled") for job in self.model.jobs.values())
+    )
+    @rule(number=which)
+    def retry_an_ended_job(self, number: int) -> None:
+        ended = sorted(job.id for job in self.model.jobs.values() if not job.active)
+        self.try_to_retry(ended[number % len(ended)])
+
+    @precondition(lambda self: any(job.active for job in self.model.jobs.values()))
+    @rule(number=which)
+    def retry_a_job_that_has_not_ended(self, number: int) -> None:
+        active = sorted(job.id for job in self.model.jobs.values() if job.active)
+        self.try_to_retry(active[number % len(active)])
+
+    def try_to_retry(self, job_id: Any) -> None:
+        if self.model.retry(job_id):
+            self.run(retry(self.on, job_id))
+        else:
+            with pytest.raises(Conflict):
+                self.run(retry(self.on, job_id))
+
+    @precondition(lambda self: not self.model.paused)
+    @rule(queue=st.sampled_from(QUEUES))
+    def pause(self, queue: str) -> None:
+        self.run(pause(self.on, queue))
+        self.model.paused.add(queue)
+
+    @precondition(lambda self: self.model.paused)
+    @rule(queue=st.sampled_from(QUEUES))
+    def resume(self, queue: str) -> None:
+        assert self.run(resume(self.on, queue)) is (queue in self.model.paused)
+        self.model.paused.discard(queue)
+
+    @precondition(lambda self: sum(not job.active for job in self.model.jobs.values()) > 3)
+    @rule()
+    def purge(self) -> None:
+        deleted = self.run(purge(self.on, older_than=timedelta(seconds=LATER), states=list(FINAL), batch=3))
+        assert deleted == self.model.purge(LATER)
+
+    # After every step
+
+    @invariant()
+    def the_engine_is_as_the_model_says(self) -> None:
+        rows = {row["id"]: row for row in self.run(self.on.fetch("SELECT * FROM jobs"))}
+        assert rows.keys() == self.model.jobs.keys(), "a job was lost, or came from nowhere"
+        for job_id, job in self.model.jobs.items():
+            row = rows[job_id]
+            found = {name: row[name] for name in ("state", "attempts", "crashes", "isolate", "unique_key")}
+            assert found == {
+                "state": job.state,
+                "attempts": job.attempts,
+                "crashes": job.crashes,
+                "isolate": job.isolate,
+                "unique_key": job.key,
+            }
+            assert (row["lease_token"], row["lease_owner"]) == (job.token, job.owner)
+            assert (row["cancel_requested_at"] is not None) is job.stop
+            assert (row["finished_at"] is None) is job.active
+            assert (row["state"] == "running") is (row["lease_owner"] is not None)
+            assert row["attempts"] <= row["max_attempts"]
+            assert row["crashes"] <= row["max_crashes"]
+            if (before := self.rows.get(job_id)) is not None:
+                assert row["lease_token"] >= before["lease_token"]
+                if job_id not in self.model.touched:
+                    assert row == before, "changed by a step that had no right to"
+        self.rows = rows
+        self.model.touched.clear()
+
+    @invariant()
+    def history_and_artefacts_are_as_the_model_says(self) -> None:
+        events: dict[Any, list[tuple[str, int | None]]] = {job_id: [] for job_id in self.model.jobs}
+        for row in self.run(self.on.fetch("SELECT job_id, event, lease_token FROM job_events ORDER BY id")):
+            events[row["job_id"]].append((row["event"], row["lease_token"]))
+        for job_id, job in self.model.jobs.items():
+            assert events[job_id] == job.events
+            ended = [token for _, token in events[job_id] if token is not None]
+            assert ended == list(range(1, job.token + (job.state != "running"))), "each run has exactly one end"
+        found = {
+            (row["job_id"], row["name"]): row["lease_token"]
+            for row in self.run(self.on.fetch("SELECT job_id, name, lease_token FROM job_artefacts"))
+        }
+        assert found == {
+            (job.id, name): token for job in self.model.jobs.values() for name, token in job.artefacts.items()
+        }
+
+    @invariant()
+    def unique_keys_hold(self) -> None:
+        taken = [
+            (job.tenant, job.kind, job.key, job.scope == "active")
+            for job in self.model.jobs.values()
+            if job.key is not None and (job.scope != "active" or job.active)
+        ]
+        assert len(taken) == len(set(taken))
+
+
+@pytest.fixture
+def ground(server_url: str, template: str) -> Iterator[Ground]:
+    name = f"waybill_machine_{os.getpid()}"
+    url = urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
+    loop = asyncio.new_event_loop()
+
+    async def prepare() -> Connection:
+        server = await asyncpg.connect(server_url)
+        await server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        await server.execute(f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
+        await server.close()
+        connection = await asyncpg.connect(url, server_settings=_ONE_PLAN)
+        # Committing to disk proves nothing here and takes most of the time.
+        await connection.execute("SET synchronous_commit = off")
+        return connection
+
+    async def clear_away(connection: Connection) -> None:
+        await connection.close()
+        server = await asyncpg.connect(server_url)
+        await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        await server.close()
+
+    connection = loop.run_until_complete(prepare())
+    yield Ground(loop, connection)
+    loop.run_until_complete(clear_away(connection))
+    loop.close()
+
+
+def play(ground: Ground, *, examples: int, steps: int) -> None:
+    """Play, and see to it that the games were worth playing: a machine that never claims proves nothing."""
+    happened: Counter[str] = Counter()
+
+    class Machine(EngineMachine):
+        def __init__(self) -> None:
+            super().__init__(ground)
+
+        def teardown(self) -> None:
+            happened.update(self.model.happened)
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    rare = {what for what in (*ENDS_OF_RUNS, "retried", "stale beside a new owner") if happened[what] < examples // 10}
+    assert not rare, f"hardly ever tried: {rare} of {happened}"
+
+
+def test_the_engine_behaves_like_its_model(ground: Ground) -> None:
+    play(ground, examples=250, steps=50)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1200)
+def test_the_engine_behaves_like_its_model_for_long(ground: Ground) -> None:
+    play(ground, examples=1200, steps=80)

@@ -1,0 +1,246 @@
+"""Everything at once, at random, for a while: no deadlock, nothing lost, nothing done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections import Counter
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from support.engine import (
+    NO_SETTLE,
+    OTHER,
+    WORK,
+    Connect,
+    failure,
+    find_contradictions,
+    start_worker,
+    stored,
+    take,
+    take_isolated,
+)
+from waybill.db.database import Connection
+from waybill.errors import Conflict, LeaseLost, NotFound
+from waybill.ids import new_id
+from waybill.jobs import Lease, NewJob, State, Unique, UniqueScope
+from waybill.jobs.artefacts import publish
+from waybill.jobs.claim import promote_due
+from waybill.jobs.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill.jobs.enqueue import enqueue_many
+from waybill.jobs.finish import judge, released, settle, stands_as, succeed
+from waybill.jobs.lease import Progress, WorkerInfo, renew, write_progress
+from waybill.jobs.rescue import rescue, rescue_worker
+from waybill.retry import RetryPolicy
+
+SHORT = 0.3
+"""Seconds a worker's lease lasts here, so that many run out."""
+QUEUES = ["default", "night"]
+NOW = RetryPolicy(retries=2, base=0.0, jitter=0.0)
+
+
+class Chaos:
+    """A fleet of careless workers and impatient operators."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.enqueued: set[uuid.UUID] = set()
+        self.purged = 0
+        self.succeeded: Counter[uuid.UUID] = Counter()
+        self.done: Counter[str] = Counter()
+        self.over = asyncio.Event()
+
+    async def enqueuer(self, connection: Connection) -> None:
+        while not self.over.is_set():
+            jobs = []
+            for _ in range(self.rng.randrange(1, 40)):
+                key = f"k{self.rng.randrange(60)}"
+                scope = self.rng.choice([None, None, UniqueScope.ACTIVE, UniqueScope.FOREVER, UniqueScope.WINDOW])
+                window = 0.2 if scope is UniqueScope.WINDOW else None
+                jobs.append(
+                    NewJob(
+                        self.rng.choice([WORK, OTHER]),
+                        self.rng.choice(["acme", "zeta"]),
+                        queue=self.rng.choice(QUEUES),
+                        priority=self.rng.randrange(-2, 3),
+                        delay=self.rng.choice([0.0, 0.0, 0.05]),
+                        unique=Unique(key, scope, window) if scope else None,
+                    )
+                )
+            transaction = connection.transaction()
+            await transaction.start()
+            answers = await enqueue_many(connection, jobs)
+            if self.rng.random() < 0.2:
+                await transaction.rollback()
+            else:
+                await transaction.commit()
+                self.enqueued |= {one.id for one in answers if one.created}
+            self.done["enqueue"] += 1
+
+    async def worker(self, connection: Connection, heart: Connection) -> None:
+        while not self.over.is_set():
+            me = await start_worker(connection, queues=QUEUES, ttl=SHORT)
+            mine: list[Lease] = []
+            for _ in range(self.rng.randrange(3, 30)):
+                await self.one_step(connection, heart, me, mine)
+            if self.rng.random() < 0.5:
+                await rescue_worker(connection, me.id)
+            # Else it is simply silent from here on.
+
+    async def one_step(self, connection: Connection, heart: Connection, me: WorkerInfo, mine: list[Lease]) -> None:
+        beat = renew(heart, me.id, SHORT)
+        if self.rng.random() < 0.8:
+            leases, _ = await asyncio.gather(take(connection, me, self.rng.randrange(1, 12)), beat)
+        else:
+            leases, _ = await asyncio.gather(take_isolated(connection, me), beat)
+        mine += leases
+        self.done["claim"] += len(leases)
+        self.rng.shuffle(mine)
+        some = [mine.pop() for _ in range(self.rng.randrange(len(mine) + 1))]
+        way = self.rng.randrange(6)
+        if way <= 1:
+            done = await succeed(connection, me.id, [(lease.id, lease.token) for lease in some])
+            self.succeeded.update(done)
+            self.done["succeed"] += len(done)
+        elif way == 2:
+            await settle(
+                connection,
+                me.id,
+                [
+                    (
+                        lease.id,
+                        lease.token,
+                        judge(lease, failure(retryable=self.rng.random() < 0.8), NOW, self.rng),
+                    )
+                    for lease in some
+                ],
+            )
+        elif way == 3:
+            await settle(connection, me.id, [(lease.id, lease.token, released("bye")) for lease in some])
+        elif way == 4:
+            await write_progress(
+                connection, [Progress(lease.id, lease.token, self.rng.random(), "…") for lease in some]
+            )
+            mine += some
+        else:
+            await stands_as(connection, [lease.id for lease in some])
+            for lease in some:
+                await self.in_a_transaction(connection, me, lease)
+
+    async def in_a_transaction(self, connection: Connection, me: WorkerInfo, lease: Lease) -> None:
+        try:
+            async with connection.transaction():
+                await publish(connection, lease.id, lease.token, "out", stored("k"), "text/plain")
+                following = await enqueue_many(connection, [NewJob(OTHER, "acme", parent_id=lease.id)])
+                assert await succeed(connection, me.id, [(lease.id, lease.token)]) == {lease.id}
+        except LeaseLost:
+            return
+        self.enqueued |= {one.id for one in following}
+        self.succeeded[lease.id] += 1
+        self.done["transaction"] += 1
+
+    async def operator(self, connection: Connection) -> None:
+        while not self.over.is_set():
+            await promote_due(connection, 50)
+            if self.enqueued:
+                job_id = self.rng.choice(tuple(self.enqueued))
+                for act in (cancel, retry):
+                    try:
+                        await act(connection, job_id)
+                        self.done[act.__name__] += 1
+                    except (Conflict, NotFound):
+                        pass
+            chance = self.rng.random()
+            if chance < 0.05:
+                await pause(connection, self.rng.choice(QUEUES))
+            elif chance < 0.3:
+                await resume(connection, self.rng.choice(QUEUES))
+            elif chance < 0.35:
+                await retry_dead_letters(connection, limit=20)
+            elif chance < 0.4:
+                self.purged += await purge(
+                    connection, older_than=timedelta(seconds=0.5), states=[State.CANCELLED, State.FAILED], batch=20
+                )
+
+    async def rescuer(self, connection: Connection) -> None:
+        while not self.over.is_set():
+            self.done["rescue"] += len(await rescue(connection, settle_time=NO_SETTLE))
+
+
+async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:
+    chaos = Chaos(seed)
+    look = await connect()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(5):
+            tasks.create_task(chaos.worker(await connect(), await connect()))
+        for _ in range(2):
+            tasks.create_task(chaos.enqueuer(await connect()))
+            tasks.create_task(chaos.operator(await connect()))
+            tasks.create_task(chaos.rescuer(await connect()))
+        await asyncio.sleep(seconds)  # the chaos is what is waited for
+        chaos.over.set()
+
+    # Nothing lost: every committed job is there or was purged after it had ended.
+    left = {row["id"] for row in await look.fetch("SELECT id FROM jobs")}
+    assert left <= chaos.enqueued
+    assert len(chaos.enqueued - left) == chaos.purged
+    # Nothing twice: what a worker was told it completed is completed, once.
+    assert max(chaos.succeeded.values(), default=0) <= 1
+    final = {row["id"] for row in await look.fetch("SELECT id FROM jobs WHERE state = 'succeeded'")}
+    assert final == set(chaos.succeeded)
+    assert await find_contradictions(look) == []
+    assert all(
+        chaos.done[what] > 0 for what in ("enqueue", "claim", "succeed", "transaction", "cancel", "retry", "rescue")
+    ), f"too calm to prove anything: {chaos.done}"
+
+    # Nothing stuck: an orderly fleet brings the rest to its end.
+    for queue in QUEUES:
+        await resume(look, queue)
+    await look.execute("UPDATE workers SET lease_expires_at = now() - interval '1 second' WHERE state = 'active'")
+    while await rescue(look, settle_time=NO_SETTLE):
+        pass
+    calm = await start_worker(look, queues=QUEUES, ttl=600)
+    for _ in range(100_000):
+        promoted = await promote_due(look)
+        leases = await take(look, calm, 1000) or await take_isolated(look, calm)
+        await succeed(look, calm.id, [(lease.id, lease.token) for lease in leases])
+        if not leases and not promoted.count and promoted.next_in is None:
+            break
+    unfinished = await look.fetch("SELECT state, count(*) FROM jobs WHERE finished_at IS NULL GROUP BY state")
+    assert unfinished == []
+    assert await find_contradictions(look) == []
+
+
+async def test_everything_at_once(connect: Connect) -> None:
+    await run_chaos(connect, 6.0, seed=random.randrange(1_000_000))
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(4))
+async def test_everything_at_once_for_long(connect: Connect, seed: int) -> None:
+    await run_chaos(connect, 60.0, seed=seed)
+
+
+async def test_a_deadlock_would_be_seen(connect: Connect) -> None:
+    """The tests above rely on Postgres reporting one as an error; so it does."""
+    one, other = await connect(), await connect()
+    worker = await start_worker(one)
+    first, second = [answer.id for answer in await enqueue_many(one, [NewJob(WORK, "acme") for _ in range(2)])]
+    assert len(await take(one, worker)) == 2
+
+    async def lock_both(connection: Connection, order: list[uuid.UUID], met: asyncio.Barrier) -> None:
+        async with connection.transaction():
+            await stands_as(connection, order[:1])
+            await met.wait()
+            await stands_as(connection, order[1:])
+
+    met = asyncio.Barrier(2)
+    results = await asyncio.gather(
+        lock_both(one, [first, second], met), lock_both(other, [second, first], met), return_exceptions=True
+    )
+    assert sum(isinstance(result, asyncpg.DeadlockDetectedError) for result in results) == 1
+    assert new_id() not in await stands_as(one, [first])

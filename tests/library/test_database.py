@@ -1,0 +1,127 @@
+"""Connecting to Postgres: waiting for it, refusing a schema that is not ours, telling an outage from a mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import asyncpg
+import pytest
+
+from support.server import embedded
+from waybill.config import CommonSettings
+from waybill.db import Database, SchemaMismatch, driver
+from waybill.db.migrations import upgrade
+from waybill.errors import DatabaseUnavailable, classify, is_database_outage
+
+
+def settings(url: str, **more: object) -> CommonSettings:
+    return CommonSettings.model_validate({"database_url": url, **more})
+
+
+async def test_an_empty_database_is_refused_with_the_command_to_run(empty_database_url: str) -> None:
+    with pytest.raises(SchemaMismatch, match="waybill migrate"):
+        await Database.connect(settings(empty_database_url))
+
+
+async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(empty_database_url: str) -> None:
+    await upgrade(empty_database_url)
+    connection = await asyncpg.connect(empty_database_url)
+    await connection.execute("DELETE FROM alembic_version")
+    await connection.close()
+    with pytest.raises(SchemaMismatch, match="waybill migrate"):
+        await Database.connect(settings(empty_database_url))
+
+
+async def test_a_schema_that_is_ahead_is_refused(empty_database_url: str) -> None:
+    await upgrade(empty_database_url)
+    connection = await asyncpg.connect(empty_database_url)
+    await connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
+    await connection.close()
+    with pytest.raises(SchemaMismatch, match="ahead"):
+        await Database.connect(settings(empty_database_url))
+    with pytest.raises(SchemaMismatch, match="newer"):
+        await upgrade(empty_database_url)
+
+
+async def test_migrating_from_several_places_at_once_is_safe(empty_database_url: str) -> None:
+    program = f"import asyncio; from waybill.db.migrations import upgrade; asyncio.run(upgrade({empty_database_url!r}))"
+    processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", program) for _ in range(3)]
+    here = [upgrade(empty_database_url) for _ in range(2)]
+    await asyncio.gather(*here)
+    assert [await process.wait() for process in processes] == [0, 0, 0]
+    database = await Database.connect(settings(empty_database_url))
+    await database.close()
+
+
+async def test_start_up_waits_for_postgres_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with embedded() as server:
+        url = server.create_database("late")
+        await upgrade(url)
+        server.stop()
+        connecting = asyncio.create_task(Database.connect(settings(url)))
+        await asyncio.to_thread(server.start)
+        database = await connecting
+        await database.check()
+        await database.close()
+    assert "waiting_for_postgres" in capsys.readouterr().out
+
+
+async def test_start_up_gives_up_with_advice_and_without_the_password() -> None:
+    url = "postgresql://waybill:sesame@127.0.0.1:9/waybill"
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await Database.connect(settings(url, database_connect_timeout=0))
+    assert "WAYBILL_DATABASE_URL" in caught.value.message
+    assert "sesame" not in caught.value.message
+
+
+async def test_a_wrong_password_is_not_waited_out(database_url: str) -> None:
+    wrong = database_url.replace("waybill:", "waybill:not", 1)
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await Database.connect(settings(wrong))
+
+
+async def test_a_transaction_commits_or_leaves_nothing(db: Database, connect: object) -> None:
+    async with db.transaction() as session:
+        await (await driver(session)).execute("INSERT INTO queues (name) VALUES ('kept')")
+    with pytest.raises(RuntimeError):
+        async with db.transaction() as session:
+            await (await driver(session)).execute("INSERT INTO queues (name) VALUES ('lost')")
+            raise RuntimeError
+    async with db.hot() as connection:
+        names = await connection.fetch("SELECT name FROM queues")
+    assert [row["name"] for row in names] == ["kept"]
+
+
+async def test_losing_the_connection_is_an_outage_and_a_broken_statement_is_not(db: Database) -> None:
+    with pytest.raises(Exception) as lost:
+        async with db.transaction() as session:
+            connection = await driver(session)
+            async with db.hot() as other:
+                await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+            await session.connection()
+            await connection.execute("SELECT 1")
+    assert is_database_outage(lost.value)
+    assert not classify(lost.value).charged
+
+    with pytest.raises(asyncpg.UndefinedTableError) as broken:
+        async with db.hot() as hot:
+            await hot.execute("SELECT * FROM nowhere")
+    assert not is_database_outage(broken.value)
+
+
+async def test_the_pool_recovers_by_itself(db: Database) -> None:
+    async with db.hot() as connection:
+        pid = connection.get_server_pid()
+    killer = await asyncpg.connect(db.url.asyncpg)
+    await killer.execute("SELECT pg_terminate_backend($1)", pid)
+    await killer.close()
+
+    async def checks() -> bool:
+        try:
+            await db.check()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            return False
+        return True
+
+    assert await checks() or await checks()

@@ -1,0 +1,77 @@
+"""Waiting before trying again."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waybill.retry import RetryPolicy, retrying
+
+
+def test_converting_waits_five_ten_twenty_seconds_and_up_to_five_more() -> None:
+    policy = RetryPolicy(retries=3, base=5, jitter=5)
+    for retry, plain in enumerate((5, 10, 20)):
+        waits = [policy.delay(retry) for _ in range(500)]
+        assert plain <= min(waits) < plain + 0.5
+        assert plain + 4.5 < max(waits) <= plain + 5
+
+
+def test_jitter_can_be_a_share_of_the_delay() -> None:
+    policy = RetryPolicy(base=2, jitter=0, jitter_share=0.5)
+    waits = [policy.delay(2) for _ in range(500)]
+    assert min(waits) >= 8
+    assert max(waits) <= 12
+
+
+@given(retry=st.integers(0, 10_000), base=st.floats(0, 1e6), cap=st.floats(0, 1e6), seed=st.integers())
+def test_no_wait_is_longer_than_the_cap_however_often_it_failed(retry: int, base: float, cap: float, seed: int) -> None:
+    assert 0 <= RetryPolicy(base=base, cap=cap).delay(retry, random.Random(seed)) <= cap
+
+
+def test_a_policy_has_no_negative_numbers() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        RetryPolicy(retries=-1)
+
+
+async def test_a_short_call_is_repeated_while_it_raises_what_may_pass() -> None:
+    calls = 0
+
+    @retrying(RetryPolicy(retries=3, base=0, jitter=0), on=OSError)
+    async def flaky() -> int:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise OSError("not yet")
+        return calls
+
+    assert await flaky() == 3
+
+
+async def test_the_last_error_comes_through_as_it_is() -> None:
+    calls = 0
+
+    @retrying(RetryPolicy(retries=2, base=0, jitter=0), on=OSError)
+    async def broken() -> None:
+        nonlocal calls
+        calls += 1
+        raise OSError(f"call {calls}")
+
+    with pytest.raises(OSError, match="call 3"):
+        await broken()
+
+
+async def test_what_was_not_named_is_not_repeated() -> None:
+    calls = 0
+
+    @retrying(RetryPolicy(retries=2, base=0, jitter=0), on=OSError)
+    async def broken() -> None:
+        nonlocal calls
+        calls += 1
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await broken()
+    assert calls == 1

@@ -1,0 +1,247 @@
+"""`waybill up` runs everything, says when it is ready, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import httpx
+import psutil
+import pytest
+
+from local.conftest import StartUp
+from local.running import NOBODY, UP, Stranger, Up, is_alive, processes_of, wait_until
+from waybill_cli.local.address import published_url
+from waybill_cli.local.orphans import MARK
+
+READY = "Waybill is ready: http://127.0.0.1:"
+
+
+def is_serving(port: int) -> bool:
+    return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+
+
+def service(up: Up, module: str) -> psutil.Process:
+    return next(each for each in processes_of(up.home) if module in each.cmdline())
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_when_it_says_so_and_leaves_no_process(
+    start_up: StartUp, home: Path, free_port: int, how: signal.Signals
+) -> None:
+    up = start_up()
+    assert up.wait_for(READY).startswith("waybill | ")
+    assert is_serving(free_port)
+    assert {"waybill_api", "waybill_worker"} <= {part for each in processes_of(home) for part in each.cmdline()}
+    assert up.stop(how) == 0, up.text
+    assert not processes_of(home)
+    assert published_url(home) is None
+    assert "\x1b[" not in up.text, "colours are for terminals"
+
+
+def test_services_are_told_apart_by_their_prefix(start_up: StartUp) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    up.stop(signal.SIGTERM)
+    assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "api"}
+
+
+async def test_data_is_there_again_after_a_restart(start_up: StartUp, home: Path) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    await execute(published_url(home), "CREATE TABLE memory AS SELECT 'kept' AS word")
+    assert stat.S_IMODE((home / "database-url").stat().st_mode) == 0o600
+    up.stop(signal.SIGTERM)
+    up = start_up()
+    up.wait_for(READY)
+    assert await execute(published_url(home), "SELECT word FROM memory") == "kept"
+    up.stop(signal.SIGTERM)
+
+
+async def execute(url: str | None, statement: str) -> object:
+    assert url is not None
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(statement)
+    finally:
+        await connection.close()
+
+
+def test_after_kill_9_the_next_start_just_works(start_up: StartUp, home: Path, free_port: int) -> None:
+    killed = start_up()
+    killed.wait_for(READY)
+    before = {each.pid for each in processes_of(home)}
+    killed.process.kill()
+    killed.process.wait()
+    up = start_up()  # at once, while the last of it may still be dying
+    up.wait_for(READY)
+    assert is_serving(free_port)
+    assert not [pid for pid in before if is_alive(pid)]
+    assert up.stop(signal.SIGTERM) == 0
+    assert not processes_of(home)
+
+
+def test_after_kill_9_of_make_the_next_start_just_works(start_up: StartUp, home: Path) -> None:
+    # Stands for `make up`: a parent that is killed and so cannot stop what it started.
+    pretender = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+    make = start_up(command=(sys.executable, "-c", pretender, *UP), MAKELEVEL="1")
+    make.wait_for(READY)
+    make.process.kill()
+    make.process.wait()
+    up = start_up()
+    up.wait_for(READY)
+    assert up.stop(signal.SIGTERM) == 0
+    assert not processes_of(home)
+
+
+def test_what_a_killed_predecessor_left_running_is_ended(start_up: StartUp, home: Path) -> None:
+    # As a job's own process would be: in another session, with a parent that is gone.
+    orphan = subprocess.Popen(
+        [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"],
+        env={**os.environ, MARK: str(home)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with orphan:
+        assert orphan.stdout is not None
+        orphan.stdout.readline()
+        up = start_up()
+        assert orphan.wait(timeout=60) == -signal.SIGKILL
+    up.wait_for(READY)
+    up.stop(signal.SIGTERM)
+
+
+def test_starting_twice_is_a_clear_error(start_up: StartUp, home: Path, free_port: int) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    second = start_up()
+    assert second.wait() == 1
+    assert f"already runs with {home} (process {up.process.pid})" in second.text
+    assert is_serving(free_port), "the first one is left alone"
+    assert up.stop(signal.SIGTERM) == 0
+
+
+def test_a_taken_port_is_a_clear_error_before_anything_starts(start_up: StartUp, home: Path, free_port: int) -> None:
+    with socket.create_server(("127.0.0.1", free_port)):
+        up = start_up()
+        assert up.wait() == 1
+    assert f"Port {free_port} on 127.0.0.1 is taken" in up.text
+    assert "WAYBILL_API_PORT=" in up.text
+    assert not (home / "postgres").exists()
+
+
+def test_a_bad_setting_of_any_service_is_a_clear_error_before_anything_starts(start_up: StartUp, home: Path) -> None:
+    up = start_up(WAYBILL_LEASE_TTL="soon", WAYBILL_API_HOST=" ", WAYBILL_WORKER_CONCURRENCY="0")
+    assert up.wait() == 2
+    assert "WAYBILL_LEASE_TTL" in up.text
+    assert "WAYBILL_WORKER_CONCURRENCY" in up.text
+    assert not home.exists()
+
+
+def test_a_service_that_dies_is_started_again(start_up: StartUp, free_port: int) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    killed = service(up, "waybill_api")
+    killed.kill()
+    up.wait_for("api was ended by SIGKILL; starting it again in 0.5 s")
+
+    def is_back() -> bool:
+        try:
+            return is_serving(free_port)
+        except httpx.TransportError:
+            return False
+
+    wait_until(is_back, "the API's return")
+    assert len([line for line in up.lines if READY in line]) == 1, "one ready line, not one per restart"
+    assert up.stop(signal.SIGTERM) == 0
+
+
+async def test_a_postgres_that_dies_is_started_again(start_up: StartUp, home: Path, free_port: int) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    url = published_url(home)
+    for each in processes_of(home):
+        if each.name() == "postgres":
+            each.kill()
+    up.wait_for("Postgres stopped by itself")
+    wait_until(lambda: is_serving(free_port), "the database's return, at the same address")
+    assert published_url(home) == url
+    assert up.stop(signal.SIGTERM) == 0
+    assert not processes_of(home)
+
+
+def test_a_configuration_that_a_service_rejects_stops_everything(start_up: StartUp, home: Path) -> None:
+    up = start_up(WAYBILL_WORKER_HANDLERS="no_such_module")
+    assert up.wait() == 2
+    assert "worker rejects its configuration" in up.text
+    assert not processes_of(home)
+
+
+def test_a_second_ctrl_c_hurries(start_up: StartUp, home: Path) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    service(up, "waybill_worker").suspend()  # it will not react to SIGTERM
+    up.process.send_signal(signal.SIGINT)
+    up.wait_for("Stopping (SIGINT)")
+    assert up.stop(signal.SIGINT) == 0
+    assert "Hurrying" in up.text
+    assert not processes_of(home)
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(start_up: StartUp, home: Path) -> None:
+    up = start_up()
+    wait_until(lambda: processes_of(home), "the first process")
+    assert up.stop(signal.SIGINT) == 0, up.text
+    assert not processes_of(home)
+    up = start_up()
+    up.wait_for(READY)
+    assert up.stop(signal.SIGTERM) == 0
+
+
+def test_a_database_of_your_own_is_used_instead(
+    start_up: StartUp, home: Path, free_port: int, empty_database_url: str
+) -> None:
+    up = start_up(WAYBILL_DATABASE_URL=empty_database_url)
+    up.wait_for(READY)
+    assert is_serving(free_port), "it has been migrated"
+    assert not (home / "postgres").exists()
+    assert not [each for each in processes_of(home) if each.name() == "postgres"]
+    assert up.stop(signal.SIGTERM) == 0
+    password = empty_database_url.split("@")[0].rpartition(":")[2]
+    assert password not in up.text
+
+
+def test_a_database_that_does_not_answer_is_a_clear_error(start_up: StartUp, free_port: int) -> None:
+    up = start_up(
+        WAYBILL_DATABASE_URL=f"postgresql://me:secret@127.0.0.1:{free_port}/x",
+        WAYBILL_DATABASE_CONNECT_TIMEOUT="1",
+    )
+    assert up.wait() != 0
+    assert "WAYBILL_DATABASE_URL" in up.text
+    assert "Traceback" not in up.text
+    assert "secret" not in up.text
+
+
+def test_an_ordinary_user_can_run_it(stranger: Stranger, free_port: int) -> None:
+    home = stranger.folder / "home"
+    packages = os.pathsep.join(each for each in sys.path if each)
+    command = [stranger.python, *UP[1:]]
+    environment = {"WAYBILL_API_PORT": str(free_port), "PYTHONPATH": packages, "HOME": str(stranger.folder)}
+    if not stranger.can_import("waybill_cli.main", packages):
+        pytest.skip("the user `nobody` cannot enter the folder of this clone")
+    up = Up(home, environment, command, user=NOBODY)
+    try:
+        up.wait_for(READY)
+        assert is_serving(free_port)
+        assert {each.uids().real for each in processes_of(home)} == {NOBODY}
+        assert (home / "postgres" / "data").exists()
+        assert up.stop(signal.SIGTERM) == 0
+        assert not processes_of(home)
+    finally:
+        up.close()

@@ -1,0 +1,191 @@
+"""Short words for what the engine's tests do again and again: a worker, a job, what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import asyncpg
+
+from waybill.db.database import Connection
+from waybill.errors import Code, Failure
+from waybill.ids import new_id
+from waybill.jobs import JobKind, Lease, NewJob, State
+from waybill.jobs.claim import claim, claim_isolated
+from waybill.jobs.enqueue import enqueue_many
+from waybill.jobs.lease import WorkerInfo, register
+from waybill.retry import RetryPolicy
+
+Connect = Callable[[], Awaitable[Connection]]
+"""The fixture `connect`: opens one more connection to the test's database."""
+
+WORK = JobKind("work", retry=RetryPolicy(retries=2, base=10.0, jitter=0.0), max_crashes=3)
+"""Three attempts, ten seconds apart; three crashes."""
+OTHER = JobKind("other", retry=RetryPolicy(retries=0))
+TTL = 60.0
+NO_SETTLE = -1.0
+"""For `rescue`: the server may have started a moment ago, and that is not what the test is about."""
+
+FINAL = ("succeeded", "failed", "dead_letter", "cancelled")
+ENDS_OF_RUNS = (
+    "succeeded",
+    "failed",
+    "dead_lettered",
+    "retry_scheduled",
+    "postponed",
+    "released",
+    "cancelled",
+    "crashed",
+    "suspected",
+)
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """What storing a file answers, as far as publishing it needs to know."""
+
+    key: str
+    bytes: int = 3
+    sha256: str = "ab" * 32
+
+
+def stored(key: str) -> Any:
+    return cast("Any", StoredFile(key))
+
+
+async def start_worker(
+    connection: Connection,
+    *,
+    queues: Sequence[str] = ("default",),
+    kinds: Sequence[str] = ("work", "other"),
+    ttl: float = TTL,
+) -> WorkerInfo:
+    worker = WorkerInfo(
+        id=new_id(),
+        name=f"worker-{next(_numbers)}",
+        host="here",
+        pid=1,
+        version="test",
+        queues=queues,
+        kinds=kinds,
+        concurrency=10,
+    )
+    await register(connection, worker, ttl)
+    return worker
+
+
+async def take(connection: Connection, worker: WorkerInfo, limit: int = 100) -> list[Lease]:
+    """Claim as this worker would."""
+    return await claim(connection, worker.id, worker.queues, worker.kinds, limit)
+
+
+async def take_isolated(connection: Connection, worker: WorkerInfo) -> list[Lease]:
+    return await claim_isolated(connection, worker.id, worker.queues, worker.kinds)
+
+
+async def some_jobs(connection: Connection, count: int, kind: JobKind = WORK, **facts: Any) -> list[uuid.UUID]:
+    return [one.id for one in await enqueue_many(connection, [NewJob(kind, "acme", **facts) for _ in range(count)])]
+
+
+async def one_job(connection: Connection, kind: JobKind = WORK, **facts: Any) -> uuid.UUID:
+    return (await some_jobs(connection, 1, kind, **facts))[0]
+
+
+async def running_job(connection: Connection, kind: JobKind = WORK, **facts: Any) -> tuple[WorkerInfo, Lease]:
+    """A job and the worker, of its own, that runs it."""
+    job_id = await one_job(connection, kind, **facts)
+    worker = await start_worker(connection)
+    leases = await take(connection, worker, 1)
+    assert [lease.id for lease in leases] == [job_id]
+    return worker, leases[0]
+
+
+async def row(connection: Connection, job_id: uuid.UUID) -> asyncpg.Record:
+    found = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job_id)
+    assert found is not None, f"job {job_id} is lost"
+    return found
+
+
+async def state(connection: Connection, job_id: uuid.UUID) -> State:
+    return State((await row(connection, job_id))["state"])
+
+
+async def states(connection: Connection, job_ids: Iterable[uuid.UUID]) -> list[State]:
+    return [await state(connection, job_id) for job_id in job_ids]
+
+
+async def events(connection: Connection, job_id: uuid.UUID) -> list[str]:
+    rows = await connection.fetch("SELECT event FROM job_events WHERE job_id = $1 ORDER BY id", job_id)
+    return [row["event"] for row in rows]
+
+
+async def count(connection: Connection, where: str = "true") -> int:
+    return int(await connection.fetchval(f"SELECT count(*) FROM jobs WHERE {where}"))
+
+
+async def until_blocked(looking: Connection, other: Connection) -> None:
+    """Wait until the other connection waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await looking.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", other.get_server_pid()):
+            await asyncio.sleep(0)
+
+
+def failure(
+    *, retryable: bool = True, charged: bool = True, retry_after: float | None = None, message: str = "no luck"
+) -> Failure:
+    return Failure(
+        code=Code.GW_5XX if retryable else Code.PARSE_ERROR,
+        message=message,
+        status=500,
+        retryable=retryable,
+        charged=charged,
+        retry_after=retry_after,
+        detail=None,
+    )
+
+
+async def find_contradictions(connection: Connection) -> list[str]:
+    """What must never be true of the tables, whoever did what to them. Empty when all is well."""
+    checks = {
+        "a job is running without a living holder": """
+            SELECT jobs.id FROM jobs LEFT JOIN workers ON workers.id = lease_owner
+             WHERE jobs.state = 'running' AND (workers.state IS NULL OR workers.state NOT IN ('active', 'draining'))""",
+        "running and leased are not the same": """
+            SELECT id FROM jobs WHERE (state = 'running') <> (lease_owner IS NOT NULL)""",
+        "more attempts than allowed": "SELECT id FROM jobs WHERE attempts > max_attempts OR crashes > max_crashes",
+        "ended without a time, or the reverse": """
+            SELECT id FROM jobs
+             WHERE (state IN ('succeeded', 'failed', 'dead_letter', 'cancelled')) <> (finished_at IS NOT NULL)""",
+        "a run without exactly one end": f"""
+            SELECT jobs.id
+              FROM jobs, generate_series(1, lease_token - CASE WHEN state = 'running' THEN 1 ELSE 0 END) AS run
+             WHERE 1 <> (SELECT count(*) FROM job_events
+                          WHERE job_id = jobs.id AND job_events.lease_token = run
+                            AND event = ANY ('{{{",".join(ENDS_OF_RUNS)}}}'))""",
+        "a run that goes on has an end": """
+            SELECT jobs.id FROM jobs JOIN job_events ON job_id = jobs.id AND job_events.lease_token = jobs.lease_token
+             WHERE jobs.state = 'running'""",
+        "an event of a run that never was": """
+            SELECT jobs.id FROM jobs JOIN job_events ON job_id = jobs.id
+             WHERE job_events.lease_token > jobs.lease_token""",
+        "a job succeeded twice": """
+            SELECT job_id FROM job_events WHERE event = 'succeeded' GROUP BY job_id HAVING count(*) > 1""",
+        "two active jobs share a key": """
+            SELECT min(id::text)::uuid FROM jobs
+             WHERE unique_scope = 'active' AND state IN ('scheduled', 'queued', 'running')
+             GROUP BY tenant, kind, unique_key HAVING count(*) > 1""",
+        "two kept jobs share a key": """
+            SELECT min(id::text)::uuid FROM jobs WHERE unique_scope IN ('window', 'forever')
+             GROUP BY tenant, kind, unique_key HAVING count(*) > 1""",
+    }
+    return [
+        f"{what}: {[str(found[0]) for found in rows]}"
+        for what, query in checks.items()
+        if (rows := await connection.fetch(query))
+    ]

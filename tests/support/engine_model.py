@@ -1,0 +1,245 @@
+"""The engine as the design page tells it, in memory: no SQL, no concurrency, small enough to be believed.
+
+Each method says what must happen and answers what the engine must answer. Times are seconds on the model's own clock.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+
+ACTIVE_STATES = ("scheduled", "queued", "running")
+RETRYABLE_STATES = ("failed", "dead_letter", "cancelled")
+
+
+@dataclass
+class ModelJob:
+    id: uuid.UUID
+    tenant: str
+    kind: str
+    queue: str
+    priority: int
+    max_attempts: int
+    max_crashes: int
+    run_at: float
+    state: str = "queued"
+    attempts: int = 0
+    crashes: int = 0
+    token: int = 0
+    owner: uuid.UUID | None = None
+    isolate: bool = False
+    stop: bool = False
+    key: str | None = None
+    scope: str | None = None
+    until: float | None = None
+    finished_at: float | None = None
+    events: list[tuple[str, int | None]] = field(default_factory=list)
+    artefacts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE_STATES
+
+
+@dataclass
+class ModelWorker:
+    id: uuid.UUID
+    queues: tuple[str, ...]
+    kinds: tuple[str, ...]
+    expires: float
+    state: str = "active"
+
+
+class Model:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.jobs: dict[uuid.UUID, ModelJob] = {}
+        self.workers: dict[uuid.UUID, ModelWorker] = {}
+        self.paused: set[str] = set()
+        self.touched: set[uuid.UUID] = set()
+        """Jobs the last step was allowed to change."""
+        self.happened: Counter[str] = Counter()
+        """How often what was tried: a game in which nothing runs proves nothing."""
+
+    # A job comes into being
+
+    def enqueue(self, job: ModelJob, window: float | None) -> tuple[uuid.UUID, bool]:
+        if job.key is not None:
+            if job.scope != "active":
+                self._free_passed_windows(job)
+            if (holder := self._holder(job)) is not None:
+                return holder.id, False
+            job.until = self.now + window if window is not None else None
+        job.state = "scheduled" if job.run_at > self.now else "queued"
+        self.jobs[job.id] = job
+        self.touched.add(job.id)
+        return job.id, True
+
+    def _same_key(self, job: ModelJob) -> list[ModelJob]:
+        mine = (job.tenant, job.kind, job.key)
+        return [one for one in self.jobs.values() if (one.tenant, one.kind, one.key) == mine and one is not job]
+
+    def _free_passed_windows(self, job: ModelJob) -> None:
+        for one in self._same_key(job):
+            if one.scope == "window" and one.until is not None and one.until <= self.now:
+                one.key = one.scope = one.until = None
+                self.touched.add(one.id)
+
+    def _holder(self, job: ModelJob) -> ModelJob | None:
+        """Whoever has the key: among the active ones for `active`, among all that are kept otherwise."""
+        for one in self._same_key(job):
+            if job.scope == "active" and one.scope == "active" and one.active:
+                return one
+            if job.scope != "active" and one.scope in ("window", "forever"):
+                return one
+        return None
+
+    # A worker takes it
+
+    def may_claim(self, worker: ModelWorker) -> bool:
+        return worker.state == "active" and worker.expires > self.now
+
+    def claim(self, worker: ModelWorker, limit: int, *, isolated: bool) -> list[tuple[uuid.UUID, int]]:
+        if not self.may_claim(worker):
+            return []
+        ready = [
+            job
+            for job in self.jobs.values()
+            if job.state == "queued"
+            and job.isolate is isolated
+            and job.queue in worker.queues
+            and job.queue not in self.paused
+            and job.kind in worker.kinds
+        ]
+        ready.sort(key=lambda job: (0 if isolated else -job.priority, job.id))
+        taken = ready[:limit]
+        for job in taken:
+            job.state, job.owner, job.token = "running", worker.id, job.token + 1
+            self.touched.add(job.id)
+        return [(job.id, job.token) for job in taken]
+
+    def promote(self) -> int:
+        due = [job for job in self.jobs.values() if job.state == "scheduled" and job.run_at <= self.now]
+        for job in due:
+            job.state = "queued"
+            self.touched.add(job.id)
+        return len(due)
+
+    def held(self, worker: ModelWorker) -> dict[uuid.UUID, int]:
+        return {job.id: job.token for job in self.jobs.values() if job.owner == worker.id}
+
+    def renew(self, worker: ModelWorker, ttl: float) -> bool:
+        if worker.state == "gone":
+            return False
+        worker.expires = self.now + ttl
+        return True
+
+    def fenced(self, job_id: uuid.UUID, token: int) -> ModelJob | None:
+        """The job, if this token still rules it."""
+        job = self.jobs.get(job_id)
+        if job is None or job.state != "running" or job.token != token:
+            if job is not None and job.state == "running":
+                self.happened["stale beside a new owner"] += 1
+            return None
+        self.touched.add(job_id)
+        return job
+
+    # A run ends
+
+    def _end(self, job: ModelJob, state: str, event: str) -> None:
+        self.happened[event] += 1
+        job.events.append((event, job.token))
+        job.state, job.owner = state, None
+        job.finished_at = None if job.active else self.now
+        self.touched.add(job.id)
+
+    def succeed(self, job_id: uuid.UUID, token: int) -> bool:
+        if (job := self.fenced(job_id, token)) is None:
+            return False
+        job.isolate = False
+        self._end(job, "succeeded", "succeeded")
+        return True
+
+    def fail(self, job_id: uuid.UUID, token: int, how: str, delay: float) -> str | None:
+        """`how`: retryable, permanent, uncharged, released or cancelled."""
+        if (job := self.fenced(job_id, token)) is None:
+            return None
+        if how in ("retryable", "permanent"):
+            job.attempts += 1
+        if how != "released":
+            job.isolate = False
+        state, event = {
+            "permanent": ("failed", "failed"),
+            "uncharged": ("scheduled", "postponed"),
+            "released": ("queued", "released"),
+            "cancelled": ("cancelled", "cancelled"),
+            "retryable": ("scheduled", "retry_scheduled"),
+        }[how]
+        if how == "retryable" and job.attempts >= job.max_attempts:
+            state, event = "dead_letter", "dead_lettered"
+        if state in ACTIVE_STATES and job.stop:
+            state, event = "cancelled", "cancelled"
+        job.run_at = self.now + (delay if state == "scheduled" else 0)
+        self._end(job, state, event)
+        return state
+
+    def rescue(self, worker: ModelWorker) -> set[uuid.UUID]:
+        held = [self.jobs[job_id] for job_id in self.held(worker)]
+        for job in held:
+            job.isolate = True
+            if job.stop:
+                self._end(job, "cancelled", "cancelled")
+            elif len(held) > 1:
+                self._end(job, "queued", "suspected")
+            else:
+                job.crashes += 1
+                job.attempts += 1
+                if job.crashes >= job.max_crashes or job.attempts >= job.max_attempts:
+                    self._end(job, "dead_letter", "dead_lettered")
+                else:
+                    self._end(job, "queued", "crashed")
+        worker.state = "gone"
+        return {job.id for job in held}
+
+    def expired_workers(self) -> list[ModelWorker]:
+        return [one for one in self.workers.values() if one.state != "gone" and one.expires < self.now]
+
+    # A person steps in
+
+    def cancel(self, job_id: uuid.UUID) -> str | None:
+        """The state it is in afterwards; None for a conflict."""
+        job = self.jobs[job_id]
+        if not job.active:
+            return None
+        self.touched.add(job_id)
+        if job.state == "running":
+            if not job.stop:  # asked twice is asked once
+                job.events.append(("cancel_requested", None))
+        else:
+            job.state, job.finished_at = "cancelled", self.now
+            job.events.append(("cancelled", None))
+        job.stop = True
+        return job.state
+
+    def retry(self, job_id: uuid.UUID) -> bool:
+        job = self.jobs[job_id]
+        if job.state not in RETRYABLE_STATES:
+            return False
+        if job.scope == "active" and self._holder(job) is not None:
+            return False
+        job.state, job.attempts, job.crashes, job.stop, job.finished_at = "queued", 0, 0, False, None
+        self.happened["retried"] += 1
+        job.events.append(("retried", None))
+        self.touched.add(job_id)
+        return True
+
+    def purge(self, older_than: float) -> int:
+        old = [
+            job.id
+            for job in self.jobs.values()
+            if not job.active and job.finished_at is not None and job.finished_at < self.now - older_than
+        ]
+        for job_id in old:
+            del self.jobs[job_id]
+        return len(old)

@@ -1,0 +1,140 @@
+"""Handlers the tests' workers run. Imported by real worker processes (`WAYBILL_WORKER_HANDLERS=support.handlers`).
+
+`effects` is a domain table without any constraint: if something happens twice, it shows. Handlers that wait do so on
+files: they announce themselves in one and go on when another appears, so that no test has to guess about time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from waybill.errors import DocumentFault, GatewayUnavailable, RateLimited
+from waybill.jobs import JobKind, NewJob, enqueue
+from waybill.retry import RetryPolicy
+from waybill_worker.context import JobContext
+from waybill_worker.handling import handles
+
+SOON = RetryPolicy(retries=3, base=0.05, jitter=0.05)
+
+NOOP = JobKind("noop", retry=SOON)
+EFFECT = JobKind("effect", retry=SOON)
+CHAIN = JobKind("chain", retry=SOON)
+GATED = JobKind("gated", retry=SOON)
+PUBLISH = JobKind("publish", retry=SOON)
+BURN = JobKind("burn", retry=SOON)
+HANG = JobKind("hang", retry=RetryPolicy(retries=0), time_limit=0.5)
+HANG_BLOCKING = JobKind("hang_blocking", retry=RetryPolicy(retries=0), time_limit=1.0)
+STUBBORN = JobKind("stubborn", retry=RetryPolicy(retries=0), time_limit=0.5)
+CRASH = JobKind("crash", retry=RetryPolicy(retries=9, base=0.05, jitter=0.0))
+FAIL = JobKind("fail", retry=SOON)
+
+EFFECTS = "CREATE TABLE public.effects (job_id uuid NOT NULL, lease_token int NOT NULL, note text)"
+_INSERT = sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)")
+
+
+@handles(NOOP)
+async def noop(payload: dict[str, Any], job: JobContext) -> None:
+    pass
+
+
+@handles(EFFECT)
+async def effect(payload: dict[str, Any], job: JobContext) -> None:
+    if seconds := payload.get("seconds"):
+        await asyncio.sleep(seconds)
+    async with job.complete() as session:
+        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": payload.get("note")})
+
+
+@handles(CHAIN)
+async def chain(payload: dict[str, Any], job: JobContext) -> None:
+    """Each link enqueues the next in the transaction that completes it."""
+    async with job.complete() as session:
+        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": f"link {payload['left']}"})
+        if payload["left"] > 0:
+            await enqueue(session, NewJob(CHAIN, job.lease.tenant, {"left": payload["left"] - 1}))
+
+
+async def at_the_gate(payload: dict[str, Any], job: JobContext) -> None:
+    """Announce the run, then wait for the gate to open."""
+    gate = Path(payload["gate"])
+    (gate / f"started-{job.id}-{job.lease.token}").touch()
+    while not (gate / "open").exists():
+        await asyncio.sleep(0.01)
+
+
+@handles(GATED)
+async def gated(payload: dict[str, Any], job: JobContext) -> None:
+    await at_the_gate(payload, job)
+    async with job.complete() as session:
+        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})
+
+
+@handles(PUBLISH)
+async def publish(payload: dict[str, Any], job: JobContext) -> None:
+    await at_the_gate(payload, job)
+    job.progress(0.5, f"token {job.lease.token}")
+    stored = await job.store("result.txt", f"by token {job.lease.token}".encode())
+    async with job.complete() as session:
+        await job.publish(session, "result.txt", stored, "text/plain")
+
+
+def burn_cpu(seconds: float) -> float:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+    return seconds
+
+
+@handles(BURN)
+async def burn(payload: dict[str, Any], job: JobContext) -> None:
+    await job.run_blocking(burn_cpu, payload["seconds"])
+
+
+@handles(HANG)
+async def hang(payload: dict[str, Any], job: JobContext) -> None:
+    await asyncio.Event().wait()
+
+
+def hang_in_process(pid_file: str) -> None:
+    Path(pid_file).write_text(str(os.getpid()))
+    while True:
+        pass
+
+
+@handles(HANG_BLOCKING)
+async def hang_blocking(payload: dict[str, Any], job: JobContext) -> None:
+    await job.run_blocking(hang_in_process, payload["pid_file"])
+
+
+@handles(STUBBORN)
+async def stubborn(payload: dict[str, Any], job: JobContext) -> None:
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+@handles(CRASH)
+async def crash(payload: dict[str, Any], job: JobContext) -> None:
+    # With a gate it waits for company first, so that several jobs are there when the worker dies.
+    if "gate" in payload and not job.lease.isolated:
+        await at_the_gate(payload, job)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handles(FAIL)
+async def fail(payload: dict[str, Any], job: JobContext) -> None:
+    if payload.get("permanent"):
+        raise DocumentFault("page 3 is missing")
+    if (seconds := payload.get("retry_after")) is not None and job.lease.token == 1:
+        raise RateLimited("slow down", retry_after=seconds)
+    if job.attempt <= payload.get("times", 0):
+        raise GatewayUnavailable(f"attempt {job.attempt} fails")

@@ -1,0 +1,46 @@
+"""Which Postgres the tests use: the embedded one, a given one, a container, or another version.
+
+`WAYBILL_TEST_DATABASE_URL` names a server (its user must be allowed to create databases);
+`WAYBILL_TEST_POSTGRES` chooses otherwise: `18` (default) and `16` embedded, `debian` for the one installed
+from Debian's packages, `container` for testcontainers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from waybill_cli.local.postgres import EmbeddedPostgres, debian_binaries
+
+# Many short-lived databases and many worker processes at once.
+SETTINGS = {"max_connections": "400", "shared_buffers": "256MB", "autovacuum_naptime": "5s"}
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """The URL of a server's maintenance database."""
+    if given := os.environ.get("WAYBILL_TEST_DATABASE_URL"):
+        yield given
+        return
+    choice = os.environ.get("WAYBILL_TEST_POSTGRES", "18")
+    if choice == "container":
+        from testcontainers.postgres import PostgresContainer
+
+        with PostgresContainer("postgres:18", driver=None) as container:
+            yield container.get_connection_url()
+    else:
+        with embedded(choice) as server:
+            yield server.url
+
+
+@contextmanager
+def embedded(choice: str | None = None) -> Iterator[EmbeddedPostgres]:
+    """A server of one's own, for tests that stop and start it."""
+    choice = choice or os.environ.get("WAYBILL_TEST_POSTGRES", "18")
+    if choice == "debian":
+        with EmbeddedPostgres.temporary(binaries=debian_binaries(), settings=SETTINGS) as server:
+            yield server
+    else:
+        with EmbeddedPostgres.temporary(version=int(choice), settings=SETTINGS) as server:
+            yield server

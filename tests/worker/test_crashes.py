@@ -1,0 +1,268 @@
+"""Whatever dies, and whenever: nothing is lost, effects happen once, and only the guilty are charged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from support import handlers
+from support.server import embedded
+from support.waiting import eventually
+from support.workers import all_ended, counts, started_runs
+from waybill.db.database import Connection
+from waybill.db.migrations import upgrade
+from waybill.jobs import NewJob, enqueue, enqueue_many
+from waybill_cli.local.postgres import EmbeddedPostgres
+from worker.conftest import StartWorker
+
+
+async def effects_happened_once(connection: Connection, jobs: int) -> None:
+    """Every job succeeded, and its effect is there exactly once."""
+    assert await counts(connection) == {"succeeded": jobs}
+    assert await connection.fetchval("SELECT count(*) FROM public.effects") == jobs
+    assert await connection.fetchval("SELECT count(DISTINCT job_id) FROM public.effects") == jobs
+    twice = await connection.fetch(
+        "SELECT job_id FROM job_events WHERE event = 'succeeded' GROUP BY job_id HAVING count(*) > 1"
+    )
+    assert twice == []
+
+
+async def enqueue_effects(connection: Connection, count: int, **payload: object) -> None:
+    for _ in range(0, count, 1000):
+        await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme", payload) for _ in range(min(1000, count))])
+
+
+async def test_four_processes_complete_twenty_thousand_jobs_once_each(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    for _ in range(20):
+        await enqueue_many(connection, [NewJob(handlers.NOOP, "acme") for _ in range(1000)])
+    for _ in range(4):
+        start_worker(worker_concurrency=20)
+
+    await eventually(lambda: all_ended(connection), within=90, every=0.2)
+
+    assert await counts(connection) == {"succeeded": 20_000}
+    assert await connection.fetchval("SELECT count(*) FROM job_events WHERE event = 'succeeded'") == 20_000
+    assert await connection.fetchval("SELECT max(lease_token) FROM jobs") == 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "kills"), [(2_000, 8), pytest.param(50_000, 100, marks=[pytest.mark.heavy, pytest.mark.timeout(1800)])]
+)
+async def test_workers_killed_again_and_again_lose_nothing_and_repeat_nothing(
+    connection: Connection, start_worker: StartWorker, jobs: int, kills: int
+) -> None:
+    seed = random.randrange(1_000_000)
+    print("seed", seed)
+    chance = random.Random(seed)
+    await enqueue_effects(connection, jobs, seconds=0.01)
+    workers = [start_worker(worker_concurrency=4, worker_processes=1) for _ in range(3)]
+
+    for _ in range(kills):
+        at_start = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'")
+
+        async def moved(at_start: int = at_start) -> bool:
+            done = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'")
+            return bool(done >= at_start + chance.randrange(1, 60) or done == jobs)
+
+        await eventually(moved)
+        victim = chance.randrange(len(workers))
+        workers[victim].kill()
+        workers[victim] = start_worker(worker_concurrency=4, worker_processes=1)
+
+    await eventually(lambda: all_ended(connection), within=90 if jobs < 10_000 else 1200, every=0.1)
+    await effects_happened_once(connection, jobs)
+
+
+@pytest.fixture
+def own_server() -> Iterator[EmbeddedPostgres]:
+    with embedded() as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+async def test_postgres_stopped_and_started_mid_run_costs_nobody_anything(
+    own_server: EmbeddedPostgres, start_worker: StartWorker, mode: str
+) -> None:
+    url = own_server.create_database("waybill")
+    await upgrade(url)
+    connection = await asyncpg.connect(url)
+    await connection.execute(handlers.EFFECTS)
+    await enqueue_effects(connection, 1_000, seconds=0.02)
+    for _ in range(2):
+        start_worker(url, worker_concurrency=5)
+
+    for target in (200, 500):
+
+        async def reached(connection: Connection = connection, target: int = target) -> bool:
+            return bool(await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'") >= target)
+
+        await eventually(reached, within=60)
+        with contextlib.suppress(Exception):
+            await connection.close(timeout=1)
+        own_server.stop(mode)  # type: ignore[arg-type]
+        await asyncio.sleep(2.5)  # an outage longer than the workers' leases of 2 s
+        own_server.start()
+        connection = await asyncpg.connect(url)
+
+    await eventually(lambda: all_ended(connection), within=60, every=0.1)
+    await effects_happened_once(connection, 1_000)
+    assert await connection.fetchval("SELECT count(*) FROM jobs WHERE attempts > 0 OR crashes > 0") == 0
+    assert await connection.fetchval("SELECT count(*) FROM workers WHERE state = 'gone'") == 0
+    await connection.close()
+
+
+async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(
+    connection: Connection, start_worker: StartWorker, gate: Path, tmp_path: Path
+) -> None:
+    frozen = start_worker(worker_concurrency=1)
+    job = await enqueue(connection, NewJob(handlers.PUBLISH, "acme", {"gate": str(gate)}))
+
+    async def first_run() -> bool:
+        return started_runs(gate) == [f"{job.id}-1"]
+
+    await eventually(first_run)
+    frozen.signal(signal.SIGSTOP)
+    start_worker(worker_concurrency=1)
+
+    async def second_run() -> bool:
+        return started_runs(gate) == [f"{job.id}-1", f"{job.id}-2"]
+
+    await eventually(second_run)
+    # Both go on at the same moment: the stale one writes its progress, its file and its completion, too.
+    (gate / "open").touch()
+    await eventually(lambda: all_ended(connection))
+    before = dict(await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id) or {})
+    frozen.signal(signal.SIGCONT)
+
+    async def started_over() -> bool:
+        return "worker_started_over" in frozen.text
+
+    await eventually(started_over)
+    frozen.signal(signal.SIGTERM)
+    assert await frozen.ended() == 0
+
+    after = dict(await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id) or {})
+    assert after == before
+    assert (after["state"], after["lease_token"], after["crashes"]) == ("succeeded", 2, 1)
+    artefact = await connection.fetchrow("SELECT * FROM job_artefacts WHERE job_id = $1", job.id)
+    assert artefact is not None
+    assert artefact["lease_token"] == 2
+    stored = tmp_path / "home" / "storage" / artefact["storage_key"]
+    assert stored.read_text() == "by token 2"
+
+
+async def test_sigterm_under_load_charges_nobody_and_released_jobs_restart_elsewhere_within_a_second(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    leaving = start_worker(worker_concurrency=5, shutdown_grace=0)
+    jobs = await enqueue_many(connection, [NewJob(handlers.GATED, "acme", {"gate": str(gate)}) for _ in range(5)])
+
+    async def all_started() -> bool:
+        return len(started_runs(gate)) == 5
+
+    await eventually(all_started)
+    start_worker(worker_concurrency=5, poll_interval=30)
+
+    async def two_workers() -> bool:
+        return bool(await connection.fetchval("SELECT count(*) = 2 FROM workers WHERE state = 'active'"))
+
+    await eventually(two_workers)
+    leaving.signal(signal.SIGTERM)
+    assert await leaving.ended() == 0
+
+    async def restarted() -> bool:
+        return len(started_runs(gate)) == 10
+
+    await eventually(restarted)
+    (gate / "open").touch()
+    await eventually(lambda: all_ended(connection))
+
+    await effects_happened_once(connection, 5)
+    assert await connection.fetchval("SELECT sum(attempts + crashes) FROM jobs") == 0
+    # By the database's clock: from the release of each job to its next start.
+    gaps = await connection.fetch(
+        """
+        SELECT extract(epoch FROM jobs.started_at - released.at) AS seconds
+          FROM jobs JOIN job_events AS released ON released.job_id = jobs.id AND released.event = 'released'
+        """
+    )
+    assert len(gaps) == len(jobs)
+    assert max(gap["seconds"] for gap in gaps) < 1
+    assert await connection.fetchval("SELECT count(*) FROM workers WHERE state = 'stopped'") == 1
+
+
+async def test_a_graceful_stop_lets_running_jobs_finish(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    worker = start_worker(worker_concurrency=2)
+    await enqueue_many(connection, [NewJob(handlers.GATED, "acme", {"gate": str(gate)}) for _ in range(3)])
+
+    async def two_started() -> bool:
+        return len(started_runs(gate)) == 2
+
+    await eventually(two_started)
+    worker.signal(signal.SIGTERM)
+
+    async def draining() -> bool:
+        return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM workers WHERE state = 'draining')"))
+
+    await eventually(draining)
+    (gate / "open").touch()
+    assert await worker.ended() == 0
+
+    assert await counts(connection) == {"succeeded": 2, "queued": 1}
+
+
+async def test_a_job_that_kills_its_worker_ends_in_the_dead_letter_queue_and_its_neighbours_are_unharmed(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    payload = {"gate": str(gate)}
+    neighbours = await enqueue_many(connection, [NewJob(handlers.GATED, "acme", payload) for _ in range(3)])
+    killer = await enqueue(connection, NewJob(handlers.CRASH, "acme", payload))
+    victim = start_worker(worker_concurrency=4)
+
+    async def all_started() -> bool:
+        return len(started_runs(gate)) == 4
+
+    await eventually(all_started)
+    (gate / "open").touch()
+    await victim.ended()
+    start_worker(worker_concurrency=4)
+
+    await eventually(lambda: all_ended(connection), within=60)
+
+    row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", killer.id)
+    assert row is not None
+    assert (row["state"], row["error_code"], row["crashes"]) == ("dead_letter", "WORKER_CRASHED", 3)
+    for job in neighbours:
+        row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id)
+        assert row is not None
+        assert (row["state"], row["crashes"], row["attempts"]) == ("succeeded", 0, 0)
+    assert await connection.fetchval("SELECT count(DISTINCT job_id) FROM effects") == 3
+    assert await connection.fetchval("SELECT count(*) FROM effects") == 3
+
+
+async def test_a_lone_job_that_kills_its_worker_is_blamed_at_once(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    job = await enqueue(connection, NewJob(handlers.CRASH, "acme"))
+    victim = start_worker(worker_concurrency=1)
+    await victim.ended()
+    start_worker(worker_concurrency=1)
+
+    await eventually(lambda: all_ended(connection), within=60)
+
+    row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id)
+    assert row is not None
+    assert (row["state"], row["error_code"], row["crashes"]) == ("dead_letter", "WORKER_CRASHED", 3)
+    events = await connection.fetch("SELECT event FROM job_events WHERE job_id = $1 ORDER BY id", job.id)
+    assert [row["event"] for row in events] == ["crashed", "crashed", "dead_lettered"]
