@@ -161,13 +161,16 @@ class Chaos:
             elif chance < 0.35:
                 await retry_dead_letters(connection, limit=20)
             elif chance < 0.4:
-                self.purged += await purge(
+                # Not `+= await`: that adds to what was there before the wait.
+                deleted = await purge(
                     connection, older_than=timedelta(seconds=0.5), states=[State.CANCELLED, State.FAILED], batch=20
                 )
+                self.purged += deleted
 
     async def rescuer(self, connection: Connection) -> None:
         while not self.over.is_set():
-            self.done["rescue"] += len(await rescue(connection, settle_time=NO_SETTLE))
+            rescued = await rescue(connection, settle_time=NO_SETTLE)
+            self.done["rescue"] += len(rescued)
 
 
 async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:

@@ -60,6 +60,13 @@ def test_foreign_exceptions_are_understood(error: Exception, code: Code) -> None
     assert failure.detail["exception"] == type(error).__qualname__
 
 
+@pytest.mark.parametrize(
+    "mistake", ["cannot perform operation: another operation is in progress", "the server expects 1 argument"]
+)
+def test_a_mistake_in_using_the_database_is_no_outage_and_so_cannot_be_repeated_for_ever(mistake: str) -> None:
+    assert classify(asyncpg.InterfaceError(mistake)).charged
+
+
 def test_an_outage_of_our_database_costs_no_attempt_but_an_unknown_error_does() -> None:
     assert not classify(asyncpg.InterfaceError("connection is closed")).charged
     assert classify(ValueError()).charged

@@ -256,14 +256,16 @@ def is_database_outage(error: BaseException) -> bool:
     cause = error.__cause__ if type(error).__module__.startswith("sqlalchemy.dialects") else None
     if cause is not None:
         return is_database_outage(cause)
+    if isinstance(error, asyncpg.InterfaceError):
+        # The driver's word for our own mistakes as well ("another operation is in progress"), which must be charged.
+        return "clos" in str(error)
     return isinstance(
         error,
         asyncpg.PostgresConnectionError
         | asyncpg.CannotConnectNowError
         | asyncpg.AdminShutdownError
         | asyncpg.CrashShutdownError
-        | asyncpg.TooManyConnectionsError
-        | asyncpg.InterfaceError,
+        | asyncpg.TooManyConnectionsError,
     )
 
 

@@ -17,6 +17,8 @@ from waybill_worker.outages import DatabaseHealth
 _AHEAD = 0.010
 """Seconds of work to hold in advance."""
 _MOST_AHEAD = 1000
+_SECOND_LOOK = 0.03
+"""Seconds after which a claim that came back short is tried once more."""
 
 
 class Claimer:
@@ -51,6 +53,7 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim for ever; when isolating, until no suspect is left."""
+        told = True
         while not self._stopping:
             self._wake.clear()
             wanted = self._wanted()
@@ -60,11 +63,19 @@ class Claimer:
                     continue
                 if self._isolating and not got:
                     return
-            try:
-                async with asyncio.timeout(self._poll_interval):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass  # time for a look without being told
+                if told:
+                    # Another worker's claim may hold rows it will not take; have a second look before the long wait.
+                    told = await self._woken_within(_SECOND_LOOK)
+                    continue
+            told = await self._woken_within(self._poll_interval)
+
+    async def _woken_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False  # time for a look without being told
+        return True
 
     def _wanted(self) -> int:
         ahead = 0 if self._isolating else int(self._bench.concurrency * _AHEAD / max(self._bench.typical, 1e-6))

@@ -72,7 +72,7 @@ WITH new AS (
 SELECT created.id FROM created, told, told_later
 """
 
-# The keys come sorted, and are locked in that order.
+# Found by their keys, locked by their ids: everybody who locks several jobs does so in the order of their ids.
 _FREE_PASSED_WINDOWS = """
 WITH passed AS MATERIALIZED (
     SELECT passed.id
@@ -81,11 +81,16 @@ WITH passed AS MATERIALIZED (
                SELECT id FROM jobs
                 WHERE jobs.tenant = wanted.tenant AND jobs.kind = wanted.kind AND jobs.unique_key = wanted.unique_key
                   AND jobs.unique_scope IN ('window', 'forever') AND jobs.unique_until <= now()
-                  FOR UPDATE
+                LIMIT 1
            ) AS passed
+), locked AS MATERIALIZED (
+    SELECT id FROM jobs
+     WHERE id = ANY (ARRAY(SELECT id FROM passed)) AND unique_until <= now()
+     ORDER BY id
+       FOR UPDATE
 )
 UPDATE jobs SET unique_key = NULL, unique_scope = NULL, unique_until = NULL
- WHERE id = ANY (ARRAY(SELECT id FROM passed))
+ WHERE id = ANY (ARRAY(SELECT id FROM locked))
 """
 
 # Scopes that are kept share one index, and so one name space; `active` has its own.

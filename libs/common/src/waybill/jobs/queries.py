@@ -99,7 +99,7 @@ async def queue_stats(session: AsyncSession) -> list[QueueStats]:
                 Job.queue,
                 Job.state,
                 sa.func.count(),
-                sa.func.min(sa.case((col(Job.state) == State.QUEUED.value, Job.created_at))),
+                sa.func.min(sa.case((col(Job.state) == State.QUEUED.value, Job.run_at))),
             ).group_by(Job.queue, Job.state)
         )
     ).all()
