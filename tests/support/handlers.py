@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ HANG_BLOCKING = JobKind("hang_blocking", retry=RetryPolicy(retries=0), time_limi
 STUBBORN = JobKind("stubborn", retry=RetryPolicy(retries=0), time_limit=0.5)
 CRASH = JobKind("crash", retry=RetryPolicy(retries=9, base=0.05, jitter=0.0))
 FAIL = JobKind("fail", retry=SOON)
+EXIT = JobKind("exit", retry=RetryPolicy(retries=0))
+COMPLETE_AND_RAISE = JobKind("complete_and_raise", retry=SOON)
 
 EFFECTS = "CREATE TABLE public.effects (job_id uuid NOT NULL, lease_token int NOT NULL, note text)"
 _INSERT = sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)")
@@ -128,6 +131,18 @@ async def crash(payload: dict[str, Any], job: JobContext) -> None:
     if "gate" in payload and not job.lease.isolated:
         await at_the_gate(payload, job)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handles(EXIT)
+async def exit_process(payload: dict[str, Any], job: JobContext) -> None:
+    sys.exit(3)
+
+
+@handles(COMPLETE_AND_RAISE)
+async def complete_and_raise(payload: dict[str, Any], job: JobContext) -> None:
+    async with job.complete() as session:
+        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})
+    raise RuntimeError("too late to fail")
 
 
 @handles(FAIL)

@@ -106,6 +106,33 @@ async def test_a_permanent_error_is_never_retried(connection: Connection, start_
     assert (row["error_code"], row["error_message"]) == ("PARSE_ERROR", "page 3 is missing")
 
 
+async def test_a_handler_that_exits_ends_its_run_and_not_its_worker(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    worker = start_worker()
+    job = await enqueue(connection, NewJob(handlers.EXIT, "acme"))
+
+    row = await the_end(connection, job.id)
+
+    assert (row["state"], row["error_code"], row["crashes"]) == ("dead_letter", "UNKNOWN", 0)
+    assert worker.process.poll() is None
+
+
+async def test_what_was_completed_stays_completed_whatever_the_handler_does_afterwards(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    start_worker()
+    job = await enqueue(connection, NewJob(handlers.COMPLETE_AND_RAISE, "acme"))
+
+    row = await the_end(connection, job.id)
+    after = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
+    await the_end(connection, after.id)
+
+    assert (row["state"], row["attempts"]) == ("succeeded", 0)
+    assert await events(connection, job.id) == ["succeeded"]
+    assert await connection.fetchval("SELECT count(*) FROM effects") == 1
+
+
 async def test_a_wait_the_other_side_asked_for_costs_no_attempt(
     connection: Connection, start_worker: StartWorker
 ) -> None:

@@ -265,7 +265,9 @@ def is_database_outage(error: BaseException) -> bool:
         | asyncpg.CannotConnectNowError
         | asyncpg.AdminShutdownError
         | asyncpg.CrashShutdownError
-        | asyncpg.TooManyConnectionsError,
+        | asyncpg.TooManyConnectionsError
+        | asyncpg.DiskFullError
+        | asyncpg.ReadOnlySQLTransactionError,  # a failover: this server is a standby now
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ctypes
 import logging
 import os
 import signal
@@ -21,21 +20,20 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import LocalStorage
+from waybill_worker.children import stop_with
 from waybill_worker.handling import load_handlers
 from waybill_worker.supervisor import Supervisor
 from waybill_worker.worker import Worker
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-_PR_SET_PDEATHSIG = 1
-
 
 def main() -> None:
     arguments = _arguments()
     settings = load(WorkerSettings)
     logging_setup.configure(settings, service="worker")
-    if arguments.worker_id is not None:
-        _stop_with_parent()
+    if arguments.parent is not None:
+        stop_with(arguments.parent)
     if settings.worker_processes > 1 and arguments.worker_id is None:
         code = asyncio.run(_supervise(settings))
     else:
@@ -47,17 +45,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="waybill_worker", description="Claims jobs and runs them.")
     # The worker starts itself with these; a person has no use for them.
     parser.add_argument("--worker-id", type=uuid.UUID, help=argparse.SUPPRESS)
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--replaces", type=uuid.UUID, help=argparse.SUPPRESS)
     parser.add_argument("--isolating", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _stop_with_parent() -> None:
-    """A process started by another worker process must not outlive it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() == 1:  # it died before we could ask
-            sys.exit(0)
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
@@ -95,6 +86,9 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         if arguments.replaces is not None:
             await worker.replace_dead(arguments.replaces)
         await worker.run(on_ready=notify_ready)
+    except Exception:
+        log.exception("worker_failed")
+        return 1
     finally:
         await db.close()
     if asyncio.all_tasks() - {asyncio.current_task()}:

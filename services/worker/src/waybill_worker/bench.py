@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from waybill.db import Database
 from waybill.jobs import Lease
@@ -55,20 +55,21 @@ class Bench:
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
 
-    def knows(self, job_id: uuid.UUID) -> bool:
-        """Whether this worker is aware of holding the job."""
-        return job_id in self.runs or job_id in self.completions or any(one.id == job_id for one in self.waiting)
+    def known(self) -> set[uuid.UUID]:
+        """The jobs this worker is aware of holding."""
+        return {*self.runs, *self.completions.ids(), *(lease.id for lease in self.waiting)}
 
     def take(self, leases: list[Lease]) -> None:
         """Newly claimed jobs."""
         self.waiting.extend(leases)
         self._fill_slots()
 
-    async def give_back_waiting(self) -> None:
+    async def give_back_waiting(self, only: Collection[uuid.UUID] | None = None) -> None:
         """Return what has not started, untouched, so that another worker takes it at once."""
-        leases, self.waiting = list(self.waiting), deque()
-        if leases:
-            await self.release({lease.id: lease.token for lease in leases}, "The worker is shutting down.")
+        back = [lease for lease in self.waiting if only is None or lease.id in only]
+        if back:
+            self.waiting = deque(lease for lease in self.waiting if lease not in back)
+            await self.release({lease.id: lease.token for lease in back}, "Given back before it started.")
 
     async def release(self, tokens: Mapping[uuid.UUID, int], reason: str) -> None:
         ends = [(job_id, token, released(reason)) for job_id, token in tokens.items()]

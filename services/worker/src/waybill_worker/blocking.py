@@ -5,19 +5,16 @@ AnyIO keeps the processes warm, runs one call at a time in each, and kills the o
 
 from __future__ import annotations
 
-import ctypes
 import signal
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 
 from waybill.errors import WorkerCrashed
+from waybill_worker.children import end_with_parent
 
 T = TypeVar("T")
-
-_PR_SET_PDEATHSIG = 1
 
 
 class BlockingPool:
@@ -36,6 +33,5 @@ class BlockingPool:
 
 def _tied(function: Callable[..., T], *arguments: object) -> T:
     """Runs in the pool's process. A worker killed with -9 cannot kill it, so the kernel does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     return function(*arguments)

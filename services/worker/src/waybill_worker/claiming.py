@@ -17,6 +17,8 @@ from waybill_worker.outages import DatabaseHealth
 _AHEAD = 0.010
 """Seconds of work to hold in advance."""
 _MOST_AHEAD = 1000
+_MOST_UNWRITTEN = 5000
+"""Completions that wait to be written before no more work is taken on."""
 _SECOND_LOOK = 0.03
 """Seconds after which a claim that came back short is tried once more."""
 
@@ -82,6 +84,8 @@ class Claimer:
         ahead = min(ahead, _MOST_AHEAD)
         free = self._bench.concurrency + ahead - len(self._bench)
         # Topping up job by job would cost a statement each; wait until half of the stock is used.
+        if len(self._bench.completions) > _MOST_UNWRITTEN:
+            return 0
         return free if free > ahead // 2 or len(self._bench) < self._bench.concurrency else 0
 
     async def _claim(self, wanted: int) -> list[Lease]:

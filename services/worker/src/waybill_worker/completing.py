@@ -35,8 +35,8 @@ class Completions:
         self._written = asyncio.Condition()
         self._in_flight: dict[uuid.UUID, int] = {}
 
-    def __contains__(self, job_id: uuid.UUID) -> bool:
-        return job_id in self._waiting or job_id in self._in_flight
+    def ids(self) -> list[uuid.UUID]:
+        return [*self._waiting, *self._in_flight]
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._in_flight)
@@ -63,6 +63,7 @@ class Completions:
                 self._in_flight = {}
                 async with self._written:
                     self._written.notify_all()
+                self._bench.on_room()
 
     async def _write(self, batch: dict[uuid.UUID, int]) -> None:
         async with self._db.hot() as connection:

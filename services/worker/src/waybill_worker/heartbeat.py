@@ -70,6 +70,7 @@ class Heartbeat:
                 run.stop(Stop.LEASE_LOST)
             elif run.lease.id in held.stop:
                 run.stop(Stop.CANCELLED)
+        await self._bench.give_back_waiting(held.stop)  # what comes back and should stop is cancelled
         await self._release_strangers(held, at_once=not claiming)
 
     async def _renew(self) -> Held:
@@ -78,7 +79,8 @@ class Heartbeat:
 
     async def _release_strangers(self, held: Held, *, at_once: bool) -> None:
         """Give back jobs we hold but never heard of. Seen twice in a row, so that a claim under way is not one."""
-        unknown = {job_id: token for job_id, token in held.tokens.items() if not self._bench.knows(job_id)}
+        known = self._bench.known()
+        unknown = {job_id: token for job_id, token in held.tokens.items() if job_id not in known}
         lost = {job_id: token for job_id, token in unknown.items() if at_once or self._strangers.get(job_id) == token}
         self._strangers = unknown
         if lost:

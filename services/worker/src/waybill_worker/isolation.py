@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import uuid
 
 import structlog
@@ -15,6 +14,7 @@ import structlog
 from waybill.db import Database
 from waybill.ids import new_id
 from waybill.jobs.rescue import rescue_worker
+from waybill_worker.children import start_child
 from waybill_worker.outages import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -44,10 +44,11 @@ class Isolation:
 
     async def _run(self) -> None:
         worker_id = new_id()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "waybill_worker", "--isolating", "--worker-id", str(worker_id),
-            start_new_session=True,
-        )  # fmt: skip
+        try:
+            self._process = await start_child(worker_id, "--isolating")
+        except OSError as error:
+            log.error("cannot_isolate", error=str(error))
+            return
         log.info("isolating_suspects", pid=self._process.pid)
         code = await self._process.wait()
         if code != 0:

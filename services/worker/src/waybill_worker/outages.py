@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import asyncpg
 import structlog
 
 from waybill.errors import is_database_outage
@@ -55,4 +56,12 @@ class DatabaseHealth:
 
 def _may_pass(error: BaseException) -> bool:
     # In these loops nothing but the database is called, so a broken or slow socket is about it.
-    return is_database_outage(error) or isinstance(error, OSError | TimeoutError)
+    return is_database_outage(error) or isinstance(
+        error,
+        OSError
+        | TimeoutError
+        | asyncpg.TransactionRollbackError  # a deadlock, or a serialisation failure
+        | asyncpg.InsufficientResourcesError
+        | asyncpg.QueryCanceledError
+        | asyncpg.LockNotAvailableError,
+    )

@@ -86,7 +86,7 @@ class Run:
                 self._close(self._outcome_of_stop(error))
             except LeaseLost:
                 self._close(None)
-            except Exception as error:  # noqa: BLE001 - whatever a handler raises is judged, never swallowed
+            except BaseException as error:  # noqa: BLE001 - even sys.exit() in a handler ends its run, not the worker
                 self._close(self._outcome_of_failure(error))
             else:
                 if self.ending:
@@ -114,7 +114,7 @@ class Run:
             return self._judged(classify(TimeLimitExceeded(limit)))
         return self._judged(classify(error))  # the handler cancelled itself: its own mistake
 
-    def _outcome_of_failure(self, error: Exception) -> Outcome | None:
+    def _outcome_of_failure(self, error: BaseException) -> Outcome | None:
         if self._stop is not None:
             # Handlers may answer a cancellation with an error of their own; the reason for it still counts.
             return self._outcome_of_stop(error)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 import uuid
 
 import structlog
 
 from waybill.ids import new_id
+from waybill_worker.children import start_child
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -57,10 +57,7 @@ class Supervisor:
                     await self._stopping.wait()
 
     async def _live_one_life(self, worker_id: uuid.UUID, dead: uuid.UUID | None) -> int:
-        arguments = ["-m", "waybill_worker", "--worker-id", str(worker_id)]
-        if dead is not None:
-            arguments += ["--replaces", str(dead)]
-        child = await asyncio.create_subprocess_exec(sys.executable, *arguments, start_new_session=True)
+        child = await start_child(worker_id, *([] if dead is None else ["--replaces", str(dead)]))
         self._children.add(child)
         if self._stopping.is_set():
             child.send_signal(signal.SIGTERM)

@@ -1,0 +1,42 @@
+"""The documents tell the truth where a machine can check it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from waybill.config import reference
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_every_test_the_guarantees_name_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/guarantees.md").read_text()))
+    existing = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert len(named) > 20
+    assert named - existing == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_files_the_architecture_names_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = re.findall(r"`(waybill(?:_worker)?/[\w/]+\.py)`", text)
+    folders = [ROOT / "libs/common/src", ROOT / "services/worker/src"]
+    assert len(named) > 10
+    assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
+
+
+def test_the_configuration_reference_is_current() -> None:
+    assert (ROOT / "docs/configuration.md").read_text() == reference()

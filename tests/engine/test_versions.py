@@ -1,0 +1,55 @@
+"""Every Postgres we say we run on: a job's life, and the plan of its claim."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from support.server import embedded
+from waybill.config import CommonSettings
+from waybill.db import Database
+from waybill.db.migrations import upgrade
+from waybill.ids import new_id
+from waybill.jobs import JobKind, NewJob, State, Unique, enqueue_many
+from waybill.jobs.claim import claim, claim_isolated, promote_due
+from waybill.jobs.control import cancel, purge, retry
+from waybill.jobs.finish import released, settle, stands_as, succeed
+from waybill.jobs.lease import WorkerInfo, register, renew
+from waybill.jobs.rescue import rescue_worker
+from waybill_cli.local.postgres import debian_binaries
+
+WORK = JobKind("work")
+
+
+@pytest.mark.parametrize("version", ["16", "debian"])
+async def test_a_jobs_whole_life_on_another_version(version: str) -> None:
+    if version == "debian" and debian_binaries() is None:
+        pytest.skip("Debian's Postgres 15 is not installed (package postgresql-15)")
+    with embedded(version) as server:
+        url = server.create_database("other_version")
+        await upgrade(url)
+        db = await Database.connect(CommonSettings.model_validate({"database_url": url}))
+        worker = WorkerInfo(new_id(), "w:1", "w", 1, "0", ["default"], ["work"], 2)
+        async with db.hot() as connection:
+            await register(connection, worker, 60)
+            jobs = await enqueue_many(
+                connection,
+                [*(NewJob(WORK, "acme") for _ in range(3)), NewJob(WORK, "acme", delay=5, unique=Unique("k"))],
+            )
+            first, second, third = await claim(connection, worker.id, ["default"], ["work"], 10)
+            assert (await renew(connection, worker.id, 60)).tokens.keys() == {first.id, second.id, third.id}
+            assert await succeed(connection, worker.id, [(first.id, first.token)]) == {first.id}
+            await settle(connection, worker.id, [(second.id, second.token, released("a test"))])
+            assert [one.event for one in await rescue_worker(connection, worker.id)] == ["crashed"]
+            again = WorkerInfo(new_id(), "w:2", "w", 2, "0", ["default"], ["work"], 1, isolating=True)
+            await register(connection, again, 60)
+            assert [one.id for one in await claim_isolated(connection, again.id, ["default"], ["work"])] == [third.id]
+            assert (await promote_due(connection)).count == 0
+            assert (await cancel(connection, jobs[3].id)).state is State.CANCELLED
+            await retry(connection, jobs[3].id)
+            found = await stands_as(connection, [job.id for job in jobs])
+            assert [found[job.id][0] for job in jobs] == ["succeeded", "queued", "running", "queued"]
+            purged = await purge(connection, older_than=timedelta(seconds=-1), states=[State.SUCCEEDED])
+            assert purged == 1
+        await db.close()
