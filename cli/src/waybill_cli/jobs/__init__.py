@@ -6,15 +6,19 @@ import typer
 
 from waybill_cli.jobs.control import cancel, retry
 from waybill_cli.jobs.enqueue import enqueue
+from waybill_cli.jobs.explain import explain
 from waybill_cli.jobs.ls import ls
 from waybill_cli.jobs.purge import purge
 from waybill_cli.jobs.show import show
 
 app = typer.Typer(
-    help="Look at jobs: list, show, retry, cancel, purge, enqueue.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at jobs: list, show, explain, retry, cancel, purge, enqueue.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.command("ls")(ls)
 app.command("show")(show)
+app.command("explain")(explain)
 app.command("retry")(retry)
 app.command("cancel")(cancel)
 app.command("purge")(purge)

@@ -29,7 +29,7 @@ dl div { display: flex; gap: 1rem; justify-content: space-between; padding: .75r
 dl div + div { border-top: 1px solid var(--line); }
 dt { color: var(--soft); } dd { margin: 0; font-weight: 600; text-align: right; }
 .good { color: var(--good); } .bad { color: var(--bad); }
-code { font: .9em ui-monospace, monospace; }
+code { font: .9em ui-monospace, monospace; white-space: nowrap; }
 a { color: var(--accent); }
 """
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

@@ -1,0 +1,30 @@
+"""`waybill jobs explain`: why it is where it is, in one sentence."""
+
+from __future__ import annotations
+
+from waybill.db import Database
+from waybill.jobs.explain import Explanation
+from waybill.jobs.explain import explain as explain_job
+from waybill_cli.database import with_database
+from waybill_cli.job_ids import JobArgument
+from waybill_cli.options import AsJson
+from waybill_cli.terminal import print_json, print_line, styled
+
+
+def explain(job: JobArgument, as_json: AsJson = False) -> None:
+    """Say in one sentence why a job is where it is.
+
+    ID is the job's id, or enough of its beginning to tell it from others.
+    """
+
+    async def read(database: Database) -> Explanation:
+        async with database.transaction() as session:
+            job_id = await job.resolve(session)
+        async with database.hot() as connection:
+            return await explain_job(connection, job_id)
+
+    answer = with_database(read)
+    if as_json:
+        print_json({"reason": answer.reason.value, "sentence": answer.sentence, **answer.facts})
+    else:
+        print_line(styled(answer.sentence))

@@ -1,0 +1,132 @@
+"""Why isn't it running? One short, true answer for any job."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.clock import Clock
+from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some_jobs, start_worker, take
+from waybill.db.database import Connection
+from waybill.errors import NotFound
+from waybill.ids import new_id
+from waybill.jobs.claim import promote_due
+from waybill.jobs.control import cancel, pause, resume
+from waybill.jobs.explain import Reason, explain
+from waybill.jobs.finish import judge, settle, succeed
+from waybill.jobs.rescue import rescue_worker
+
+
+async def test_a_scheduled_job_says_until_when(hot: Connection) -> None:
+    job = await one_job(hot, delay=3600)
+    answer = await explain(hot, job)
+    assert answer.reason is Reason.SCHEDULED
+    assert f"{answer.facts['run_at']:%Y-%m-%d %H:%M:%S} UTC" in answer.sentence
+
+
+async def test_a_job_waiting_for_its_retry_says_so(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
+    answer = await explain(hot, lease.id)
+    assert answer.reason is Reason.SCHEDULED
+    assert "It failed once and is tried again then." in answer.sentence
+
+
+async def test_a_job_that_is_due_is_no_longer_scheduled(hot: Connection, clock: Clock) -> None:
+    job = await one_job(hot, delay=10)
+    await clock.forward(11)
+    await start_worker(hot)
+    assert (await explain(hot, job)).reason is Reason.NEXT  # whoever promotes it does so within moments
+    await promote_due(hot)
+    assert (await explain(hot, job)).reason is Reason.NEXT
+
+
+async def test_a_paused_queue_is_the_reason_with_its_reason(hot: Connection) -> None:
+    await start_worker(hot)
+    job = await one_job(hot)
+    await pause(hot, "default", "the printer burns")
+    answer = await explain(hot, job)
+    assert answer.reason is Reason.QUEUE_PAUSED
+    assert "(the printer burns)" in answer.sentence
+    await resume(hot, "default")
+    assert (await explain(hot, job)).reason is Reason.NEXT
+
+
+async def test_a_kind_nobody_serves_waits_for_a_worker(hot: Connection, clock: Clock) -> None:
+    job = await one_job(hot)
+    await start_worker(hot, kinds=["other"])
+    answer = await explain(hot, job)
+    assert (answer.reason, answer.sentence) == (
+        Reason.NO_WORKER,
+        "No worker serves the kind work on the queue default.",
+    )
+    await start_worker(hot)
+    assert (await explain(hot, job)).reason is Reason.NEXT
+    await clock.forward(TTL + 1)  # it no longer reports
+    assert (await explain(hot, job)).reason is Reason.NO_WORKER
+
+
+async def test_the_number_of_jobs_ahead_is_what_is_claimed_first(hot: Connection) -> None:
+    worker = await start_worker(hot)
+    await some_jobs(hot, 3)
+    await some_jobs(hot, 2, OTHER)
+    job = await one_job(hot)
+    await some_jobs(hot, 4)  # behind it
+    await some_jobs(hot, 2, priority=5)  # before it, though younger
+    answer = await explain(hot, job)
+    assert (answer.reason, answer.facts["ahead"]) == (Reason.BEHIND_OTHERS, 7)
+    assert answer.sentence == "It is waiting behind 7 jobs."
+
+    first = await take(hot, worker, limit=7)
+    assert job not in [lease.id for lease in first]
+    assert (await explain(hot, job)).reason is Reason.NEXT
+    assert [lease.id for lease in await take(hot, worker, limit=1)] == [job]
+
+
+async def test_a_long_queue_is_not_counted_to_its_end(hot: Connection) -> None:
+    await start_worker(hot)
+    await some_jobs(hot, 1500)
+    answer = await explain(hot, await one_job(hot))
+    assert answer.sentence == "It is waiting behind more than 1,000 jobs."
+    assert answer.facts == {"ahead": 1000, "or_more": True}
+
+
+async def test_a_running_job_names_who_holds_it_and_until_when(hot: Connection, clock: Clock) -> None:
+    worker, lease = await running_job(hot)
+    answer = await explain(hot, lease.id)
+    assert answer.reason is Reason.RUNNING
+    assert f"held by worker {worker.name} until" in answer.sentence
+    await clock.forward(TTL + 1)
+    assert "another worker takes the job" in (await explain(hot, lease.id)).sentence
+
+
+async def test_a_job_asked_to_stop_says_so(hot: Connection) -> None:
+    _, lease = await running_job(hot)
+    await cancel(hot, lease.id)
+    assert (await explain(hot, lease.id)).reason is Reason.STOPPING
+
+
+async def test_a_suspect_waits_to_be_run_alone(hot: Connection) -> None:
+    worker = await start_worker(hot)
+    jobs = await some_jobs(hot, 2)
+    await take(hot, worker)
+    await rescue_worker(hot, worker.id)
+    await start_worker(hot)
+    assert (await explain(hot, jobs[0])).reason is Reason.ISOLATED
+
+
+async def test_an_ended_job_says_how_it_ended(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    assert (await explain(hot, lease.id)).sentence.startswith("It succeeded at ")
+
+    worker, lease = await running_job(hot)
+    broken = failure(retryable=False)
+    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, broken, WORK.retry))])
+    answer = await explain(hot, lease.id)
+    assert answer.reason is Reason.ENDED
+    assert f"({broken.code.value}): {broken.message}" in answer.sentence
+
+
+async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:
+    with pytest.raises(NotFound):
+        await explain(hot, new_id())
