@@ -54,7 +54,9 @@ install: $(READY) ## make the virtual environment, and nothing else
 PIP := $(PYTHON) -m pip --python $(BIN)/python install --quiet --no-warn-script-location --disable-pip-version-check
 
 $(LOCKED): requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Waybill needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V). Set PYTHON=..."; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)'. Install Python 3.11 or newer, or say where it is: make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Waybill needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V). Say where a newer one is: make PYTHON=..."; exit 1; }
+	@$(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 || { echo "Waybill needs pip 22.3 or newer for '$(PYTHON)'."; exit 1; }
 	@echo "Setting up $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(PIP) --require-hashes -r requirements.lock

@@ -46,6 +46,11 @@ def test_a_documents_fault_is_permanent_and_a_dependencys_is_not() -> None:
         (asyncpg.ConnectionDoesNotExistError("gone"), Code.DB_UNAVAILABLE),
         (asyncpg.InterfaceError("connection is closed"), Code.DB_UNAVAILABLE),
         (asyncpg.AdminShutdownError("terminating"), Code.DB_UNAVAILABLE),
+        (
+            asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
+            Code.DB_UNAVAILABLE,
+        ),
+        (asyncpg.InternalClientError("our own mistake"), Code.UNKNOWN),
         (sqlalchemy.exc.DBAPIError("x", {}, Exception(), connection_invalidated=True), Code.DB_UNAVAILABLE),
         (sqlalchemy.exc.TimeoutError("pool"), Code.DB_UNAVAILABLE),
         (sqlalchemy.exc.IntegrityError("x", {}, Exception("duplicate")), Code.UNKNOWN),

@@ -1,4 +1,4 @@
-"""The engine as the design page tells it, in memory: no SQL, no concurrency, small enough to be believed.
+"""The engine as its documents tell it, in memory: no SQL, no concurrency, small enough to be believed.
 
 Each method says what must happen and answers what the engine must answer. Times are seconds on the model's own clock.
 """

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from waybill_cli.local.postgres import EmbeddedPostgres, debian_binaries
 
 # Many short-lived databases and many worker processes at once.
@@ -25,7 +27,7 @@ def postgres_server() -> Iterator[str]:
         return
     choice = os.environ.get("WAYBILL_TEST_POSTGRES", "18")
     if choice == "container":
-        from testcontainers.postgres import PostgresContainer
+        from testcontainers.community.postgres import PostgresContainer
 
         with PostgresContainer("postgres:18", driver=None) as container:
             yield container.get_connection_url()
@@ -38,6 +40,8 @@ def postgres_server() -> Iterator[str]:
 def embedded(choice: str | None = None) -> Iterator[EmbeddedPostgres]:
     """A server of one's own, for tests that stop and start it."""
     choice = choice or os.environ.get("WAYBILL_TEST_POSTGRES", "18")
+    if choice not in ("18", "16", "debian"):
+        pytest.exit(f"WAYBILL_TEST_POSTGRES is 18, 16, debian or container, not {choice!r}", returncode=2)
     if choice == "debian":
         with EmbeddedPostgres.temporary(binaries=debian_binaries(), settings=SETTINGS) as server:
             yield server

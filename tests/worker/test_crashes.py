@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import asyncpg
 import pytest
@@ -90,34 +91,41 @@ def own_server() -> Iterator[EmbeddedPostgres]:
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 async def test_postgres_stopped_and_started_mid_run_costs_nobody_anything(
-    own_server: EmbeddedPostgres, start_worker: StartWorker, mode: str
+    own_server: EmbeddedPostgres, start_worker: StartWorker, mode: Literal["fast", "immediate"]
 ) -> None:
     url = own_server.create_database("waybill")
     await upgrade(url)
-    connection = await asyncpg.connect(url)
-    await connection.execute(handlers.EFFECTS)
-    await enqueue_effects(connection, 1_000, seconds=0.02)
+    async with connected(url) as connection:
+        await connection.execute(handlers.EFFECTS)
+        await enqueue_effects(connection, 1_000, seconds=0.02)
     for _ in range(2):
         start_worker(url, worker_concurrency=5)
 
     for target in (200, 500):
-
-        async def reached(connection: Connection = connection, target: int = target) -> bool:
-            return bool(await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'") >= target)
-
-        await eventually(reached, within=60)
-        with contextlib.suppress(Exception):
-            await connection.close(timeout=1)
-        own_server.stop(mode)  # type: ignore[arg-type]
+        async with connected(url) as connection:
+            await eventually(lambda: at_least(connection, target), within=60)  # noqa: B023 - waited for right here
+        own_server.stop(mode)
         await asyncio.sleep(2.5)  # an outage longer than the workers' leases of 2 s
         own_server.start()
-        connection = await asyncpg.connect(url)
 
-    await eventually(lambda: all_ended(connection), within=60, every=0.1)
-    await effects_happened_once(connection, 1_000)
-    assert await connection.fetchval("SELECT count(*) FROM jobs WHERE attempts > 0 OR crashes > 0") == 0
-    assert await connection.fetchval("SELECT count(*) FROM workers WHERE state = 'gone'") == 0
-    await connection.close()
+    async with connected(url) as connection:
+        await eventually(lambda: all_ended(connection), within=60, every=0.1)
+        await effects_happened_once(connection, 1_000)
+        assert await connection.fetchval("SELECT count(*) FROM jobs WHERE attempts > 0 OR crashes > 0") == 0
+        assert await connection.fetchval("SELECT count(*) FROM workers WHERE state = 'gone'") == 0
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def at_least(connection: Connection, succeeded: int) -> bool:
+    return bool(await connection.fetchval("SELECT count(*) >= $1 FROM jobs WHERE state = 'succeeded'", succeeded))
 
 
 async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(

@@ -10,7 +10,7 @@ import typer
 
 from waybill.config import reference as configuration_reference
 
-app = typer.Typer(help="What Waybill can be told, and how.", no_args_is_help=True)
+app = typer.Typer(help="What Waybill can be told, and how.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -29,7 +29,7 @@ _COLUMNS = (
     Column("ID"),
     Column("KIND", drop=2),
     Column("TENANT", drop=4, most=24),
-    Column("TRIES", drop=5),
+    Column("CHARGED", drop=5),
     Column("ENDED", drop=3),
     Column("ERROR", drop=1, least=16),
 )

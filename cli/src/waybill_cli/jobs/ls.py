@@ -25,7 +25,7 @@ _COLUMNS = (
     Column("STATE"),
     Column("TENANT", drop=4, most=24),
     Column("QUEUE", drop=6),
-    Column("TRIES", drop=5),
+    Column("CHARGED", drop=5),
     Column("CREATED", drop=2),
     Column("NOTE", drop=3, least=16),
 )

@@ -39,7 +39,7 @@ def purge(
     """Delete finished jobs and their history.
 
     Only succeeded and cancelled ones unless --state says otherwise: failures wait for a person to look at them.
-    Stored files are the janitor's to remove.
+    Files the jobs stored stay where they are.
     """
     states = list(dict.fromkeys(state or _UNLESS_SAID))
     if unfinished := [each for each in states if not each.final]:

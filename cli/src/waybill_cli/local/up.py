@@ -140,7 +140,9 @@ def _database(settings: UpSettings, home: Path, console: Console) -> Iterator[tu
 
     try:
         postgres.start()
-        console.say(f"Postgres runs on 127.0.0.1:{postgres.port}; it writes to {postgres.log}")
+        console.say(
+            f"Postgres runs on 127.0.0.1:{postgres.port}; its data is in {postgres.data}, its log is {postgres.log}"
+        )
         url = postgres.create_database("waybill")
         address.publish(home, url)
         yield DatabaseUrl(url), keep_alive

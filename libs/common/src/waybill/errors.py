@@ -259,6 +259,9 @@ def is_database_outage(error: BaseException) -> bool:
     if isinstance(error, asyncpg.InterfaceError):
         # The driver's word for our own mistakes as well ("another operation is in progress"), which must be charged.
         return "clos" in str(error)
+    if isinstance(error, asyncpg.InternalClientError):
+        # The server's last word arrived while we were writing: state 2 is "reading an error".
+        return "another operation (2)" in str(error)
     return isinstance(
         error,
         asyncpg.PostgresConnectionError

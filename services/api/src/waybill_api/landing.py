@@ -61,7 +61,7 @@ Look after jobs and queues with <code>waybill jobs ls</code> and <code>waybill q
 """
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def landing(request: Request) -> HTMLResponse:
     """What runs here, as it is at this moment."""
     trouble = await find_trouble(request.app.state.database)
@@ -69,6 +69,6 @@ async def landing(request: Request) -> HTMLResponse:
         style=_STYLE,
         version=escape(request.app.version),
         mood="bad" if trouble else "good",
-        database="not ready; see /readyz" if trouble else "connected, schema current",
+        database='not ready; <a href="/readyz">why?</a>' if trouble else "connected, schema current",
     )
     return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})

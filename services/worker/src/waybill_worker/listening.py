@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Collection
+from typing import Never
 
 import structlog
 
 from waybill.db import Database
+from waybill.errors import DatabaseUnavailable
 from waybill_worker.outages import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -39,11 +41,10 @@ class Listener:
         self._on_control = on_control
 
     async def run(self) -> None:
-        while True:
-            await self._health.persist(self._listen)
+        await self._health.persist(self._listen)
 
-    async def _listen(self) -> None:
-        """Listen until the connection ends."""
+    async def _listen(self) -> Never:
+        """Listen until the connection ends, which is an outage."""
         connection = await self._db.open_connection()
         ended = asyncio.Event()
         try:
@@ -55,6 +56,7 @@ class Listener:
             self._on_scheduled(0.0)
             self._on_control()
             await ended.wait()
+            raise DatabaseUnavailable("the connection that listens has ended")
         finally:
             connection.terminate()
 

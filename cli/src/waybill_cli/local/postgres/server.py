@@ -105,6 +105,11 @@ class EmbeddedPostgres:
         return self._process.pid
 
     @property
+    def data(self) -> Path:
+        """Where its data is: under the home, unless we are root and the server's user cannot go there."""
+        return data_place(self.home).resolve() / "data"
+
+    @property
     def log(self) -> Path:
         """Where the server writes what happens to it."""
         return self._folder / "server.log"

@@ -64,7 +64,8 @@ class CommonSettings(BaseSettings):
     )
     home: LocalPath = Field(
         Path(".waybill"),
-        description="The folder for everything Waybill keeps on this machine.",
+        description="The folder for everything Waybill keeps on this machine. As root, the embedded database"
+        " may have to live under /var/lib/waybill instead; `waybill up` says where.",
     )
     storage_dir: Annotated[LocalPath, Bare("STORAGE_BASE_PATH")] = Field(
         default_factory=lambda data: data["home"] / "storage",
@@ -74,7 +75,7 @@ class CommonSettings(BaseSettings):
     log_format: Annotated[LogFormat, _Lower, Bare("LOG_FORMAT")] = Field(
         "auto",
         description="`json` writes one JSON object per line, `console` lines a person likes to read; `auto`"
-        " is `console` on a terminal and `json` otherwise.",
+        " is `console` on a terminal and under `waybill up`, and `json` otherwise.",
     )
     log_level: Annotated[LogLevel, _Lower, Bare("LOG_LEVEL")] = Field(
         "info", description="The least serious level that is still written."

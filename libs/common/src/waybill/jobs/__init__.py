@@ -1,7 +1,7 @@
 """The job engine: one file per step of a job's life.
 
 `enqueue` → `claim` → `lease` → `finish`, and beside them `rescue` (a worker died), `control` (a person steps in),
-`artefacts` (files under the fence), `queries` and `explain` (looking). `models` has the tables, `kinds` what jobs there are.
+`artefacts` (files under the fence), `queries` and `explain` (looking). `models` has the tables, `kinds` the kinds.
 """
 
 from waybill.jobs.claim import Lease

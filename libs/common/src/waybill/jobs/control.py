@@ -95,7 +95,7 @@ INSERT INTO queues (name, paused_at, paused_reason) VALUES ($1, now(), $2)
 
 _RESUME = """
 WITH resumed AS (
-    UPDATE queues SET paused_at = NULL, paused_reason = NULL WHERE name = $1 AND paused_at IS NOT NULL RETURNING name
+    DELETE FROM queues WHERE name = $1 AND paused_at IS NOT NULL RETURNING name
 )
 SELECT count(pg_notify('waybill_jobs', name)) FROM resumed
 """
@@ -173,7 +173,7 @@ async def purge(
     tenant: str | None = None,
     batch: int = 1000,
 ) -> int:
-    """Delete finished jobs with their history, in short transactions. Stored files are the janitor's to remove."""
+    """Delete finished jobs with their history, in short transactions. Stored files stay."""
     if not all(state.final for state in states):
         raise ValueError("only finished jobs can be purged")
     deleted = 0

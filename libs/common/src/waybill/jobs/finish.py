@@ -29,7 +29,7 @@ _SUCCEED = """
 WITH done AS (
     UPDATE jobs
        SET state = 'succeeded', lease_owner = NULL, finished_at = now(), updated_at = now(), progress = 1,
-           isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
+           progress_message = NULL, isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
      WHERE id = ANY ($1::uuid[])
        AND ((id, lease_token) IN (SELECT * FROM unnest($1::uuid[], $2::int[]))) IS TRUE
        AND state = 'running'
