@@ -63,7 +63,7 @@ HOT = {
     "claim_isolated": Hot(claim._CLAIM_ISOLATED, f"{ID}, {LANES}", {"jobs_isolated": "queue =", **BY_ID}),
     "isolated_waiting": Hot(claim._ISOLATED_WAITING, LANES, {"jobs_isolated": "queue ="}),
     "promote": Hot(claim._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
-    "renew": Hot(lease._RENEW, f"{ID}, 60", {"jobs_leased": "lease_owner ="}),
+    "renew: held": Hot(lease._HELD, ID, {"jobs_leased": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
     "settle": SETTLE,
@@ -71,7 +71,7 @@ HOT = {
     "rescue: look up": Hot(rescue._LOCK_HELD, ID, {"jobs_leased": "lease_owner =", **BY_ID}),
     "rescue: return": Hot(
         rescue._RETURN,
-        f"{IDS}, ARRAY['queued'], ARRAY[1], ARRAY['crashed'], ARRAY['X'], ARRAY['x'], {ID}, 'worker'",
+        f"{IDS}, ARRAY['queued'], ARRAY[1], ARRAY['crashed'], ARRAY['X'], ARRAY['x'], {ID}, 'worker', ARRAY[true]",
         BY_ID,
     ),
     "cancel: lock": Hot(control._LOCK, ID, BY_ID),

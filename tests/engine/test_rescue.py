@@ -32,7 +32,7 @@ from waybill.jobs import JobKind, State
 from waybill.jobs.artefacts import publish
 from waybill.jobs.control import cancel
 from waybill.jobs.finish import judge, released, settle, succeed
-from waybill.jobs.lease import renew
+from waybill.jobs.lease import drain, renew
 from waybill.jobs.rescue import rescue, rescue_worker
 from waybill.retry import RetryPolicy
 
@@ -139,6 +139,24 @@ async def test_what_the_worker_finished_before_it_died_counts(hot: Connection) -
     await succeed(hot, worker.id, [(first, leases[0].token)])
     assert [one.event for one in await rescue_worker(hot, worker.id)] == ["crashed"]
     assert await states(hot, [first, second]) == [State.SUCCEEDED, State.QUEUED]
+
+
+async def test_a_worker_killed_while_it_drained_charges_nobody(hot: Connection) -> None:
+    """It had been told to stop and its time was up: a deploy, not a crash."""
+    worker, lease = await running_job(hot)
+    await drain(hot, worker.id)
+    assert [one.event for one in await rescue_worker(hot, worker.id)] == ["released"]
+    job = await row(hot, lease.id)
+    assert (job["state"], job["attempts"], job["crashes"], job["isolate"]) == ("queued", 0, 0, False)
+
+
+async def test_a_lease_that_ran_out_while_postgres_was_away_charges_nobody(hot: Connection, clock: Clock) -> None:
+    """Nobody can know whether its worker crashed or was cut off: it runs alone next, uncharged."""
+    _, lease = await running_job(hot)
+    up_for = float(await hot.fetchval("SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8"))
+    await clock.forward(TTL + 1)
+    assert [one.event for one in await rescue(hot, settle_time=up_for + TTL + 0.5)] == ["suspected"]
+    assert (await row(hot, lease.id))["crashes"] == 0
 
 
 async def test_a_worker_that_held_nothing_is_simply_gone(hot: Connection, clock: Clock) -> None:

@@ -187,6 +187,9 @@ class Model:
     def rescue(self, worker: ModelWorker) -> set[uuid.UUID]:
         held = [self.jobs[job_id] for job_id in self.held(worker)]
         for job in held:
+            if worker.state == "draining" and not job.stop:  # it had been told to stop: a deploy, not a crash
+                self._end(job, "queued", "released")
+                continue
             job.isolate = True
             if job.stop:
                 self._end(job, "cancelled", "cancelled")

@@ -231,6 +231,8 @@ class Failure:
 
 def classify(error: BaseException) -> Failure:
     """Understand any exception. Unknown ones are retryable: most surprises pass, and retries are bounded."""
+    while isinstance(error, BaseExceptionGroup):  # a task group's: its first error is the one that ended the others
+        error = error.exceptions[0]
     known = error if isinstance(error, WaybillError) else _translate(error)
     meaning = MEANINGS[known.code]
     return Failure(

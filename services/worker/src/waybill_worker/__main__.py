@@ -73,6 +73,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return 1
+    code = 0
     try:
         worker = Worker(
             settings,
@@ -88,15 +89,15 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         await worker.run(on_ready=notify_ready)
     except Exception:
         log.exception("worker_failed")
-        return 1
+        code = 1
     finally:
         await db.close()
     if asyncio.all_tasks() - {asyncio.current_task()}:
         # A handler that ignores its cancellation would keep this process for ever; its job was released long ago.
         log.warning("leaving_stubborn_handlers")
         logging.shutdown()
-        os._exit(0)
-    return 0
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ from waybill_worker.outages import DatabaseHealth
 from waybill_worker.progress import ProgressWriter
 from waybill_worker.running import Run, Stop
 
+_PATIENCE = 0.5
+"""Seconds a job may wait here for a slot before another worker may have it."""
+
 
 class Bench:
     def __init__(
@@ -51,6 +54,9 @@ class Bench:
         self._pool = pool
         self._handlers = handlers
         self._run_ended = asyncio.Event()
+        # However many runs end at once, the heartbeat always finds a connection.
+        self._ends = asyncio.Semaphore(2)
+        self._waiting_since = 0.0
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
@@ -61,6 +67,8 @@ class Bench:
 
     def take(self, leases: list[Lease]) -> None:
         """Newly claimed jobs."""
+        if not self.waiting:
+            self._waiting_since = asyncio.get_running_loop().time()
         self.waiting.extend(leases)
         self._fill_slots()
 
@@ -70,6 +78,14 @@ class Bench:
         if back:
             self.waiting = deque(lease for lease in self.waiting if lease not in back)
             await self.release({lease.id: lease.token for lease in back}, "Given back before it started.")
+
+    async def keep_nothing_waiting(self) -> None:
+        """For ever: give back what was taken ahead and did not get its turn, because a slow job came in between."""
+        while True:
+            await asyncio.sleep(_PATIENCE / 2)
+            if self.waiting and asyncio.get_running_loop().time() - self._waiting_since > _PATIENCE:
+                self.typical = max(self.typical, _PATIENCE)  # so that the next claim takes nothing ahead
+                await self.give_back_waiting()
 
     async def release(self, tokens: Mapping[uuid.UUID, int], reason: str) -> None:
         ends = [(job_id, token, released(reason)) for job_id, token in tokens.items()]
@@ -99,6 +115,7 @@ class Bench:
     def _fill_slots(self) -> None:
         while self.waiting and len(self.runs) < self.concurrency:
             lease = self.waiting.popleft()
+            self._waiting_since = asyncio.get_running_loop().time()
             job = JobContext(lease, self.worker_id, self._db, self._storage, self._pool, self.progress)
             self.runs[lease.id] = Run(
                 self._handlers[lease.kind],
@@ -106,6 +123,7 @@ class Bench:
                 self.worker_id,
                 self._db,
                 self._health,
+                self._ends,
                 on_success=self.completions.add,
                 on_end=self._ended,
             )

@@ -34,4 +34,5 @@ class BlockingPool:
 def _tied(function: Callable[..., T], *arguments: object) -> T:
     """Runs in the pool's process. A worker killed with -9 cannot kill it, so the kernel does."""
     end_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the worker's to answer
     return function(*arguments)

@@ -74,7 +74,8 @@ class Heartbeat:
         await self._release_strangers(held, at_once=not claiming)
 
     async def _renew(self) -> Held:
-        async with self._db.hot() as connection:
+        # On a connection that died silently nobody answers; there must be time for another before the lease ends.
+        async with self._db.hot() as connection, asyncio.timeout(self._ttl / 4):
             return await renew(connection, self._bench.worker_id, self._ttl)
 
     async def _release_strangers(self, held: Held, *, at_once: bool) -> None:

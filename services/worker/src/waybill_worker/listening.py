@@ -7,6 +7,7 @@ Three channels: `waybill_jobs` (a queue has something), `waybill_scheduled` (som
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Callable, Collection
 from typing import Never
@@ -16,6 +17,9 @@ import structlog
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable
 from waybill_worker.outages import DatabaseHealth
+
+_PING_EVERY = 15.0
+"""Seconds of silence after which the listener makes sure that there still is somebody to listen to."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -55,7 +59,12 @@ class Listener:
             self._on_jobs()
             self._on_scheduled(0.0)
             self._on_control()
-            await ended.wait()
+            while not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PING_EVERY):
+                        await ended.wait()
+                    break
+                await connection.fetchval("SELECT 1", timeout=5)
             raise DatabaseUnavailable("the connection that listens has ended")
         finally:
             connection.terminate()

@@ -43,6 +43,7 @@ class Run:
         worker_id: uuid.UUID,
         db: Database,
         health: DatabaseHealth,
+        ends: asyncio.Semaphore,
         *,
         on_success: Callable[[Lease], None],
         on_end: Callable[[Run], None],
@@ -55,6 +56,7 @@ class Run:
         self._worker_id = worker_id
         self._db = db
         self._health = health
+        self._ends = ends
         self._on_success = on_success
         self._on_end = on_end
         self._stop: Stop | None = None
@@ -92,7 +94,10 @@ class Run:
                 if self.ending:
                     log.warning("stubborn_handler_returned", kind=lease.kind)
                     return
-                self._succeeded()
+                if self._stop is None or self._job.completed:
+                    self._succeeded()
+                else:  # it swallowed its cancellation; returning is no success then
+                    self._close(self._outcome_of_stop(asyncio.CancelledError()))
             if self._settling is not None:
                 await self._settling
 
@@ -149,7 +154,7 @@ class Run:
             self._release_slot()
 
     async def _write(self, outcome: Outcome) -> None:
-        async with self._db.hot() as connection:
+        async with self._ends, self._db.hot() as connection:
             states = await settle(connection, self._worker_id, [(self.lease.id, self.lease.token, outcome)])
         if self.lease.id not in states:
             log.warning("end_refused", job_id=str(self.lease.id), lease_token=self.lease.token, end=outcome.event)

@@ -142,6 +142,7 @@ class Worker:
             asyncio.create_task(self._heartbeat.run(), name="heartbeat"),
             asyncio.create_task(self._bench.completions.run(), name="completions"),
             asyncio.create_task(self._bench.progress.run(), name="progress"),
+            asyncio.create_task(self._bench.keep_nothing_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
             holding.append(asyncio.create_task(self._listener.run(), name="listener"))
@@ -203,7 +204,8 @@ class Worker:
     async def _bounded(self, words: Awaitable[None]) -> None:
         held = len(self._bench) + len(self._bench.completions)
         try:
-            async with asyncio.timeout(_LAST_WORDS if held else _LAST_WORDS / 10):
+            # With the database away there is nothing better to do than to wait for it: unsaid, it counts as a crash.
+            async with asyncio.timeout(max(_LAST_WORDS, self._settings.shutdown_grace) if held else 1.0):
                 await words
         except TimeoutError:
             log.warning("shutdown_without_database", held=held, hint="what is held goes back when the lease ends")

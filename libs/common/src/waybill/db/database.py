@@ -53,8 +53,9 @@ _NOTHING_FORGOTTEN = {
     "tcp_keepalives_count": "3",
 }
 
-_HOT_CONNECTIONS = 5
-"""One each for claim, finish, heartbeat, progress and upkeep; none may wait for another."""
+_HOT_CONNECTIONS = 8
+"""One each for claim, completions, heartbeat, progress, promotion, rescue and two ends of runs: none waits for another.
+They are opened when they are needed."""
 
 
 _SET_LOCAL = "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS given (name, value)"
@@ -161,6 +162,9 @@ class Database:
             async with connection.transaction():
                 await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
                 yield connection
+        except TimeoutError:
+            connection.terminate()  # perhaps nobody is at the other end any more; the next one gets a new connection
+            raise
         finally:
             await pool.release(cast("Any", connection))
 

@@ -27,19 +27,16 @@ INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, vers
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
 """
 
-# A worker that was declared gone is never renewed: its jobs are others' already.
+# A worker that was declared gone is never renewed: its jobs are others' already. Apart from the question that follows,
+# so that whatever locks `jobs` (an ALTER TABLE, say) costs nobody a lease.
 _RENEW = """
-WITH renewed AS (
-    UPDATE workers
-       SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second'
-     WHERE id = $1 AND state IN ('active', 'draining')
-    RETURNING id
-)
-SELECT renewed.id IS NOT NULL AS alive, held.id, held.lease_token, held.cancel_requested_at IS NOT NULL AS stop
-  FROM (VALUES (1)) AS one (row)
-  LEFT JOIN renewed ON true
-  LEFT JOIN (SELECT id, lease_token, cancel_requested_at FROM jobs WHERE lease_owner = $1) AS held ON true
+UPDATE workers
+   SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second'
+ WHERE id = $1 AND state IN ('active', 'draining')
+RETURNING id
 """
+
+_HELD = "SELECT id, lease_token, cancel_requested_at IS NOT NULL AS stop FROM jobs WHERE lease_owner = $1"
 
 _FENCE = "SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE"
 
@@ -48,8 +45,6 @@ _DRAIN = "UPDATE workers SET state = 'draining' WHERE id = $1 AND state = 'activ
 _STOP = """
 UPDATE workers SET state = 'stopped', stopped_at = now() WHERE id = $1 AND state IN ('active', 'draining') RETURNING id
 """
-
-_HELD = "SELECT id, lease_token FROM jobs WHERE lease_owner = $1"
 
 # Progress leaves every indexed column alone, so the row stays where it is (a HOT update).
 _PROGRESS = """
@@ -120,10 +115,10 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
 
 async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Held:
     """Renew the worker's lease, and with it every job's."""
-    rows = await connection.fetch(_RENEW, worker_id, ttl)
-    held = [row for row in rows if row["id"] is not None]
+    alive = await connection.fetchval(_RENEW, worker_id, ttl) is not None
+    held = await connection.fetch(_HELD, worker_id)
     return Held(
-        alive=rows[0]["alive"],
+        alive=alive,
         tokens={row["id"]: row["lease_token"] for row in held},
         stop=frozenset(row["id"] for row in held if row["stop"]),
     )

@@ -2,7 +2,8 @@
 
 A worker is gone when its lease ran out. All its jobs are judged together, in one transaction: if it ran only one, that
 one took it down and is charged a crash. If it ran several, any of them may have; none is charged, all are marked to
-run alone from now on. A job that crashes again while alone has shown that it was the one.
+run alone from now on. A job that crashes again while alone has shown that it was the one. Nobody is charged when the
+worker had been told to stop, or when its lease ran out while Postgres was away.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.errors import MEANINGS, Code
-from waybill.jobs.models import State
+from waybill.jobs.models import State, WorkerState
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 # After Postgres was down, every lease has run out and nobody is to blame: wait until the living had the time to renew.
 _LOCK_GONE = """
-SELECT id, name, isolating FROM workers
+SELECT id, name, state, lease_expires_at < pg_postmaster_start_time() + $1 * interval '1 second' AS in_outage
+  FROM workers
  WHERE state IN ('active', 'draining') AND lease_expires_at < now()
    AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
    AND id > $2
@@ -36,7 +38,7 @@ _DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
 
 # Its supervisor saw it die, so there is nothing to wait for.
 _LOCK_DEAD = """
-SELECT id, name, isolating FROM workers
+SELECT id, name, state, false AS in_outage FROM workers
  WHERE id = $1 AND state IN ('active', 'draining')
    FOR UPDATE
 """
@@ -59,11 +61,11 @@ WITH returned AS (
        SET state = verdict.state, lease_owner = NULL, updated_at = now(), run_at = now(),
            finished_at = CASE WHEN verdict.state = 'queued' THEN NULL ELSE now() END,
            attempts = attempts + verdict.charge, crashes = crashes + verdict.charge,
-           isolate = true,
+           isolate = isolate OR verdict.suspect,
            error_code = COALESCE(verdict.code, error_code), error_message = COALESCE(verdict.message, error_message),
            error_detail = CASE WHEN verdict.code IS NULL THEN error_detail END
-      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[])
-           AS verdict (id, state, charge, event, code, message)
+      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[])
+           AS verdict (id, state, charge, event, code, message, suspect)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event
 ), history AS (
@@ -86,7 +88,7 @@ _MARK_GONE = "UPDATE workers SET state = 'gone', stopped_at = now() WHERE id = $
 class Rescued:
     id: uuid.UUID
     event: str
-    """`crashed`, `suspected`, `dead_lettered` or `cancelled`."""
+    """`crashed`, `suspected`, `released`, `dead_lettered` or `cancelled`."""
     worker: str
 
 
@@ -132,7 +134,8 @@ async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Re
 
 async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:
     held = await connection.fetch(_LOCK_HELD, worker["id"])
-    verdicts = [_judge(job, alone=len(held) == 1) for job in held]
+    draining = worker["state"] == WorkerState.DRAINING
+    verdicts = [_judge(job, draining=draining, alone=len(held) == 1 and not worker["in_outage"]) for job in held]
     rows = await connection.fetch(
         _RETURN,
         [job["id"] for job in held],
@@ -143,14 +146,17 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
         [verdict.message for verdict in verdicts],
         worker["id"],
         worker["name"],
+        [verdict.event != "released" for verdict in verdicts],
     )
     await connection.execute(_MARK_GONE, worker["id"])
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 
 
-def _judge(job: asyncpg.Record, *, alone: bool) -> _Verdict:
+def _judge(job: asyncpg.Record, *, draining: bool, alone: bool) -> _Verdict:
     if job["stop"]:
         return _Verdict(State.CANCELLED, "cancelled", code=Code.CANCELLED)
+    if draining:  # it had been told to stop, and was killed when its time was up: a deploy, not a crash
+        return _Verdict(State.QUEUED, "released")
     if not alone:
         return _Verdict(State.QUEUED, "suspected")
     if job["crashes"] + 1 >= job["max_crashes"] or job["attempts"] + 1 >= job["max_attempts"]:
