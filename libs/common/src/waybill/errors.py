@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -235,13 +236,16 @@ def classify(error: BaseException) -> Failure:
         error = error.exceptions[0]
     known = error if isinstance(error, WaybillError) else _translate(error)
     meaning = MEANINGS[known.code]
+    wait = known.retry_after
+    if not (isinstance(wait, int | float) and math.isfinite(wait) and wait >= 0):
+        wait = None  # a wait that is none must not make the failure free
     return Failure(
         code=known.code,
         message=known.message,
         status=meaning.status,
         retryable=meaning.retryable,
-        charged=known.retry_after is None and not isinstance(known, DatabaseUnavailable),
-        retry_after=known.retry_after,
+        charged=wait is None and not isinstance(known, DatabaseUnavailable),
+        retry_after=wait,
         detail=known.detail,
     )
 

@@ -92,7 +92,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         code = 1
     finally:
         await db.close()
-    if asyncio.all_tasks() - {asyncio.current_task()}:
+    if any(task.get_name().startswith("run ") for task in asyncio.all_tasks()):
         # A handler that ignores its cancellation would keep this process for ever; its job was released long ago.
         log.warning("leaving_stubborn_handlers")
         logging.shutdown()

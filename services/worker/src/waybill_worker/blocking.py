@@ -5,9 +5,10 @@ AnyIO keeps the processes warm, runs one call at a time in each, and kills the o
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 
@@ -25,14 +26,32 @@ class BlockingPool:
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         if self._limiter is None:  # belongs to the running loop
             self._limiter = CapacityLimiter(self._size)
+        call = pickle.dumps((function, arguments))
         try:
-            return await to_process.run_sync(_tied, function, *arguments, cancellable=True, limiter=self._limiter)
+            answer = await to_process.run_sync(_answer, call, cancellable=True, limiter=self._limiter)
         except BrokenWorkerProcess as error:
             raise WorkerCrashed(f"The process running {function.__qualname__} died.") from error
+        failure, result = pickle.loads(answer)  # noqa: S301 - written by our own process
+        if failure is not None:
+            raise failure
+        return cast("T", result)
 
 
-def _tied(function: Callable[..., T], *arguments: object) -> T:
-    """Runs in the pool's process. A worker killed with -9 cannot kill it, so the kernel does."""
-    end_with_parent(signal.SIGKILL)
+def _answer(call: bytes) -> bytes:
+    """Runs in the pool's process. Packs and unpacks by itself: what cannot be packed hurts only its own call."""
+    end_with_parent(signal.SIGKILL)  # a worker killed with -9 cannot kill it, so the kernel does
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the worker's to answer
-    return function(*arguments)
+    try:
+        function, arguments = pickle.loads(call)  # noqa: S301 - written by our own process
+        return _packed(None, function(*arguments))
+    except BaseException as error:  # noqa: BLE001 - it is raised again where it was called from
+        try:
+            return _packed(error, None)
+        except Exception:  # noqa: BLE001 - an error that cannot travel is told in words
+            return pickle.dumps((RuntimeError(f"{type(error).__qualname__}: {error}"), None))
+
+
+def _packed(error: BaseException | None, result: object) -> bytes:
+    packed = pickle.dumps((error, result))
+    pickle.loads(packed)  # noqa: S301 - some things can be packed but not unpacked; better to know here
+    return packed

@@ -62,7 +62,8 @@ class JobContext:
 
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Say how far the job is (0 to 1). Cheap: only the latest word is written, a few times a second."""
-        self._progress.note(self.lease, fraction, message)
+        # Converted here: a mistake in it is the handler's, not the writer's.
+        self._progress.note(self.lease, float(fraction), None if message is None else str(message))
 
     async def run_blocking(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a blocking or CPU-heavy function in another process, which is killed when the job must stop.

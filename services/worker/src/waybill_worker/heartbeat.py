@@ -58,7 +58,7 @@ class Heartbeat:
     async def beat(self, *, claiming: bool = True) -> None:
         """Renew, and act on the answer. With `claiming` false no claim can be under way, so nothing waits for one."""
         # Only what was held before the question can be missing in the answer; later claims are not in it yet.
-        before = [run for run in self._bench.runs.values() if not run.ending]
+        before = [run for run in self._bench.runs.values() if not run.ending and not run.completed]
         held = await self._health.persist(self._renew, every=min(0.5, self._interval / 4))
         if not held.alive:
             log.error("declared_gone", jobs=len(self._bench), hint="this worker was away for longer than its lease")
@@ -66,6 +66,8 @@ class Heartbeat:
             await self._on_gone()
             return
         for run in before:
+            if run.completed:
+                continue
             if held.tokens.get(run.lease.id) != run.lease.token:
                 run.stop(Stop.LEASE_LOST)
             elif run.lease.id in held.stop:

@@ -18,7 +18,7 @@ from waybill.db import Database
 from waybill.errors import DatabaseUnavailable
 from waybill_worker.outages import DatabaseHealth
 
-_PING_EVERY = 15.0
+_PING_EVERY = 4.0
 """Seconds of silence after which the listener makes sure that there still is somebody to listen to."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -64,7 +64,8 @@ class Listener:
                     async with asyncio.timeout(_PING_EVERY):
                         await ended.wait()
                     break
-                await connection.fetchval("SELECT 1", timeout=5)
+                async with asyncio.timeout(3):
+                    await connection.fetchval("SELECT 1")
             raise DatabaseUnavailable("the connection that listens has ended")
         finally:
             connection.terminate()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 
 import structlog
 
 from waybill.db import Database
-from waybill.errors import Cancelled, Failure, LeaseLost, TimeLimitExceeded, classify
+from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
 from waybill.jobs import Lease
 from waybill.jobs.finish import Outcome, cancelled, judge, released, settle
 from waybill.log import bind_job
@@ -66,6 +67,11 @@ class Run:
         self._alarm = loop.call_later(self.lease.time_limit, self.stop, Stop.TIME_LIMIT)
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+
+    @property
+    def completed(self) -> bool:
+        """It has committed its completion; the handler may still be tidying up."""
+        return self._job.completed
 
     def stop(self, why: Stop) -> None:
         """Cancel the handler. The first reason counts, except that a lost lease ends all further writing."""
@@ -149,9 +155,18 @@ class Run:
 
     async def _settle(self, outcome: Outcome) -> None:
         try:
+            repeated = outcome.code == self.lease.last_error == Code.DB_UNAVAILABLE
+            if repeated and await self._database_was_well():
+                failure = replace(classify(DatabaseUnavailable(outcome.message)), charged=True)
+                outcome = self._judged(failure)
             await self._health.persist(lambda: self._write(outcome))
         finally:
             self._release_slot()
+
+    async def _database_was_well(self) -> bool:
+        """Whether only this handler had trouble with the database. Twice in a row it is its own, and is charged."""
+        await asyncio.sleep(1.0)  # the others may hear of an outage a moment later
+        return self._health.well_for > asyncio.get_running_loop().time() - self.started
 
     async def _write(self, outcome: Outcome) -> None:
         async with self._ends, self._db.hot() as connection:

@@ -48,7 +48,7 @@ UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, payload, priority, attempts, max_attempts, crashes,
-          time_limit, traceparent, created_at, isolate
+          time_limit, traceparent, created_at, isolate, error_code
 """
 
 # The same for one suspect of a crash, which must run alone.
@@ -77,7 +77,7 @@ UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, payload, priority, attempts, max_attempts, crashes,
-          time_limit, traceparent, created_at, isolate
+          time_limit, traceparent, created_at, isolate, error_code
 """
 
 # What is due becomes claimable, and the answer says when to look again. Claims never see what is not due.
@@ -132,6 +132,8 @@ class Lease:
     traceparent: str | None
     created_at: datetime
     isolated: bool
+    last_error: str | None
+    """The code its last run ended with, if it ended badly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +191,5 @@ def _lease(row: asyncpg.Record) -> Lease:
         traceparent=row["traceparent"],
         created_at=row["created_at"],
         isolated=row["isolate"],
+        last_error=row["error_code"],
     )

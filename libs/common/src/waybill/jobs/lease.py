@@ -25,6 +25,7 @@ _REGISTER = """
 INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
                      isolating, state, started_at, last_seen_at, lease_expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
+    ON CONFLICT (id) DO NOTHING -- an earlier try whose answer was lost
 """
 
 # A worker that was declared gone is never renewed: its jobs are others' already. Apart from the question that follows,
