@@ -163,7 +163,9 @@ class Database:
                 await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
                 yield connection
         except TimeoutError:
-            connection.terminate()  # perhaps nobody is at the other end any more; the next one gets a new connection
+            # Perhaps nobody is at the other end any more; the others are as old, and as likely to be dead.
+            await pool.expire_connections()
+            connection.terminate()
             raise
         finally:
             await pool.release(cast("Any", connection))
