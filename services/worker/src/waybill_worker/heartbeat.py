@@ -1,7 +1,8 @@
 """Holding the lease, and hearing what the database thinks of it.
 
-One small statement renews the lease of all jobs and answers which of them this worker holds. From that follows which
-runs to stop (lost, or cancelled by a person) and which jobs it holds without knowing (a claim whose answer was lost).
+One small update renews the lease of all jobs; a second statement asks which of them this worker holds. From that
+follows which runs to stop (lost, or cancelled by a person) and which jobs it holds without knowing (a claim whose
+answer was lost).
 """
 
 from __future__ import annotations

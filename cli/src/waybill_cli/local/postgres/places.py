@@ -1,6 +1,6 @@
 """Where data and programs lie. An ordinary user keeps all of it in the home folder and never needs this.
 
-As root the server runs as another user, who often cannot enter the home folder (`/root/...`). That folder
+As root the server runs as another user, who often cannot enter the home folder (its own home, say). That folder
 stays closed: what the server must reach goes to a folder that only root can change.
 """
 
