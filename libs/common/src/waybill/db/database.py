@@ -108,7 +108,7 @@ class Database:
             try:
                 await self.check()
                 return
-            except (DatabaseUnavailable, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except Exception as error:
                 if not is_database_outage(error) and not isinstance(error, TimeoutError):
                     raise
                 left = deadline - asyncio.get_running_loop().time()
