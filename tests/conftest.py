@@ -93,7 +93,7 @@ async def _run(url: str, script: str) -> None:
 async def database_url(server_url: str, template: str) -> AsyncIterator[str]:
     """A fresh, migrated database."""
     name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
-    await _run(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    await _run(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     # Settings of a database are not copied with it.
     await _run(server_url, f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
     yield on_server(server_url, name)

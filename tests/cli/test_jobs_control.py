@@ -9,13 +9,17 @@ import pytest
 
 from cli.conftest import Waybill
 from support.clock import Clock
-from support.engine import TTL, one_job, row, running_job, some_jobs, state
+from support.engine import OTHER, TTL, WORK, one_job, row, running_job, some_jobs, start_worker, state, take
 from waybill.db.database import Connection
-from waybill.jobs import State
+from waybill.jobs import NewJob, State, enqueue_family
 from waybill.jobs.control import cancel
 from waybill.jobs.finish import Outcome, settle, succeed
 
 NO_JOB = "019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b"
+
+
+def some(count: int) -> list[NewJob]:
+    return [NewJob(WORK, "acme") for _ in range(count)]
 
 
 # retry and cancel
@@ -56,6 +60,42 @@ async def test_a_running_job_is_asked_to_stop(waybill: Waybill, hot: Connection)
     ran = await waybill("jobs", "cancel", lease.id)
     assert (ran.code, ran.out) == (0, f"{lease.id} is running; its worker has been asked to stop it\n")
     assert (await row(hot, lease.id))["cancel_requested_at"] is not None
+
+
+async def test_cancelling_a_parent_tells_what_became_of_its_family(waybill: Waybill, hot: Connection) -> None:
+    families = [await enqueue_family(hot, NewJob(OTHER, "acme"), some(4)) for _ in range(2)]
+    worker = await start_worker(hot)
+    (running,) = await take(hot, worker, 1)
+    first, second = families
+    ran = await waybill("jobs", "cancel", first.parent.id)
+    assert ran.out == f"{first.parent.id} cancelled, with 3 jobs below it; 1 running job below it asked to stop\n"
+    ran = await waybill("jobs", "cancel", second.parent.id, "--json")
+    assert (ran.json["results"][0]["below"], ran.json["results"][0]["stopping_below"]) == (4, [])
+    again = await waybill("jobs", "retry", first.parent.id, second.parent.id)
+    assert again.out == f"{first.parent.id} waits for its active children again\n{second.parent.id} queued again\n"
+    assert await state(hot, running.id) is State.RUNNING
+
+
+async def test_waiting_for_a_cancelled_family_ends_when_its_last_job_does(waybill: Waybill, hot: Connection) -> None:
+    family = await enqueue_family(hot, NewJob(OTHER, "acme"), some(2))
+    worker = await start_worker(hot)
+    lease, _ = await take(hot, worker, 2)
+    slow = await waybill("jobs", "cancel", family.parent.id, "--wait", "--timeout", "10ms")
+    assert slow.code == 1
+    assert "has not stopped yet" in slow.err
+    for job_id in (lease.id, family.children[1].id):
+        await settle(hot, worker.id, [(job_id, 1, Outcome(State.CANCELLED, "cancelled"))])
+    other = await enqueue_family(hot, NewJob(OTHER, "acme"), some(1))
+    (last,) = await take(hot, worker, 1)
+
+    async def stop_when_asked() -> None:
+        while not (await row(hot, last.id))["cancel_requested_at"]:
+            await asyncio.sleep(0.01)
+        await settle(hot, worker.id, [(last.id, last.token, Outcome(State.CANCELLED, "cancelled"))])
+
+    ran, _ = await asyncio.gather(waybill("jobs", "cancel", other.parent.id, "--wait"), stop_when_asked())
+    assert ran.code == 0
+    assert await state(hot, last.id) is State.CANCELLED
 
 
 async def test_waiting_for_a_cancelled_job_ends_when_it_does(waybill: Waybill, hot: Connection) -> None:

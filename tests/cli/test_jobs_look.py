@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from cli.conftest import Waybill
 from support.clock import Clock
-from support.engine import OTHER, WORK, failure, one_job, row, running_job, some_jobs, stored
+from support.engine import OTHER, WORK, failure, one_job, row, running_job, some_jobs, start_worker, stored, take
 from waybill.db.database import Connection
-from waybill.jobs import State, Unique
+from waybill.jobs import NewJob, State, Unique, enqueue_family
 from waybill.jobs.artefacts import publish
-from waybill.jobs.control import cancel
+from waybill.jobs.control import cancel, purge
 from waybill.jobs.finish import Outcome, judge, settle, succeed
 from waybill.jobs.lease import Progress, write_progress
 
@@ -129,7 +131,8 @@ async def test_the_json_of_a_job_has_every_column_and_more(waybill: Waybill, hot
     worker, lease = await running_job(hot)
     await write_progress(hot, [Progress(lease.id, lease.token, 0.4, None)])
     record = (await waybill("jobs", "show", lease.id, "--json")).json
-    assert set(record) == {*(await row(hot, lease.id)).keys(), "worker", "lease_expires_at", "history", "artefacts"}
+    more = {"worker", "lease_expires_at", "history", "artefacts", "children_by_state"}
+    assert set(record) == {*(await row(hot, lease.id)).keys(), *more}
     assert record["progress"] == 0.4
     assert record["lease_owner"] == str(worker.id)
     assert [line["event"] for line in record["history"]] == ["enqueued", "started"]
@@ -155,3 +158,30 @@ async def test_what_is_no_id_is_a_usage_error_and_an_unknown_id_a_refusal(waybil
         ran = await waybill("jobs", "show", missing)
         assert (ran.code, ran.out) == (1, "")
         assert missing in ran.err
+
+
+# Families
+
+
+async def test_a_parent_shows_its_children_and_lists_them(waybill: Waybill, hot: Connection, clock: Clock) -> None:
+    family = await enqueue_family(hot, NewJob(OTHER, "acme"), [NewJob(WORK, "acme") for _ in range(4)])
+    worker = await start_worker(hot)
+    leases = await take(hot, worker, 2)
+    await succeed(hot, worker.id, [(leases[0].id, leases[0].token)])
+    await settle(hot, worker.id, [(leases[1].id, leases[1].token, Outcome(State.FAILED, "failed", code="X"))])
+    shown = (await waybill("jobs", "show", family.parent.id)).out
+    facts = dict(line.split(maxsplit=1) for line in shown.split("\n\n")[0].splitlines()[1:])
+    assert facts["state"] == "scheduled  50 %"
+    assert facts["children"] == "waits for 2 of 4: 2 queued, 1 succeeded, 1 failed"
+    assert "due" not in facts
+    record = (await waybill("jobs", "show", family.parent.id, "--json")).json
+    assert (record["run_at"], record["pending_children"]) == (None, 2)
+    assert (record["children_by_state"]["queued"], record["children_by_state"]["running"]) == (2, 0)
+    assert "2 of 4 children ended" in (await waybill("jobs", "ls", "--kind", "other")).out
+    assert (await waybill("jobs", "explain", family.parent.id)).out == "It is waiting for 2 of 4 children.\n"
+    assert await listed(waybill, "--parent", family.parent.id) == [str(one.id) for one in family.children[::-1]]
+    assert await listed(waybill, "--parent", family.parent.id, "--state", "failed") == [str(leases[1].id)]
+    assert f"parent      {family.parent.id}" in (await waybill("jobs", "show", leases[0].id)).out
+    await clock.forward(10)
+    await purge(hot, older_than=timedelta(seconds=5), states=[State.SUCCEEDED])
+    assert "2 queued, 1 failed, 1 purged" in (await waybill("jobs", "show", family.parent.id)).out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import pytest
 
@@ -21,16 +22,17 @@ from support.engine import (
     start_worker,
     state,
     take,
+    take_as,
     take_isolated,
     until_blocked,
 )
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.jobs import Lease, State
-from waybill.jobs.claim import claim, isolated_waiting, promote_due
+from waybill.jobs.claim import promote_due
 from waybill.jobs.control import cancel, pause, resume
 from waybill.jobs.lease import drain, renew, stop
-from waybill.jobs.rescue import rescue
+from waybill.jobs.rescue import look_for_trouble, rescue
 
 
 async def test_a_claimed_job_runs_under_a_new_token(hot: Connection) -> None:
@@ -42,17 +44,22 @@ async def test_a_claimed_job_runs_under_a_new_token(hot: Connection) -> None:
     assert await take(hot, worker) == []
 
 
-async def test_higher_priority_first_then_the_oldest_across_all_lanes(hot: Connection) -> None:
-    expected: list[tuple[int, str]] = []
+async def test_higher_priority_first_then_the_oldest_of_each_lane(hot: Connection) -> None:
+    expected: dict[uuid.UUID, tuple[int, str, str]] = {}
     for number in range(40):
         kind, queue, priority = (WORK, OTHER)[number % 2], ("default", "night", "bulk")[number % 3], number % 5 - 2
-        expected.append((-priority, str(await one_job(hot, kind, queue=queue, priority=priority))))
+        expected[await one_job(hot, kind, queue=queue, priority=priority)] = (-priority, kind.name, queue)
     worker = await start_worker(hot, queues=["night", "bulk", "default"])
     taken: list[Lease] = []
     while got := await take(hot, worker, 7):
         assert len(got) == 7 or len(taken) + len(got) == 40
         taken += got
-    assert [str(lease.id) for lease in taken] == [job_id for _, job_id in sorted(expected)]
+    priorities = [expected[lease.id][0] for lease in taken]
+    assert priorities == sorted(priorities)
+    for lane in set(expected.values()):
+        mine = [lease.id for lease in taken if expected[lease.id] == lane]
+        assert mine == sorted(mine)
+    assert {lease.id for lease in taken} == expected.keys()
 
 
 async def test_the_extreme_priorities_are_in_order_too(hot: Connection) -> None:
@@ -73,7 +80,7 @@ async def test_a_worker_takes_only_kinds_and_queues_it_serves(hot: Connection) -
 async def test_a_lane_named_twice_is_one_lane(hot: Connection) -> None:
     jobs = await some_jobs(hot, 4)
     worker = await start_worker(hot)
-    leases = await claim(hot, worker.id, ["default", "default"], ["work", "work"], 4)
+    leases = await take_as(hot, worker.id, ["default", "default"], ["work", "work"], 4)
     assert [lease.id for lease in leases] == jobs
 
 
@@ -87,8 +94,8 @@ async def test_never_more_than_asked(hot: Connection, limit: int) -> None:
 async def test_nothing_to_serve_is_nothing_to_claim(hot: Connection) -> None:
     await one_job(hot)
     worker = await start_worker(hot)
-    assert await claim(hot, worker.id, [], ["work"], 5) == []
-    assert await claim(hot, worker.id, ["default"], [], 5) == []
+    assert await take_as(hot, worker.id, [], ["work"], 5) == []
+    assert await take_as(hot, worker.id, ["default"], [], 5) == []
 
 
 # Who may claim
@@ -113,7 +120,7 @@ async def test_a_worker_that_is_draining_stopped_gone_or_unknown_claims_nothing(
     await rescue(hot, settle_time=NO_SETTLE)
     assert not (await renew(hot, gone.id, TTL)).alive
     for worker_id in (draining.id, stopped.id, gone.id, new_id()):
-        assert await claim(hot, worker_id, ["default"], ["work"], 5) == []
+        assert await take_as(hot, worker_id, ["default"], ["work"], 5) == []
     assert await count(hot, "state = 'queued'") == 1
 
 
@@ -165,6 +172,10 @@ async def test_two_promoters_share_what_is_due(connect: Connect, clock: Clock) -
 # Suspects of a crash
 
 
+async def suspects_wait(connection: Connection) -> bool:
+    return (await look_for_trouble(connection, ["default"], ["work"], settle_time=NO_SETTLE)).suspects
+
+
 async def crash_together(connection: Connection, clock: Clock, jobs: int) -> None:
     worker = await start_worker(connection)
     assert len(await take(connection, worker, jobs)) == jobs
@@ -178,11 +189,11 @@ async def test_suspects_are_claimed_one_at_a_time_and_only_on_purpose(hot: Conne
     innocent = await one_job(hot)
     worker = await start_worker(hot)
     assert [lease.id for lease in await take(hot, worker)] == [innocent]
-    assert await isolated_waiting(hot, ["default"], ["work"])
+    assert await suspects_wait(hot)
     taken = [await take_isolated(hot, worker) for _ in range(4)]
     assert [[lease.id for lease in leases] for leases in taken] == [[one] for one in suspects] + [[]]
     assert all(leases[0].isolated for leases in taken[:3])
-    assert not await isolated_waiting(hot, ["default"], ["work"])
+    assert not await suspects_wait(hot)
 
 
 async def test_suspects_of_a_paused_queue_are_not_waiting_for_anybody(hot: Connection, clock: Clock) -> None:
@@ -191,7 +202,7 @@ async def test_suspects_of_a_paused_queue_are_not_waiting_for_anybody(hot: Conne
     await crash_together(hot, clock, 2)
     await pause(hot, "default")
     assert await take_isolated(hot, await start_worker(hot)) == []
-    assert not await isolated_waiting(hot, ["default"], ["work"])
+    assert not await suspects_wait(hot)
 
 
 # At the same time
@@ -216,11 +227,12 @@ async def test_ten_workers_claiming_at_once_never_take_the_same_job(connect: Con
 async def test_what_a_claim_looked_at_but_did_not_take_is_there_for_the_next(connect: Connect) -> None:
     mine, other = await connect(), await connect()
     queues = [f"q{number}" for number in range(10)]
-    jobs = [await one_job(mine, queue=queue) for queue in queues]
+    jobs = {await one_job(mine, queue=queue) for queue in queues}
     first, second = [await start_worker(mine, queues=queues) for _ in range(2)]
     async with mine.transaction():
-        assert [lease.id for lease in await take(mine, first, 1)] == jobs[:1]
-    assert [lease.id for lease in await take(other, second, 9)] == jobs[1:]
+        (taken,) = await take(mine, first, 1)
+        rest = await take(other, second, 9)
+    assert {taken.id, *(lease.id for lease in rest)} == jobs
 
 
 async def test_a_job_cancelled_while_it_is_being_claimed_is_either_cancelled_or_asked_to_stop(connect: Connect) -> None:

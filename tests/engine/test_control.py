@@ -183,7 +183,7 @@ async def test_two_retries_at_once_retry_once(connect: Connect) -> None:
     connections = [await connect() for _ in range(6)]
     job_id = await dead_job(connections[0])
     answers = await asyncio.gather(*(retry(one, job_id) for one in connections), return_exceptions=True)
-    assert sorted(type(answer).__name__ for answer in answers) == ["Conflict"] * 5 + ["NoneType"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["Conflict"] * 5 + ["State"]
     assert await events(connections[0], job_id) == ["failed", "retried"]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 
 from support.clock import Clock
@@ -27,12 +28,14 @@ from support.engine import (
 )
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Refused
+from waybill.errors import Forbidden, Refused
 from waybill.ids import new_id
 from waybill.jobs import JobKind, NewJob, Queue, State, Unique, UniqueScope, enqueue, enqueue_many
 from waybill.jobs.control import cancel
 from waybill.jobs.enqueue import MAX_PAYLOAD
 from waybill.jobs.finish import succeed
+from waybill.jobs.lanes import Lane, announced
+from waybill.jobs.tenants import grant_priority
 from waybill.retry import RetryPolicy
 
 
@@ -92,7 +95,7 @@ async def test_enqueueing_nothing_is_nothing(hot: Connection) -> None:
 
 
 async def test_ten_thousand_jobs_go_in_with_one_statement(hot: Connection) -> None:
-    jobs = [NewJob(WORK, f"tenant-{n % 7}", {"n": n}, priority=n % 3) for n in range(10_000)]
+    jobs = [NewJob(WORK, f"tenant-{n % 7}", {"n": n}, priority=-(n % 3)) for n in range(10_000)]
     answers = await enqueue_many(hot, jobs)
     assert [one.id for one in answers] == [job.id for job in jobs]
     assert all(one.created for one in answers)
@@ -157,16 +160,27 @@ async def test_a_session_that_fails_leaves_neither_its_rows_nor_its_jobs(db: Dat
     assert await count(hot) == 0
 
 
-async def test_workers_are_told_once_per_queue_when_the_transaction_commits(connect: Connect) -> None:
+async def test_workers_are_told_once_per_lane_when_the_transaction_commits(connect: Connect) -> None:
     mine, listener = await connect(), await connect()
     heard: asyncio.Queue[str] = asyncio.Queue()
     await listener.add_listener("waybill_jobs", lambda *told: heard.put_nowait(str(told[3])))
     async with mine.transaction():
-        await some_jobs(mine, 50)
-        await some_jobs(mine, 50, queue="night")
+        by_day = await some_jobs(mine, 50)
+        by_night = await some_jobs(mine, 50, queue="night")
         await listener.execute("SELECT 1")
         assert heard.empty()
-    assert sorted([await heard.get(), await heard.get()]) == ["default", "night"]
+    assert {announced(await heard.get()), announced(await heard.get())} == {
+        (Lane("default", "work", 0, "acme"), by_day[0]),
+        (Lane("night", "work", 0, "acme"), by_night[0]),
+    }
+
+
+async def test_of_many_lanes_workers_are_told_the_queue(connect: Connect) -> None:
+    mine, listener = await connect(), await connect()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await listener.add_listener("waybill_jobs", lambda *told: heard.put_nowait(str(told[3])))
+    await enqueue_many(mine, [NewJob(WORK, f"tenant-{number}") for number in range(500)])
+    assert await heard.get() == "default"
     await listener.execute("SELECT 1")
     assert heard.empty()
 
@@ -393,3 +407,46 @@ async def test_tenants_may_have_odd_names(hot: Connection) -> None:
         assert await enqueue(hot, NewJob(WORK, tenant, unique=Unique(tenant))) == replace(first, created=False)
     leases = await take(hot, await start_worker(hot))
     assert [(lease.tenant, lease.owner) for lease in leases] == [(tenant, tenant) for tenant in odd]
+
+
+# Priority
+
+
+async def test_a_priority_above_the_default_must_have_been_granted(hot: Connection) -> None:
+    wanted = NewJob(WORK, "acme", priority=3)
+    with pytest.raises(Forbidden, match="waybill tenant priority acme 3"):
+        await enqueue(hot, wanted)
+    await grant_priority(hot, "acme", 2)
+    with pytest.raises(Forbidden):
+        await enqueue_many(hot, [NewJob(WORK, "acme", priority=1), wanted, NewJob(WORK, "acme")])
+    assert await count(hot) == 0
+    await grant_priority(hot, "acme", 3)
+    assert (await enqueue(hot, wanted)).created
+    assert (await enqueue(hot, NewJob(WORK, "zeta", priority=-5))).created  # stepping back is free
+    assert (await enqueue(hot, NewJob(WORK, "zeta", priority=9), as_operator=True)).created
+
+
+async def test_a_copied_batch_is_refused_whole_when_an_id_is_taken_and_the_transaction_goes_on(hot: Connection) -> None:
+    taken = NewJob(WORK, "acme")
+    await enqueue(hot, taken)
+    async with hot.transaction():
+        with pytest.raises(Refused, match="ids already"):
+            await enqueue_many(hot, [*(NewJob(WORK, "acme") for _ in range(200)), taken])
+        await enqueue(hot, NewJob(WORK, "acme"))
+    assert await count(hot) == 2
+
+
+async def test_a_copied_batch_is_like_an_inserted_one(hot: Connection) -> None:
+    """Above a certain number jobs go in by COPY; nobody can tell."""
+    facts: dict[str, Any] = {"owner": "o", "priority": -1, "cost": 7, "payload": {"a": "ü"}, "traceparent": "00-ab"}
+    inserted = await enqueue_many(hot, [NewJob(WORK, "acme", **facts), NewJob(WORK, "acme", delay=60, **facts)])
+    copied = await enqueue_many(hot, [NewJob(WORK, "acme", delay=60 * (number % 2), **facts) for number in range(200)])
+    skipped = ("id", "run_at", "created_at", "updated_at")
+
+    def comparable(one: asyncpg.Record) -> dict[str, Any]:
+        late = one["run_at"] - one["created_at"]
+        return {name: value for name, value in one.items() if name not in skipped} | {"late": late}
+
+    first, second = [comparable(await row(hot, one.id)) for one in inserted]
+    for number, one in enumerate(copied):
+        assert comparable(await row(hot, one.id)) == (second if number % 2 else first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from support.clock import Clock
@@ -9,6 +11,7 @@ from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some
 from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.ids import new_id
+from waybill.jobs.caps import set_cap
 from waybill.jobs.claim import promote_due
 from waybill.jobs.control import cancel, pause, resume
 from waybill.jobs.explain import Reason, explain
@@ -68,18 +71,44 @@ async def test_a_kind_nobody_serves_waits_for_a_worker(hot: Connection, clock: C
 async def test_the_number_of_jobs_ahead_is_what_is_claimed_first(hot: Connection) -> None:
     worker = await start_worker(hot)
     await some_jobs(hot, 3)
-    await some_jobs(hot, 2, OTHER)
     job = await one_job(hot)
     await some_jobs(hot, 4)  # behind it
     await some_jobs(hot, 2, priority=5)  # before it, though younger
     answer = await explain(hot, job)
-    assert (answer.reason, answer.facts["ahead"]) == (Reason.BEHIND_OTHERS, 7)
-    assert answer.sentence == "It is waiting behind 7 jobs."
+    assert (answer.reason, answer.facts["ahead"]) == (Reason.BEHIND_OTHERS, 5)
+    assert answer.sentence == "It is waiting behind 5 jobs."
 
-    first = await take(hot, worker, limit=7)
+    first = await take(hot, worker, limit=5)
     assert job not in [lease.id for lease in first]
-    assert (await explain(hot, job)).reason is Reason.NEXT
+    answer = await explain(hot, job)
+    assert (answer.reason, answer.facts["takes_turns"]) == (Reason.NEXT, False)
     assert [lease.id for lease in await take(hot, worker, limit=1)] == [job]
+
+
+@pytest.mark.parametrize("other", [{"tenant": "aaa"}, {"tenant": "zzz"}, {"kind": OTHER}])
+async def test_the_first_of_its_lane_takes_turns_with_other_lanes(hot: Connection, other: dict[str, Any]) -> None:
+    await start_worker(hot)
+    job = await one_job(hot)
+    await some_jobs(hot, 10, **other)
+    answer = await explain(hot, job)
+    assert (answer.reason, answer.facts["takes_turns"]) == (Reason.NEXT, True)
+    assert "takes turns with others" in answer.sentence
+
+
+async def test_a_full_cap_is_the_reason_until_there_is_room(hot: Connection) -> None:
+    worker = await start_worker(hot)
+    first, second = await some_jobs(hot, 2)
+    await set_cap(hot, 1, tenant="acme")
+    assert (await explain(hot, first)).reason is Reason.NEXT
+    (lease,) = await take(hot, worker)
+    answer = await explain(hot, second)
+    assert answer.reason is Reason.CAP
+    assert answer.sentence == "At most 1 job of tenant acme may run at once, and 1 does."
+    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    assert (await explain(hot, second)).reason is Reason.NEXT
+    await set_cap(hot, 0, tenant="acme", kind="work")
+    assert (await explain(hot, second)).facts == {"tenant": "acme", "kind": "work", "most": 0, "running": 0}
+    assert await take(hot, worker) == []
 
 
 async def test_a_long_queue_is_not_counted_to_its_end(hot: Connection) -> None:

@@ -287,7 +287,10 @@ async def test_finish_and_rescue_at_once_never_both_end_a_run(connect: Connect) 
         worker = await start_worker(finishing)
         batch = [(lease.id, lease.token) for lease in await take(finishing, worker)]
 
-        async def finish(worker: WorkerInfo = worker, batch: list[tuple[uuid.UUID, int]] = batch) -> set[uuid.UUID]:
+        async def finish(
+            worker: WorkerInfo = worker, batch: list[tuple[uuid.UUID, int]] = batch, late: float = number % 8 / 1000
+        ) -> set[uuid.UUID]:
+            await asyncio.sleep(late)  # a rescue is several statements long: this meets it before, in and after each
             return await succeed(finishing, worker.id, batch)
 
         async def give_up(worker: WorkerInfo = worker) -> set[uuid.UUID]:
@@ -347,3 +350,19 @@ async def test_a_commit_that_did_not_arrive_is_seen_not_to_have(connect: Connect
     await transaction.rollback()
     assert await question == {lease.id: (State.RUNNING, lease.token)}
     assert await succeed(asking, worker.id, [(lease.id, lease.token)]) == {lease.id}
+
+
+async def test_a_job_whose_every_run_ends_in_an_outage_is_charged_in_the_end(hot: Connection) -> None:
+    worker, lease = await running_job(hot)
+    outage = classify(DatabaseUnavailable())
+    runs = 0
+    while await state(hot, lease.id) is State.RUNNING:
+        runs += 1
+        await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, outage, WORK.retry))])
+        await hot.execute("UPDATE jobs SET run_at = now() WHERE id = $1 AND state = 'scheduled'", lease.id)
+        await promote_due(hot)
+        for again in await take(hot, worker):
+            lease = again
+    assert await state(hot, lease.id) is State.DEAD_LETTER
+    assert (await row(hot, lease.id))["attempts"] == WORK.retry.max_attempts
+    assert 10 < runs < 20

@@ -16,7 +16,7 @@ import pytest
 from support.engine import some_jobs, start_worker
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill.jobs import artefacts, claim, control, finish, lease, rescue
+from waybill.jobs import artefacts, breaker, caps, claim, control, families, finish, lanes, lease, rescue
 from waybill.jobs.enqueue import _FIND_EXISTING, _FREE_PASSED_WINDOWS, _INSERT
 
 ID = "'01890000-0000-7000-8000-000000000001'::uuid"
@@ -34,17 +34,18 @@ class Hot:
 
 BY_ID = {"jobs_pkey": "id ="}
 LANES = "ARRAY['default'], ARRAY['work']"
+PORTIONS = f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], ARRAY['x']"
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
-    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::uuid[], ARRAY[NULL]::text[]"
+    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], NULL"
 )
 
-SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
+SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}, true", BY_ID)
 SETTLE = Hot(
     finish._SETTLE,
     f"{IDS}, ARRAY[1], ARRAY['failed'], ARRAY[false], ARRAY[false], ARRAY[0]::float8[], ARRAY[1], ARRAY['X'], "
-    f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled'",
+    f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled', true",
     BY_ID,
 )
 PUBLISH = Hot(artefacts._PUBLISH, f"{ID}, 1, 'out', 'key', 'text/plain', 1, 'ab'", BY_ID)
@@ -52,6 +53,10 @@ FREE_WINDOWS = Hot(
     _FREE_PASSED_WINDOWS, "ARRAY['acme'], ARRAY['work'], ARRAY['k']", {"jobs_unique_kept": "unique_key =", **BY_ID}
 )
 INSERT = Hot(_INSERT, NEW_JOB, {})
+WAIT = Hot(families._WAIT, f"{ID}, 1", BY_ID)
+LOCK_PARENT = Hot(families._LOCK_PARENT, ID, BY_ID)
+CHILDREN_ENDED = Hot(families._CHILDREN_ENDED, f"{IDS}, ARRAY[1]", BY_ID)
+MORE_PENDING = Hot(families._MORE_PENDING, f"{ID}, 1, 1", BY_ID)
 FIND_EXISTING = Hot(
     _FIND_EXISTING,
     "ARRAY['acme'], ARRAY['work'], ARRAY['k'], ARRAY['active']",
@@ -59,25 +64,36 @@ FIND_EXISTING = Hot(
 )
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{ID}, {LANES}, 10", {"jobs_ready": "queue =", **BY_ID}),
-    "claim_isolated": Hot(claim._CLAIM_ISOLATED, f"{ID}, {LANES}", {"jobs_isolated": "queue =", **BY_ID}),
-    "isolated_waiting": Hot(claim._ISOLATED_WAITING, LANES, {"jobs_isolated": "queue ="}),
+    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
+    "look": Hot(lanes._LOOK, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
+    "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
+    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
     "promote": Hot(claim._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
-    "renew: held": Hot(lease._HELD, ID, {"jobs_leased": "lease_owner ="}),
+    "renew: held": Hot(lease._HELD, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
     "settle": SETTLE,
     "stands_as": Hot(finish._STANDS_AS, IDS, BY_ID),
-    "rescue: look up": Hot(rescue._LOCK_HELD, ID, {"jobs_leased": "lease_owner =", **BY_ID}),
+    "breaker: probes": Hot(breaker._PROBES, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
+    "rescue: look up": Hot(rescue._LOCK_HELD, ID, {"jobs_held": "lease_owner =", **BY_ID}),
     "rescue: return": Hot(
         rescue._RETURN,
         f"{IDS}, ARRAY['queued'], ARRAY[1], ARRAY['crashed'], ARRAY['X'], ARRAY['x'], {ID}, 'worker', ARRAY[true]",
         BY_ID,
     ),
-    "cancel: lock": Hot(control._LOCK, ID, BY_ID),
-    "cancel: waiting": Hot(control._CANCEL_WAITING, f"{ID}, 'why'", BY_ID),
-    "cancel: running": Hot(control._ASK_TO_STOP, f"{ID}, 'why'", BY_ID),
-    "retry": Hot(control._RETRY, f"{ID}, 'why'", BY_ID),
+    "cancel: waiting": Hot(control._CANCEL_WAITING, f"{IDS}, 'why'", BY_ID),
+    "cancel: running": Hot(control._ASK_TO_STOP, f"{IDS}, 'why'", BY_ID),
+    "cancel: leave family": Hot(control._LEAVE_FAMILY, f"{IDS}, {ID}", BY_ID),
+    "retry": Hot(control._RETRY, f"{ID}, 'why', 0, false", BY_ID),
+    "retry: await": Hot(control._AWAIT, IDS, BY_ID),
+    "family: wait": WAIT,
+    "family: lock parent": LOCK_PARENT,
+    "family: more pending": MORE_PENDING,
+    "family: children ended": CHILDREN_ENDED,
+    "family: look": Hot(families._FAMILY, ID, {"jobs_children": "parent_id =", **BY_ID}),
+    "family: lock alone": Hot(families._LOCK_ALONE, ID, BY_ID),
+    "family: lock": Hot(families._LOCK_IN_ORDER, IDS, BY_ID),
+    "family: lock parents": Hot(families._LOCK_YOUNGEST_FIRST, IDS, BY_ID),
     "publish": PUBLISH,
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
@@ -91,6 +107,10 @@ IN_A_HANDLERS_TRANSACTION = {
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
     "enqueue: find existing": FIND_EXISTING,
+    "family: wait": WAIT,
+    "family: lock parent": LOCK_PARENT,
+    "family: more pending": MORE_PENDING,
+    "family: children ended": CHILDREN_ENDED,
 }
 """These also run on SQLAlchemy's connections, whose planner is free."""
 
@@ -304,12 +324,20 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     await some_jobs(admin, 20)
     worker = await start_worker(admin, queues=["held", "default"])
     me = f"'{worker.id}'::uuid"
-    lanes = "ARRAY['held', 'default'], ARRAY['other', 'work']"
+    start = "ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
+
+    def portion(queue: str) -> str:
+        return (
+            f"{me}, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, ARRAY[10], "
+            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false"
+        )
+
     async with db.hot() as connection:
         touched = {
-            "claim": await buffers(connection, Hot(claim._CLAIM, f"{me}, {lanes}, 10", {})),
-            "claim nothing": await buffers(
-                connection, Hot(claim._CLAIM, f"{me}, ARRAY['held'], ARRAY['work'], 10", {})
+            "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
+            "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("held"), {})),
+            "look": await buffers(
+                connection, Hot(lanes._LOOK, "ARRAY['held', 'default'], ARRAY['other', 'work'], false, 100", {})
             ),
             "promote": await buffers(connection, Hot(claim._PROMOTE, "1000", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
@@ -317,5 +345,6 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.
     assert touched["claim"] < 600
     assert touched["claim nothing"] < 60
+    assert touched["look"] < 60
     assert touched["promote"] < 60
     assert touched["renew"] < 60

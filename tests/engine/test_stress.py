@@ -23,10 +23,10 @@ from support.engine import (
     take,
     take_isolated,
 )
-from waybill.db.database import Connection
+from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Conflict, LeaseLost, NotFound
 from waybill.ids import new_id
-from waybill.jobs import Lease, NewJob, State, Unique, UniqueScope
+from waybill.jobs import Enqueued, Lease, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
 from waybill.jobs.artefacts import publish
 from waybill.jobs.claim import promote_due
 from waybill.jobs.control import cancel, pause, purge, resume, retry, retry_dead_letters
@@ -49,6 +49,8 @@ class Chaos:
         self.rng = random.Random(seed)
         self.enqueued: set[uuid.UUID] = set()
         self.purged = 0
+        self.parents: list[uuid.UUID] = []
+        """The latest; most of them wait."""
         self.succeeded: Counter[uuid.UUID] = Counter()
         self.done: Counter[str] = Counter()
         self.over = asyncio.Event()
@@ -65,20 +67,41 @@ class Chaos:
                         self.rng.choice([WORK, OTHER]),
                         self.rng.choice(["acme", "zeta"]),
                         queue=self.rng.choice(QUEUES),
-                        priority=self.rng.randrange(-2, 3),
+                        priority=self.rng.randrange(-4, 1),
                         delay=self.rng.choice([0.0, 0.0, 0.05]),
                         unique=Unique(key, scope, window) if scope else None,
                     )
                 )
             transaction = connection.transaction()
             await transaction.start()
-            answers = await enqueue_many(connection, jobs)
+            answers = await self.enqueue_somehow(connection, jobs)
             if self.rng.random() < 0.2:
                 await transaction.rollback()
             else:
                 await transaction.commit()
                 self.enqueued |= {one.id for one in answers if one.created}
             self.done["enqueue"] += 1
+
+    async def enqueue_somehow(self, connection: Connection, jobs: list[NewJob]) -> list[Enqueued]:
+        """Plain jobs, a family, a family within one, or more children for one that waits, if it still does."""
+        way = self.rng.randrange(5)
+        if way <= 1:
+            return await enqueue_many(connection, jobs)
+        # Keys in one call only: a caller who takes some in one order and some in another can meet one who does not.
+        outer = await enqueue_family(connection, NewJob(OTHER, "acme", queue=self.rng.choice(QUEUES)), jobs)
+        answers = [outer.parent, *outer.children]
+        if way > 2:
+            within = self.rng.choice([*self.parents, outer.parent.id])
+            try:
+                plain = [NewJob(WORK, "acme", queue=self.rng.choice(QUEUES)) for _ in range(6)]
+                inner = await enqueue_family(connection, NewJob(OTHER, "acme"), plain[:3], within=within)
+                answers += [inner.parent, *inner.children]
+                answers += await add_children(connection, self.rng.choice([within, inner.parent.id]), plain[3:])
+                self.done["joined"] += 1
+            except (Conflict, NotFound):
+                pass
+        self.parents = [*self.parents[-20:], outer.parent.id]
+        return answers
 
     async def worker(self, connection: Connection, heart: Connection) -> None:
         while not self.over.is_set():
@@ -134,7 +157,7 @@ class Chaos:
         try:
             async with connection.transaction():
                 await publish(connection, lease.id, lease.token, "out", stored("k"), "text/plain")
-                following = await enqueue_many(connection, [NewJob(OTHER, "acme", parent_id=lease.id)])
+                following = await enqueue_many(connection, [NewJob(OTHER, "acme")])
                 assert await succeed(connection, me.id, [(lease.id, lease.token)]) == {lease.id}
         except LeaseLost:
             return
@@ -146,7 +169,7 @@ class Chaos:
         while not self.over.is_set():
             await promote_due(connection, 50)
             if self.enqueued:
-                job_id = self.rng.choice(tuple(self.enqueued))
+                job_id = self.rng.choice([self.rng.choice(tuple(self.enqueued)), *self.parents[-1:]])
                 for act in (cancel, retry):
                     try:
                         await act(connection, job_id)
@@ -174,15 +197,22 @@ class Chaos:
 
 
 async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:
+    async def hot() -> Connection:
+        """As the engine's own are: on these, rows are locked in the order of their ids."""
+        connection = await connect()
+        for name, value in _ONE_PLAN.items():
+            await connection.execute(f"SET {name} = {value}")
+        return connection
+
     chaos = Chaos(seed)
     look = await connect()
     async with asyncio.TaskGroup() as tasks:
         for _ in range(5):
-            tasks.create_task(chaos.worker(await connect(), await connect()))
+            tasks.create_task(chaos.worker(await hot(), await hot()))
         for _ in range(2):
             tasks.create_task(chaos.enqueuer(await connect()))
-            tasks.create_task(chaos.operator(await connect()))
-            tasks.create_task(chaos.rescuer(await connect()))
+            tasks.create_task(chaos.operator(await hot()))
+            tasks.create_task(chaos.rescuer(await hot()))
         await asyncio.sleep(seconds)  # the chaos is what is waited for
         chaos.over.set()
 
@@ -196,7 +226,8 @@ async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:
     assert final == set(chaos.succeeded)
     assert await find_contradictions(look) == []
     assert all(
-        chaos.done[what] > 0 for what in ("enqueue", "claim", "succeed", "transaction", "cancel", "retry", "rescue")
+        chaos.done[what] > 0
+        for what in ("enqueue", "claim", "succeed", "transaction", "cancel", "retry", "rescue", "joined")
     ), f"too calm to prove anything: {chaos.done}"
 
     # Nothing stuck: an orderly fleet brings the rest to its end.

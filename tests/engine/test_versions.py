@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from support.engine import take, take_isolated
 from support.server import embedded
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.ids import new_id
 from waybill.jobs import JobKind, NewJob, State, Unique, enqueue_many
-from waybill.jobs.claim import claim, claim_isolated, promote_due
+from waybill.jobs.claim import promote_due
 from waybill.jobs.control import cancel, purge, retry
 from waybill.jobs.finish import released, settle, stands_as, succeed
 from waybill.jobs.lease import WorkerInfo, register, renew
@@ -37,14 +38,14 @@ async def test_a_jobs_whole_life_on_another_version(version: str) -> None:
                 connection,
                 [*(NewJob(WORK, "acme") for _ in range(3)), NewJob(WORK, "acme", delay=5, unique=Unique("k"))],
             )
-            first, second, third = await claim(connection, worker.id, ["default"], ["work"], 10)
+            first, second, third = await take(connection, worker, 10)
             assert (await renew(connection, worker.id, 60)).tokens.keys() == {first.id, second.id, third.id}
             assert await succeed(connection, worker.id, [(first.id, first.token)]) == {first.id}
             await settle(connection, worker.id, [(second.id, second.token, released("a test"))])
             assert [one.event for one in await rescue_worker(connection, worker.id)] == ["crashed"]
             again = WorkerInfo(new_id(), "w:2", "w", 2, "0", ["default"], ["work"], 1, isolating=True)
             await register(connection, again, 60)
-            assert [one.id for one in await claim_isolated(connection, again.id, ["default"], ["work"])] == [third.id]
+            assert [one.id for one in await take_isolated(connection, again)] == [third.id]
             assert (await promote_due(connection)).count == 0
             assert (await cancel(connection, jobs[3].id)).state is State.CANCELLED
             await retry(connection, jobs[3].id)

@@ -96,7 +96,7 @@ PADDING = tuple(f"Stream {number}" for number in range(20))
         ("plain".encode("utf-16"), FileType.TEXT),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", FileType.PNG),
         (b"\xff\xd8\xff\xe0\0\x10JFIF", FileType.JPEG),
-        (gzip.compress(b"x"), FileType.GZIP),
+        (gzip.compress(b"x", mtime=0), FileType.GZIP),
         (b"MZ\x90\0\x03\0\0\0", FileType.UNKNOWN),
         (b"\x7fELF\x02\x01\x01\0", FileType.UNKNOWN),
         (b"text with a \0 in it", FileType.UNKNOWN),

@@ -36,6 +36,31 @@ DATA = {
         INSERT INTO idempotency_keys (tenant, key, fingerprint, state, attempt, created_at, stale_at, expires_at)
         VALUES ('acme', 'k', 'f', 'in_progress', 1, now(), now(), now());
     """,
+    "0002": """
+        INSERT INTO tenants (name, weight) VALUES ('acme', 2);
+        INSERT INTO caps (tenant, kind, most) VALUES ('acme', NULL, 3);
+    """,
+    "0003": """
+        INSERT INTO schedules (name, cron, timezone, missed, grace, kind, queue, tenant, payload, max_attempts,
+                               max_crashes, time_limit, next_at)
+        VALUES ('nightly', '30 2 * * *', 'Europe/Berlin', 'once', 60, 'selftest', 'default', 'acme', '{}', 3, 3, 60,
+                now());
+    """,
+    "0004": """
+        INSERT INTO kinds (name, dependency) VALUES ('convert_pdf', 'converter');
+        INSERT INTO breakers (name, state, open_until, open_seconds) VALUES ('converter', 'open', now(), 30);
+        INSERT INTO breaker_counts (name, bucket, calls, failures) VALUES ('converter', now(), 10, 9);
+        INSERT INTO breaker_events (name, event, detail) VALUES ('converter', 'opened', '{}');
+    """,
+    "0005": """
+        INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, run_at,
+                          children, pending_children)
+        VALUES ('01890000-0000-7000-8000-000000000005', 'acme', 'acme', 'selftest', 'default', 'scheduled', '{}', 60,
+                'infinity', 2, 1);
+        INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, parent_id, awaited)
+        VALUES ('01890000-0000-7000-8000-000000000006', 'acme', 'acme', 'selftest', 'default', 'queued', '{}', 60,
+                '01890000-0000-7000-8000-000000000005', true);
+    """,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -52,11 +53,31 @@ def test_a_package_declares_what_it_imports_and_nothing_else(package: Path) -> N
     assert imported(package) == declared(package)
 
 
-def test_the_lock_file_pins_everything_with_hashes_and_names_no_address() -> None:
-    text = (ROOT / "requirements.lock").read_text()
+def pinned(lock: str) -> set[str]:
+    """What a lock file pins, all of it with hashes."""
+    text = (ROOT / lock).read_text()
+    found = re.findall(r"^([a-z0-9_.-]+)==[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+    assert len(found) == len(re.findall(r"^[a-z0-9_.-]+==", text, re.MULTILINE))
+    return set(found)
+
+
+def test_the_lock_file_pins_everything_with_hashes() -> None:
+    wanted = set().union(*(declared(package) for package in PACKAGES)) | declared(ROOT / "cli", "local")
+    assert len(pinned("requirements.lock")) > 50
+    assert {name for name in wanted if not name.startswith("waybill-")} <= pinned("requirements.lock")
+
+
+def test_the_peers_of_the_benchmark_are_pinned_apart() -> None:
+    assert {"pgqueuer", "procrastinate"} <= pinned("benchmarks/requirements.lock")
+    assert not {"pgqueuer", "procrastinate"} & pinned("requirements.lock")
+    packages = json.loads((ROOT / "benchmarks/peers/package-lock.json").read_text())["packages"]
+    assert [name for name, one in packages.items() if name and not one["integrity"].startswith("sha512-")] == []
+
+
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "benchmarks/requirements.lock", "benchmarks/peers/package-lock.json"]
+)
+def test_a_lock_file_names_no_address(lock: str) -> None:
+    text = (ROOT / lock).read_text()
     assert "://" not in text
     assert "--index-url" not in text
-    pinned = re.findall(r"^([a-z0-9_.-]+)==[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
-    assert len(pinned) == len(re.findall(r"^[a-z0-9_.-]+==", text, re.MULTILINE)) > 50
-    wanted = set().union(*(declared(package) for package in PACKAGES)) | declared(ROOT / "cli", "local")
-    assert {name for name in wanted if not name.startswith("waybill-")} <= set(pinned)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
+import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,9 +17,12 @@ from waybill.db.database import Connection
 from waybill.errors import Code, Failure
 from waybill.ids import new_id
 from waybill.jobs import JobKind, Lease, NewJob, State
-from waybill.jobs.claim import claim, claim_isolated
+from waybill.jobs.breaker import BreakerPolicy
+from waybill.jobs.claim import claim
 from waybill.jobs.enqueue import enqueue_many
+from waybill.jobs.lanes import MOST_LANES, look
 from waybill.jobs.lease import WorkerInfo, register
+from waybill.jobs.shares import Shares
 from waybill.retry import RetryPolicy
 
 Connect = Callable[[], Awaitable[Connection]]
@@ -80,17 +85,47 @@ async def start_worker(
     return worker
 
 
+async def take_as(
+    connection: Connection,
+    worker_id: uuid.UUID,
+    queues: Sequence[str],
+    kinds: Sequence[str],
+    limit: int,
+    *,
+    isolated: bool = False,
+    dependencies: Mapping[str, str | None] | None = None,
+    policy: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - it cannot be changed
+) -> list[Lease]:
+    """Claim as a worker that has just started: look, then take until nothing is left or it has enough."""
+    shares = Shares(dependencies, random.Random(0))  # ties are broken the same way each time
+    await refresh(connection, shares, queues, kinds, isolated=isolated)
+    taken: list[Lease] = []
+    while len(taken) < limit and shares.any_open(time.monotonic()):
+        taken += await claim(connection, worker_id, shares, limit - len(taken), isolated=isolated, policy=policy)
+    return taken
+
+
+async def refresh(
+    connection: Connection, shares: Shares, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False
+) -> None:
+    """What a worker's lookout does."""
+    news = shares.news
+    lanes, rules = await look(connection, queues, kinds, isolated=isolated)
+    shares.rule(rules)
+    shares.seen(lanes, news, complete=len(lanes) < MOST_LANES)
+
+
 async def take(connection: Connection, worker: WorkerInfo, limit: int = 100) -> list[Lease]:
-    """Claim as this worker would."""
-    return await claim(connection, worker.id, worker.queues, worker.kinds, limit)
+    return await take_as(connection, worker.id, worker.queues, worker.kinds, limit)
 
 
 async def take_isolated(connection: Connection, worker: WorkerInfo) -> list[Lease]:
-    return await claim_isolated(connection, worker.id, worker.queues, worker.kinds)
+    return await take_as(connection, worker.id, worker.queues, worker.kinds, 1, isolated=True)
 
 
 async def some_jobs(connection: Connection, count: int, kind: JobKind = WORK, **facts: Any) -> list[uuid.UUID]:
-    return [one.id for one in await enqueue_many(connection, [NewJob(kind, "acme", **facts) for _ in range(count)])]
+    jobs = [NewJob(kind, **{"tenant": "acme", **facts}) for _ in range(count)]
+    return [one.id for one in await enqueue_many(connection, jobs, as_operator=True)]
 
 
 async def one_job(connection: Connection, kind: JobKind = WORK, **facts: Any) -> uuid.UUID:
@@ -176,6 +211,19 @@ async def find_contradictions(connection: Connection) -> list[str]:
              WHERE job_events.lease_token > jobs.lease_token""",
         "a job succeeded twice": """
             SELECT job_id FROM job_events WHERE event = 'succeeded' GROUP BY job_id HAVING count(*) > 1""",
+        "a parent waits for another number of children than are active": """
+            SELECT parent.id FROM jobs AS parent
+             WHERE pending_children <> (SELECT count(*) FROM jobs AS child
+                                         WHERE child.parent_id = parent.id AND child.awaited
+                                           AND child.state IN ('scheduled', 'queued', 'running'))""",
+        "a parent waits in another way than it should": """
+            SELECT id FROM jobs
+             WHERE (pending_children > 0) <> (run_at = 'infinity')
+                OR (pending_children > 0 AND (state <> 'scheduled' OR pending_children > children))""",
+        "an active child of a waiting parent is not waited for": """
+            SELECT child.id FROM jobs AS child JOIN jobs AS parent ON parent.id = child.parent_id
+             WHERE parent.pending_children > 0 AND NOT child.awaited
+               AND child.state IN ('scheduled', 'queued', 'running')""",
         "two active jobs share a key": """
             SELECT min(id::text)::uuid FROM jobs
              WHERE unique_scope = 'active' AND state IN ('scheduled', 'queued', 'running')

@@ -36,6 +36,14 @@ class ModelJob:
     finished_at: float | None = None
     events: list[tuple[str, int | None]] = field(default_factory=list)
     artefacts: dict[str, int] = field(default_factory=dict)
+    parent: uuid.UUID | None = None
+    awaited: bool = False
+    children: int = 0
+    pending: int = 0
+
+    @property
+    def lane(self) -> tuple[str, str, int, str]:
+        return self.queue, self.kind, self.priority, self.tenant
 
     @property
     def active(self) -> bool:
@@ -57,6 +65,7 @@ class Model:
         self.jobs: dict[uuid.UUID, ModelJob] = {}
         self.workers: dict[uuid.UUID, ModelWorker] = {}
         self.paused: set[str] = set()
+        self.caps: dict[tuple[str | None, str | None], int] = {}
         self.touched: set[uuid.UUID] = set()
         """Jobs the last step was allowed to change."""
         self.happened: Counter[str] = Counter()
@@ -100,10 +109,65 @@ class Model:
     def may_claim(self, worker: ModelWorker) -> bool:
         return worker.state == "active" and worker.expires > self.now
 
-    def claim(self, worker: ModelWorker, limit: int, *, isolated: bool) -> list[tuple[uuid.UUID, int]]:
-        if not self.may_claim(worker):
-            return []
-        ready = [
+    def claim(self, worker: ModelWorker, taken: list[tuple[uuid.UUID, int]], limit: int, *, isolated: bool) -> None:
+        """Check what a worker took, and take it here too. Which tenant goes first is the shares' to decide; that the
+        priority is the highest, the job the oldest of its lane, no cap exceeded and nothing left that could have been
+        taken, is not."""
+        waiting = self.claimable(worker, isolated=isolated) if self.may_claim(worker) else []
+        for job_id, token in taken:
+            job = self.jobs[job_id]
+            assert job in waiting, "it took what it may not have"
+            assert self.full_cap(job) is None, "it exceeded a cap"
+            assert job.priority == max(one.priority for one in waiting if self.full_cap(one) is None)
+            assert job_id == min(one.id for one in waiting if one.lane == job.lane)
+            waiting.remove(job)
+            job.state, job.owner, job.token = "running", worker.id, job.token + 1
+            assert job.token == token
+            self.touched.add(job.id)
+        left = [job.id for job in waiting if self.full_cap(job) is None]
+        assert len(taken) == limit or not left, "it left what it could have taken"
+        assert len(taken) <= limit
+        self.happened["held by a cap"] += len(waiting) > len(left)
+
+    def full_cap(self, job: ModelJob) -> tuple[str | None, str | None] | None:
+        """The tenant and kind of a cap that leaves this job no room."""
+        for (tenant, kind), most in self.caps.items():
+            if tenant in (None, job.tenant) and kind in (None, job.kind):
+                running = sum(
+                    one.owner is not None and tenant in (None, one.tenant) and kind in (None, one.kind)
+                    for one in self.jobs.values()
+                )
+                if running >= most:
+                    return tenant, kind
+        return None
+
+    def reason(self, job: ModelJob) -> str:
+        """Why it is not running, as `explain` should say."""
+        if not job.active:
+            return "ended"
+        if job.state == "running":
+            return "stopping" if job.stop else "running"
+        if job.pending:
+            return "children"
+        if job.state == "scheduled" and job.run_at > self.now:
+            return "scheduled"
+        if job.queue in self.paused:
+            return "queue_paused"
+        if not self.serving(job):
+            return "no_worker"
+        if job.state == "queued" and self.full_cap(job):
+            return "cap"
+        if job.isolate:
+            return "isolated"
+        return "waiting"
+
+    def serving(self, job: ModelJob) -> list[ModelWorker]:
+        """The workers that would run it."""
+        able = [one for one in self.workers.values() if self.may_claim(one)]
+        return [one for one in able if job.kind in one.kinds and job.queue in one.queues]
+
+    def claimable(self, worker: ModelWorker, *, isolated: bool = False) -> list[ModelJob]:
+        return [
             job
             for job in self.jobs.values()
             if job.state == "queued"
@@ -112,12 +176,6 @@ class Model:
             and job.queue not in self.paused
             and job.kind in worker.kinds
         ]
-        ready.sort(key=lambda job: (0 if isolated else -job.priority, job.id))
-        taken = ready[:limit]
-        for job in taken:
-            job.state, job.owner, job.token = "running", worker.id, job.token + 1
-            self.touched.add(job.id)
-        return [(job.id, job.token) for job in taken]
 
     def promote(self) -> int:
         due = [job for job in self.jobs.values() if job.state == "scheduled" and job.run_at <= self.now]
@@ -153,6 +211,8 @@ class Model:
         job.state, job.owner = state, None
         job.finished_at = None if job.active else self.now
         self.touched.add(job.id)
+        if not job.active:
+            self._child_ended(job)
 
     def succeed(self, job_id: uuid.UUID, token: int) -> bool:
         if (job := self.fenced(job_id, token)) is None:
@@ -215,15 +275,25 @@ class Model:
         job = self.jobs[job_id]
         if not job.active:
             return None
-        self.touched.add(job_id)
+        for below in self._below(job):
+            below.awaited = below.awaited and not below.active
+            self._cancel_one(below)
+        self._cancel_one(job)
+        return job.state
+
+    def _cancel_one(self, job: ModelJob) -> None:
+        if not job.active:
+            return
+        self.touched.add(job.id)
         if job.state == "running":
             if not job.stop:  # asked twice is asked once
                 job.events.append(("cancel_requested", None))
         else:
-            job.state, job.finished_at = "cancelled", self.now
+            job.run_at = self.now if job.pending else job.run_at
+            job.state, job.finished_at, job.pending = "cancelled", self.now, 0
             job.events.append(("cancelled", None))
+            self._child_ended(job)
         job.stop = True
-        return job.state
 
     def retry(self, job_id: uuid.UUID) -> bool:
         job = self.jobs[job_id]
@@ -231,11 +301,82 @@ class Model:
             return False
         if job.scope == "active" and self._holder(job) is not None:
             return False
-        job.state, job.attempts, job.crashes, job.stop, job.finished_at = "queued", 0, 0, False, None
+        active = [child for child in self.jobs.values() if child.parent == job_id and child.active]
+        for child in active:
+            child.awaited = True
+            self.touched.add(child.id)
+        job.pending = len(active)
+        job.state, job.run_at = ("scheduled", float("inf")) if active else ("queued", self.now)
+        job.attempts, job.crashes, job.stop, job.finished_at = 0, 0, False, None
+        parent = self.jobs.get(job.parent) if job.parent else None
+        job.awaited = parent is not None and parent.pending > 0
+        if parent is not None and job.awaited:
+            parent.pending += 1
+            self.touched.add(parent.id)
         self.happened["retried"] += 1
+        self.happened["retried and waits"] += bool(active)
+        self.happened["retried and awaited"] += job.awaited
         job.events.append(("retried", None))
         self.touched.add(job_id)
         return True
+
+    # Families
+
+    def enqueue_family(
+        self, parent: ModelJob, children: list[tuple[ModelJob, float | None]], within: uuid.UUID | None
+    ) -> list[tuple[uuid.UUID, bool]] | None:
+        """The children's answers; None for a conflict. The parent has no unique key."""
+        if within is not None and not self.jobs[within].pending:
+            return None
+        self.enqueue(parent, None)
+        answers = self._add_children(parent, children)
+        if parent.pending:
+            parent.state, parent.run_at = "scheduled", float("inf")
+        if within is not None:
+            self._joins(parent, self.jobs[within])
+        return answers
+
+    def add_children(
+        self, parent_id: uuid.UUID, children: list[tuple[ModelJob, float | None]]
+    ) -> list[tuple[uuid.UUID, bool]] | None:
+        parent = self.jobs[parent_id]
+        return self._add_children(parent, children) if parent.pending else None
+
+    def _add_children(
+        self, parent: ModelJob, children: list[tuple[ModelJob, float | None]]
+    ) -> list[tuple[uuid.UUID, bool]]:
+        answers = []
+        for child, window in children:
+            answers.append(self.enqueue(child, window))
+            if answers[-1][1]:
+                self._joins(child, parent)
+        return answers
+
+    def _joins(self, child: ModelJob, parent: ModelJob) -> None:
+        child.parent, child.awaited = parent.id, True
+        parent.children += 1
+        parent.pending += 1
+        self.touched.add(parent.id)
+
+    def _child_ended(self, child: ModelJob) -> None:
+        if not child.awaited:
+            return
+        assert child.parent is not None
+        parent = self.jobs[child.parent]
+        assert parent.pending > 0, "only a parent that waits has children that it awaits"
+        parent.pending -= 1
+        if parent.pending == 0:
+            parent.state, parent.run_at = "queued", self.now
+            self.happened["fired"] += 1
+        self.touched.add(parent.id)
+
+    def ended_children_of_waiting_parents(self) -> list[uuid.UUID]:
+        waiting = {job.id for job in self.jobs.values() if job.pending}
+        return sorted(job.id for job in self.jobs.values() if job.parent in waiting and job.state in RETRYABLE_STATES)
+
+    def _below(self, job: ModelJob) -> list[ModelJob]:
+        children = [child for child in self.jobs.values() if child.parent == job.id]
+        return [*children, *(below for child in children for below in self._below(child))]
 
     def purge(self, older_than: float) -> int:
         old = [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import DocumentFault, GatewayUnavailable, RateLimited
 from waybill.jobs import JobKind, NewJob, enqueue
@@ -38,8 +39,14 @@ FAIL = JobKind("fail", retry=SOON)
 EXIT = JobKind("exit", retry=RetryPolicy(retries=0))
 COMPLETE_AND_RAISE = JobKind("complete_and_raise", retry=SOON)
 
+CONVERT = JobKind("convert", retry=SOON, dependency="converter")
+
 EFFECTS = "CREATE TABLE public.effects (job_id uuid NOT NULL, lease_token int NOT NULL, note text)"
 _INSERT = sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)")
+
+
+async def note_effect(session: AsyncSession, job: JobContext, note: str | None = None) -> None:
+    await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": note})
 
 
 @handles(NOOP)
@@ -153,3 +160,19 @@ async def fail(payload: dict[str, Any], job: JobContext) -> None:
         raise RateLimited("slow down", retry_after=seconds)
     if job.attempt <= payload.get("times", 0):
         raise GatewayUnavailable(f"attempt {job.attempt} fails")
+
+
+@handles(CONVERT)
+async def convert(payload: dict[str, Any], job: JobContext) -> None:
+    """Leans on a converter that is down while a file exists."""
+    if "gate" in payload:
+        await at_the_gate(payload, job)
+    if seconds := payload.get("seconds"):
+        await asyncio.sleep(seconds)
+    if payload.get("unreadable"):
+        raise DocumentFault("page 3 is missing")
+    if "down" in payload and Path(payload["down"]).exists():
+        raise GatewayUnavailable()
+    if payload.get("effect"):
+        async with job.complete() as session:
+            await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})

@@ -17,10 +17,12 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost, is_database_outage
 from waybill.jobs import NewJob, State, enqueue
+from waybill.jobs.breaker import BreakerPolicy
 from waybill.jobs.rescue import rescue
 from waybill.storage import LocalStorage
 from waybill_worker.blocking import BlockingPool
-from waybill_worker.context import JobContext
+from waybill_worker.context import JobContext, Tools
+from waybill_worker.dependencies import Dependencies
 from waybill_worker.outages import DatabaseHealth
 from waybill_worker.progress import ProgressWriter
 
@@ -32,8 +34,9 @@ async def a_run(connection: Connection, url: str, folder: Path) -> AsyncIterator
     db = await Database.connect(CommonSettings.model_validate({"database_url": url}))
     worker, lease = await running_job(connection)
     progress = ProgressWriter(db, DatabaseHealth())
+    dependencies = Dependencies(db, DatabaseHealth(), BreakerPolicy())
     try:
-        yield JobContext(lease, worker.id, db, LocalStorage(folder), BlockingPool(1), progress)
+        yield JobContext(lease, Tools(worker.id, db, LocalStorage(folder), BlockingPool(1), progress, dependencies))
     finally:
         await db.close()
 

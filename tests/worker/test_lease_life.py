@@ -15,13 +15,13 @@ import pytest
 
 from support import handlers
 from support import rude_handlers as rude
+from support.engine import take_as
 from support.server import embedded
 from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
 from waybill.jobs import JobKind, NewJob, enqueue, enqueue_many
-from waybill.jobs.claim import claim
 from waybill.jobs.control import pause
 from waybill.jobs.rescue import rescue_worker
 from waybill_cli.local.postgres import EmbeddedPostgres
@@ -115,7 +115,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_when_it_was_seen_twic
     await until_started(gate, 1)
     worker = await the_worker(connection)
     job = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    assert await claim(connection, worker, ["default"], ["noop"], 1)  # as it would have, had it heard the answer
+    assert await take_as(connection, worker, ["default"], ["noop"], 1)  # as it would have, had it heard the answer
     state = "SELECT state FROM jobs WHERE id = $1"
 
     await beat(connection, worker)
@@ -138,7 +138,7 @@ async def test_a_claim_under_way_is_not_given_back(
     worker = await the_worker(connection)
     await beat(connection, worker)  # the one its listener asks for when it starts is over
     job = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    assert await claim(connection, worker, ["default"], ["noop"], 1)
+    assert await take_as(connection, worker, ["default"], ["noop"], 1)
 
     await beat(connection, worker)
     await asyncio.sleep(0.3)  # nothing may happen, so there is nothing to wait for

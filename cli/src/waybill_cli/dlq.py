@@ -92,8 +92,7 @@ def _retry_named(jobs: list[JobRef], as_json: bool) -> None:
             if state != State.DEAD_LETTER:
                 raise Conflict(f"Job {job_id} is {state}, not a dead letter. See: waybill jobs retry --help")
             async with database.hot() as connection:
-                await control.retry(connection, job_id)
-            return State.QUEUED
+                return await control.retry(connection, job_id)
 
         return await for_each(database, jobs, one)
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 COMMANDS = {
     "up": "waybill_cli.local.command:up",
     "jobs": "waybill_cli.jobs:app",
+    "schedules": "waybill_cli.schedules:app",
     "queue": "waybill_cli.queues:app",
     "dlq": "waybill_cli.dlq:app",
+    "breaker": "waybill_cli.breakers:app",
+    "tenant": "waybill_cli.tenants:app",
+    "caps": "waybill_cli.caps:app",
     "workers": "waybill_cli.workers:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",

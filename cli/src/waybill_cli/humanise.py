@@ -61,9 +61,9 @@ def size(count: int) -> str:
     return f"{amount / 1000:.1f} TB"
 
 
-def counted(number: int, one: str) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 job`, `1,234 jobs`."""
-    return f"{number:,} {one if number == 1 else one + 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def parse_duration(text: str, *, unit_required: bool = False) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import typer
@@ -27,10 +27,12 @@ class Outcome:
     state: State | None
     """The state the job is in now; None if it was refused."""
     error: WaybillError | None = None
+    family: Mapping[str, Any] = field(default_factory=dict)
+    """What became of the jobs below it; for a command that does something to them."""
 
     def record(self) -> dict[str, Any]:
         error = {"code": self.error.code, "message": self.error.message} if self.error else None
-        return {"given": self.typed, "id": self.id, "state": self.state, "error": error}
+        return {"given": self.typed, "id": self.id, "state": self.state, "error": error, **self.family}
 
 
 async def for_each(database: Database, refs: Sequence[JobRef], act: Action) -> list[Outcome]:

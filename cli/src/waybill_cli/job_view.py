@@ -10,7 +10,7 @@ from rich.text import Text
 
 from waybill.jobs import Job, State
 from waybill.jobs.queries import Happening
-from waybill_cli.humanise import ago, duration, moment
+from waybill_cli.humanise import ago, counted, duration, moment
 from waybill_cli.tables import Column, print_table
 from waybill_cli.terminal import styled
 
@@ -42,6 +42,8 @@ def note(job: Job, now: datetime) -> str:
     if job.state == State.RUNNING:
         stop = "asked to stop" if job.cancel_requested_at else ""
         return " · ".join(part for part in (stop, progress(job)) if part)
+    if job.pending_children:
+        return f"{job.children - job.pending_children:,} of {counted(job.children, 'child', 'children')} ended"
     if job.state == State.SCHEDULED:
         again = "again " if job.error_code else ""
         due = f"{again}{ago(job.run_at, now)}" if job.run_at > now else "due"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from sqlmodel import SQLModel
 
 from waybill.jobs import Artefact, Job, State, Worker
+from waybill.jobs.breaker_control import BreakerHappening, BreakerStatus
+from waybill.jobs.models import ScheduleRow
 from waybill.jobs.queries import Happening, QueueStats
 
 
@@ -15,7 +18,9 @@ def job_record(job: Job) -> dict[str, Any]:
     """Everything the engine knows about a job."""
     # Progress is stored in four bytes: 0.4 comes back as 0.4000000059604645.
     rounded = round(job.progress, 4) if job.progress is not None else None
-    return _columns(job) | {"progress": rounded, "time_limit": round(job.time_limit, 3)}
+    record = _columns(job) | {"progress": rounded, "time_limit": round(job.time_limit, 3)}
+    # A parent that waits for its children has no time to run at yet.
+    return record | {"run_at": None} if job.pending_children else record
 
 
 def artefact_record(artefact: Artefact) -> dict[str, Any]:
@@ -42,8 +47,20 @@ def queue_record(stats: QueueStats) -> dict[str, Any]:
     }
 
 
+def breaker_record(breaker: BreakerStatus) -> dict[str, Any]:
+    return {field.name: getattr(breaker, field.name) for field in fields(breaker)}
+
+
+def breaker_happening_record(one: BreakerHappening) -> dict[str, Any]:
+    return {"at": one.at, "event": one.event, "detail": one.detail}
+
+
 def worker_record(worker: Worker, running: int, now: datetime) -> dict[str, Any]:
     return _columns(worker) | {"running": running, "lease_expired": worker.lease_expires_at < now}
+
+
+def schedule_record(schedule: ScheduleRow) -> dict[str, Any]:
+    return _columns(schedule) | {"time_limit": round(schedule.time_limit, 3), "grace": round(schedule.grace, 3)}
 
 
 def _columns(row: SQLModel) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from waybill_cli.jobs.control import cancel, retry
+from waybill_cli.jobs.control import cancel, prioritise, retry
 from waybill_cli.jobs.enqueue import enqueue
 from waybill_cli.jobs.explain import explain
 from waybill_cli.jobs.ls import ls
@@ -12,7 +12,7 @@ from waybill_cli.jobs.purge import purge
 from waybill_cli.jobs.show import show
 
 app = typer.Typer(
-    help="Look at jobs: list, show, explain, retry, cancel, purge, enqueue.",
+    help="Look at jobs: list, show, explain, retry, cancel, prioritise, purge, enqueue.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -21,5 +21,6 @@ app.command("show")(show)
 app.command("explain")(explain)
 app.command("retry")(retry)
 app.command("cancel")(cancel)
+app.command("prioritise")(prioritise)
 app.command("purge")(purge)
 app.command("enqueue")(enqueue)

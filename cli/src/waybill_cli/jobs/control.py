@@ -1,9 +1,10 @@
-"""`waybill jobs retry` and `waybill jobs cancel`: stepping in, job by job."""
+"""`waybill jobs retry`, `prioritise` and `cancel`: stepping in, job by job."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -13,6 +14,7 @@ from waybill.errors import Conflict
 from waybill.jobs import State, control
 from waybill_cli.database import with_database
 from waybill_cli.following import follow
+from waybill_cli.humanise import counted
 from waybill_cli.job_actions import Outcome, for_each, tell
 from waybill_cli.job_ids import JobArguments
 from waybill_cli.options import AsJson, seconds
@@ -28,8 +30,7 @@ def retry(jobs: JobArguments, as_json: AsJson = False) -> None:
     async def act(database: Database) -> list[Outcome]:
         async def one(job_id: uuid.UUID) -> State:
             async with database.hot() as connection:
-                await control.retry(connection, job_id)
-            return State.QUEUED
+                return await control.retry(connection, job_id)
 
         return await for_each(database, jobs, one)
 
@@ -37,7 +38,31 @@ def retry(jobs: JobArguments, as_json: AsJson = False) -> None:
 
 
 def say_retried(outcome: Outcome) -> Text:
+    if outcome.state is State.SCHEDULED:
+        return Text(f"{outcome.id} waits for its active children again")
     return Text(f"{outcome.id} queued again")
+
+
+def prioritise(
+    jobs: JobArguments,
+    priority: Annotated[
+        int, typer.Option("--to", metavar="N", min=-32768, max=32767, help="Higher runs first; 0 is the default.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Give waiting jobs another priority.
+
+    ID is a job's id, or enough of its beginning to tell it from others.
+    """
+
+    async def act(database: Database) -> list[Outcome]:
+        async def one(job_id: uuid.UUID) -> State:
+            async with database.hot() as connection:
+                return await control.prioritise(connection, job_id, priority)
+
+        return await for_each(database, jobs, one)
+
+    tell(with_database(act), lambda outcome: Text(f"{outcome.id} has priority {priority} from now on"), as_json=as_json)
 
 
 def cancel(
@@ -52,7 +77,7 @@ def cancel(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel waiting jobs, ask running ones to stop.
+    """Cancel waiting jobs, ask running ones to stop. With a parent goes its whole family.
 
     ID is a job's id, or enough of its beginning to tell it from others.
     """
@@ -60,11 +85,15 @@ def cancel(
         raise typer.BadParameter("goes with --wait", param_hint="--timeout")
 
     async def act(database: Database) -> list[Outcome]:
+        below: dict[uuid.UUID | None, dict[str, Any]] = {}
+
         async def one(job_id: uuid.UUID) -> State:
             async with database.hot() as connection:
-                return (await control.cancel(connection, job_id, reason)).state
+                result = await control.cancel(connection, job_id, reason)
+            below[job_id] = {"below": result.below, "stopping_below": sorted(result.stopping - {job_id})}
+            return result.state
 
-        outcomes = await for_each(database, jobs, one)
+        outcomes = [replace(each, family=below.get(each.id, {})) for each in await for_each(database, jobs, one)]
         if wait:
             # All have been asked before the first is waited for: they stop side by side.
             outcomes = [await _ended(database, each, timeout) for each in outcomes]
@@ -74,6 +103,12 @@ def cancel(
 
 
 async def _ended(database: Database, outcome: Outcome, timeout: float | None) -> Outcome:
+    for below in outcome.family.get("stopping_below", ()):
+        with remarks().status(f"Waiting for {below}, below {outcome.id}, to stop…"):
+            job = await follow(database, below, within=timeout, on_change=lambda _: None)
+        if not State(job.state).final:
+            slow = Conflict(f"Job {below}, below {outcome.id}, has been asked to stop, but has not stopped yet.")
+            return replace(outcome, error=slow)
     if outcome.id is None or outcome.state is not State.RUNNING:
         return outcome
     with remarks().status(f"Waiting for {outcome.id} to stop…"):
@@ -83,10 +118,13 @@ async def _ended(database: Database, outcome: Outcome, timeout: float | None) ->
         error = Conflict(f"Job {job.id} has been asked to stop, but has not stopped yet; it is still {state}.")
     elif state is not State.CANCELLED:
         error = Conflict(f"Job {job.id} ended before it could be stopped: it is {state}.")
-    return Outcome(outcome.typed, job.id, state, error)
+    return replace(outcome, state=state, error=error)
 
 
 def _say_cancelled(outcome: Outcome) -> Text:
-    if outcome.state is State.RUNNING:
-        return Text(f"{outcome.id} is running; its worker has been asked to stop it")
-    return Text(f"{outcome.id} cancelled")
+    said = "is running; its worker has been asked to stop it" if outcome.state is State.RUNNING else "cancelled"
+    if below := outcome.family.get("below"):
+        said += f", with {counted(below, 'job')} below it"
+    if stopping := outcome.family.get("stopping_below"):
+        said += f"; {counted(len(stopping), 'running job')} below it asked to stop"
+    return Text(f"{outcome.id} {said}")

@@ -42,14 +42,10 @@ def enqueue(
 
     KIND is what to run; a kind that is not known is refused with the list of those that are.
     """
-    if kind not in KINDS:
-        raise NotFound(f"There is no kind {kind!r}. Known kinds: {', '.join(sorted(KINDS))}.")
-    if not tenant.strip() or not tenant.isprintable():
-        raise typer.BadParameter("must be a name without control characters", param_hint="--tenant")
     job = NewJob(
-        kind=KINDS[kind],
-        tenant=tenant,
-        payload=_parsed(sys.stdin.read() if payload == "-" else payload),
+        kind=known_kind(kind),
+        tenant=tenant_argument(tenant),
+        payload=payload_argument(payload),
         delay=delay,
         priority=priority,
         unique=Unique(unique) if unique is not None else None,
@@ -57,7 +53,7 @@ def enqueue(
 
     async def insert(database: Database) -> Enqueued:
         async with database.transaction() as session:
-            return await enqueue_job(session, job)
+            return await enqueue_job(session, job, as_operator=True)
 
     done = with_database(insert)
     if as_json:
@@ -70,7 +66,22 @@ def enqueue(
         remark("Nothing enqueued: this job, with the same unique key, is active already.")
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def known_kind(name: str) -> JobKind:
+    if name not in KINDS:
+        raise NotFound(f"There is no kind {name!r}. Known kinds: {', '.join(sorted(KINDS))}.")
+    return KINDS[name]
+
+
+def tenant_argument(typed: str) -> str:
+    if not typed.strip() or not typed.isprintable():
+        raise typer.BadParameter("must be a name without control characters", param_hint="--tenant")
+    return typed
+
+
+def payload_argument(typed: str) -> dict[str, Any]:
+    """The JSON object a person typed, or sent to standard input."""
+    text = sys.stdin.read() if typed == "-" else typed
+
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
 

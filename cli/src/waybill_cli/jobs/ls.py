@@ -44,16 +44,21 @@ def ls(
     kind: Kind = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only jobs of this queue.")] = None,
     tenant: Tenant = None,
+    parent: Annotated[
+        JobRef | None, typer.Option("--parent", parser=job_ref, metavar="ID", help="Only children of this job.")
+    ] = None,
     limit: Limit = 50,
     before: Before = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
-    jobs, more, now = read_page(states=state or (), kind=kind, queue=queue, tenant=tenant, limit=limit, before=before)
+    jobs, more, now = read_page(
+        states=state or (), kind=kind, queue=queue, tenant=tenant, parent=parent, limit=limit, before=before
+    )
     if as_json:
         print_page(jobs, more)
     elif not jobs:
-        filtered = state or kind or queue or tenant or before
+        filtered = state or kind or queue or tenant or parent or before
         remark(
             "No jobs match. `waybill queue stats` shows what there is."
             if filtered
@@ -72,6 +77,7 @@ def read_page(
     limit: int,
     before: JobRef | None,
     queue: str | None = None,
+    parent: JobRef | None = None,
 ) -> tuple[Sequence[Job], bool, datetime]:
     """The jobs, whether there are more, and the time they were read."""
 
@@ -83,6 +89,7 @@ def read_page(
                 kind=kind,
                 queue=queue,
                 tenant=tenant,
+                parent_id=await parent.resolve(session) if parent else None,
                 before=before.first if before else None,
                 limit=limit + 1,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,6 +31,7 @@ class _Everything:
     history: Sequence[Happening]
     artefacts: Sequence[Artefact]
     holder: Worker | None
+    children: Mapping[State, int]
     now: datetime
 
 
@@ -51,6 +52,7 @@ def show(
                 await queries.history(session, found),
                 await queries.artefacts(session, found.id),
                 await queries.holder(session, found),
+                await queries.count_children(session, found.id) if found.children else {},
                 await queries.database_time(session),
             )
 
@@ -67,6 +69,7 @@ def _record(seen: _Everything) -> dict[str, Any]:
         "lease_expires_at": seen.holder.lease_expires_at if seen.holder else None,
         "history": [happening_record(one) for one in seen.history],
         "artefacts": [artefact_record(one) for one in seen.artefacts],
+        "children_by_state": {state.value: seen.children.get(state, 0) for state in State},
     }
 
 
@@ -113,7 +116,7 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
         yield "crashes", styled(f"{job.crashes} of {job.max_crashes}{alone}")
     yield "time limit", styled(f"{duration(job.time_limit)} a run")
     yield "created", when(job.created_at)
-    if job.state == State.SCHEDULED:
+    if job.state == State.SCHEDULED and not job.pending_children:
         yield "due", when(job.run_at)
     if job.cancel_requested_at and job.state == State.RUNNING:
         yield "stop asked", when(job.cancel_requested_at)
@@ -131,16 +134,24 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
         yield "unique", styled(f"{job.unique_key} ({_SCOPES.get(job.unique_scope or '', job.unique_scope)})")
     if job.parent_id:
         yield "parent", styled(job.parent_id)
-    if job.pending_children:
-        yield "waits for", styled(f"{job.pending_children} children")
+    if job.children:
+        yield "children", styled(_children(seen))
     if job.traceparent:
         yield "trace", styled(job.traceparent)
     yield "payload", styled(_as_json(job.payload))
 
 
+def _children(seen: _Everything) -> str:
+    states = [f"{seen.children[state]:,} {state}" for state in State if state in seen.children]
+    if purged := seen.job.children - sum(seen.children.values()):
+        states.append(f"{purged:,} purged")
+    waits = f"waits for {seen.job.pending_children:,} of " if seen.job.pending_children else ""
+    return f"{waits}{seen.job.children:,}: {', '.join(states)}"
+
+
 def _state(job: Job) -> Text:
     text = state_text(job.state)
-    if job.state == State.RUNNING and progress(job):
+    if (job.state == State.RUNNING or job.pending_children) and progress(job):
         text.append_text(styled(f"  {progress(job)}"))
     return text
 

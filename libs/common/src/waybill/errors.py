@@ -127,7 +127,7 @@ class GatewayRejected(DocumentFault):
 
 
 class DependencyFault(WaybillError):
-    """Feeds the dependency's circuit breaker."""
+    """Feeds the circuit breaker of the kind's dependency, unless the other side said when to come back."""
 
 
 class GatewayUnavailable(DependencyFault):
@@ -228,6 +228,8 @@ class Failure:
     """Whether it costs the job an attempt. Outages of our own database and waits asked for by others do not."""
     retry_after: float | None
     detail: dict[str, Any] | None
+    of_dependency: bool = False
+    """Whether something we lean on failed, and not merely asked us to wait: what its breaker counts."""
 
 
 def classify(error: BaseException) -> Failure:
@@ -247,6 +249,7 @@ def classify(error: BaseException) -> Failure:
         charged=wait is None and not isinstance(known, DatabaseUnavailable),
         retry_after=wait,
         detail=known.detail,
+        of_dependency=wait is None and isinstance(known, DependencyFault),
     )
 
 

@@ -22,6 +22,8 @@ from waybill.readiness import notify_ready
 from waybill.storage import LocalStorage
 from waybill_worker.children import stop_with
 from waybill_worker.handling import load_handlers
+from waybill_worker.running import STUBBORN
+from waybill_worker.scheduling import declared
 from waybill_worker.supervisor import Supervisor
 from waybill_worker.worker import Worker
 
@@ -80,6 +82,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
             db,
             LocalStorage(settings.storage_dir),
             handlers,
+            declared(),
             worker_id=arguments.worker_id,
             isolating=arguments.isolating,
         )
@@ -92,7 +95,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         code = 1
     finally:
         await db.close()
-    if any(task.get_name().startswith("run ") for task in asyncio.all_tasks()):
+    if any(task.get_name() == STUBBORN for task in asyncio.all_tasks()):
         # A handler that ignores its cancellation would keep this process for ever; its job was released long ago.
         log.warning("leaving_stubborn_handlers")
         logging.shutdown()

@@ -6,9 +6,12 @@ The worker's parts meet here: the claimer fills it, runs leave it, the heartbeat
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import math
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from waybill.db import Database
 from waybill.jobs import Lease
@@ -16,7 +19,8 @@ from waybill.jobs.finish import released, settle
 from waybill.storage import Storage
 from waybill_worker.blocking import BlockingPool
 from waybill_worker.completing import Completions
-from waybill_worker.context import JobContext
+from waybill_worker.context import JobContext, Tools
+from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.outages import DatabaseHealth
 from waybill_worker.progress import ProgressWriter
@@ -24,6 +28,12 @@ from waybill_worker.running import Run, Stop
 
 _PATIENCE = 0.5
 """Seconds a job may wait here for a slot before another worker may have it."""
+
+_WATCH_EVERY = 0.05
+"""Seconds between looks for runs whose time is up."""
+
+_NOBODYS = contextvars.Context()
+"""What watches all runs must not log in the name of the one that happened to start it."""
 
 
 class Bench:
@@ -36,9 +46,8 @@ class Bench:
         pool: BlockingPool,
         handlers: Mapping[str, Handler],
         concurrency: int,
+        dependencies: Dependencies,
     ) -> None:
-        self.worker_id = worker_id
-        """Under which id this process holds its jobs. Changes when it was declared gone and starts over."""
         self.concurrency = concurrency
         self.runs: dict[uuid.UUID, Run] = {}
         self.waiting: deque[Lease] = deque()
@@ -46,17 +55,29 @@ class Bench:
         self.progress = ProgressWriter(db, health)
         self.on_room: Callable[[], None] = lambda: None
         """Called when a slot was freed and nothing waits for it."""
+        self.on_written: Callable[[], None] = lambda: None
+        """Called when ends of runs were written: there may be room under a cap."""
         self.typical = 1.0
         """Seconds a run takes, as a moving average. Starts high: prefetch is earned."""
+        self._tools = Tools(worker_id, db, storage, pool, self.progress, dependencies)
+        self._loop = asyncio.get_running_loop()
         self._db = db
         self._health = health
-        self._storage = storage
-        self._pool = pool
         self._handlers = handlers
         self._run_ended = asyncio.Event()
         # However many runs end at once, the heartbeat always finds a connection.
         self._ends = asyncio.Semaphore(2)
         self._waiting_since = 0.0
+        self._watching = False
+
+    @property
+    def worker_id(self) -> uuid.UUID:
+        """Under which id this process holds its jobs."""
+        return self._tools.worker_id
+
+    def start_over(self, worker_id: uuid.UUID) -> None:
+        """The process was declared gone: what it takes from now on it holds under a new id."""
+        self._tools = replace(self._tools, worker_id=worker_id)
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
@@ -68,22 +89,22 @@ class Bench:
     def take(self, leases: list[Lease]) -> None:
         """Newly claimed jobs."""
         if not self.waiting:
-            self._waiting_since = asyncio.get_running_loop().time()
+            self._waiting_since = self._loop.time()
         self.waiting.extend(leases)
         self._fill_slots()
 
     async def give_back_waiting(self, only: Collection[uuid.UUID] | None = None) -> None:
         """Return what has not started, untouched, so that another worker takes it at once."""
-        back = [lease for lease in self.waiting if only is None or lease.id in only]
+        back = {lease.id: lease.token for lease in self.waiting if only is None or lease.id in only}
         if back:
-            self.waiting = deque(lease for lease in self.waiting if lease not in back)
-            await self.release({lease.id: lease.token for lease in back}, "Given back before it started.")
+            self.waiting = deque(lease for lease in self.waiting if lease.id not in back)
+            await self.release(back, "Given back before it started.")
 
     async def keep_nothing_waiting(self) -> None:
         """For ever: give back what was taken ahead and did not get its turn, because a slow job came in between."""
         while True:
             await asyncio.sleep(_PATIENCE / 2)
-            if self.waiting and asyncio.get_running_loop().time() - self._waiting_since > _PATIENCE:
+            if self.waiting and self._loop.time() - self._waiting_since > _PATIENCE:
                 self.typical = max(self.typical, _PATIENCE)  # so that the next claim takes nothing ahead
                 await self.give_back_waiting()
 
@@ -115,25 +136,43 @@ class Bench:
     def _fill_slots(self) -> None:
         while self.waiting and len(self.runs) < self.concurrency:
             lease = self.waiting.popleft()
-            self._waiting_since = asyncio.get_running_loop().time()
-            job = JobContext(lease, self.worker_id, self._db, self._storage, self._pool, self.progress)
+            self._waiting_since = self._loop.time()
+            handler = self._handlers[lease.kind]
+            probe = self._tools.dependencies.probe(handler.kind, lease) if lease.probe is not None else None
             self.runs[lease.id] = Run(
-                self._handlers[lease.kind],
-                job,
-                self.worker_id,
-                self._db,
+                handler,
+                JobContext(lease, self._tools, probe),
+                self._tools,
                 self._health,
                 self._ends,
+                self._loop,
                 on_success=self.completions.add,
                 on_end=self._ended,
             )
+
+        if self.runs and not self._watching:
+            self._watching = True
+            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NOBODYS)
+
+    def _watch(self) -> None:
+        """Stop what has used up its time, for as long as anything runs."""
+        now = self._loop.time()
+        for run in list(self.runs.values()):
+            if now >= run.deadline:
+                run.deadline = math.inf  # once: a second cancellation would interrupt its tidying up
+                run.stop(Stop.TIME_LIMIT)
+        self._watching = bool(self.runs)
+        if self._watching:
+            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NOBODYS)
 
     def _ended(self, run: Run) -> None:
         self.progress.forget(run.lease.id)
         if self.runs.get(run.lease.id) is run:
             del self.runs[run.lease.id]
-        self.typical += 0.05 * (asyncio.get_running_loop().time() - run.started - self.typical)
+        self.typical += 0.05 * (self._loop.time() - run.started - self.typical)
         self._run_ended.set()
         self._fill_slots()
-        if len(self.runs) < self.concurrency or not self.waiting:
+        if run.written:
+            self.on_written()
+        elif len(self.runs) < self.concurrency or not self.waiting:
             self.on_room()

@@ -1,26 +1,86 @@
 """Taking jobs: as many as there are free slots, plus a few milliseconds of work when jobs are tiny.
 
-More would starve other workers and hurt at shutdown. Idle, it waits for a notification, with a slow poll as the net.
+More would starve other workers and hurt at shutdown. The claimer takes from the lanes that `Shares` knows of; it learns
+of them by notifications, and from the lookout, whose slow rounds find whatever nobody announced.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import uuid
+from collections.abc import Callable, Sequence
 
 from waybill.db import Database
 from waybill.jobs import Lease
-from waybill.jobs.claim import claim, claim_isolated
+from waybill.jobs.breaker import BreakerPolicy
+from waybill.jobs.claim import claim
+from waybill.jobs.lanes import MOST_LANES, look
+from waybill.jobs.shares import Shares
 from waybill_worker.bench import Bench
 from waybill_worker.outages import DatabaseHealth
 
-_AHEAD = 0.010
-"""Seconds of work to hold in advance."""
-_MOST_AHEAD = 1000
+_AHEAD = 0.025
+"""Seconds of work to hold in advance: about what a claim of that much takes."""
+_MOST_AHEAD = 2000
 _MOST_UNWRITTEN = 5000
 """Completions that wait to be written before no more work is taken on."""
-_SECOND_LOOK = 0.03
-"""Seconds after which a claim that came back short is tried once more."""
+_ALONE_AGAIN = 0.05
+"""Seconds after which a suspect that could not be had, because somebody else was at it, is tried again."""
+_LOOKING = 0.1
+"""The part of the time a lookout may spend looking. It matters when vacuum cannot remove what was claimed."""
+
+
+class Lookout:
+    """Keeps the shares' view of lanes and rules fresh: now and then, and when asked."""
+
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        shares: Shares,
+        *,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        poll_interval: float,
+        isolated: bool = False,
+        on_news: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._shares = shares
+        self._queues = queues
+        self._kinds = kinds
+        self._poll_interval = poll_interval
+        self._isolated = isolated
+        self._on_news = on_news
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Somebody said that there is something, but not where."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._asked.clear()
+            began = loop.time()
+            await self.look()
+            self._on_news()
+            await asyncio.sleep((loop.time() - began) * (1 / _LOOKING - 1))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_interval):
+                    await self._asked.wait()
+
+    async def look(self) -> None:
+        async def ask() -> None:
+            async with self._db.hot() as connection:
+                news = self._shares.news
+                lanes, rules = await look(connection, self._queues, self._kinds, isolated=self._isolated)
+            self._shares.rule(rules)
+            self._shares.seen(lanes, news, complete=len(lanes) < MOST_LANES)
+
+        await self._health.persist(ask)
 
 
 class Claimer:
@@ -29,23 +89,28 @@ class Claimer:
         db: Database,
         health: DatabaseHealth,
         bench: Bench,
+        shares: Shares,
+        policy: BreakerPolicy,
         *,
-        queues: Sequence[str],
-        kinds: Sequence[str],
         poll_interval: float,
-        isolating: bool = False,
+        isolating: Lookout | None = None,
     ) -> None:
         self._db = db
         self._health = health
         self._bench = bench
-        self._queues = list(queues)
-        self._kinds = list(kinds)
+        self._shares = shares
+        self._policy = policy
         self._poll_interval = poll_interval
         self._isolating = isolating
         self._wake = asyncio.Event()
         self._stopping = False
 
     def wake(self) -> None:
+        self._wake.set()
+
+    def room(self) -> None:
+        """Ends of runs were written: what was closed may be open again."""
+        self._shares.reopen()
         self._wake.set()
 
     def stop(self) -> None:
@@ -55,52 +120,64 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim for ever; when isolating, until no suspect is left."""
-        told = True
+        loop = asyncio.get_running_loop()
         while not self._stopping:
             self._wake.clear()
             wanted = self._wanted()
+            patience = self._poll_interval  # with full hands, until there is room
             if wanted > 0:
-                got = await self._claim(wanted)
-                if len(got) == wanted or self._stopping:
+                if self._isolating is not None:
+                    await self._isolating.look()
+                    if not len(self._shares):
+                        return
+                if self._shares.any_open(loop.time()):
+                    if not await self._claim(wanted) and self._isolating is not None:
+                        await asyncio.sleep(_ALONE_AGAIN)
                     continue
-                if self._isolating and not got:
-                    return
-                if told:
-                    # Another worker's claim may hold rows it will not take; have a second look before the long wait.
-                    told = await self._woken_within(_SECOND_LOOK)
-                    continue
-            told = await self._woken_within(self._poll_interval)
+                opening = self._shares.next_opening(loop.time())
+                if opening is not None:
+                    patience = min(patience, opening - loop.time())
+            await self._woken_within(patience)
 
-    async def _woken_within(self, seconds: float) -> bool:
-        try:
+    async def _woken_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return False  # time for a look without being told
-        return True
 
     def _wanted(self) -> int:
-        ahead = 0 if self._isolating else int(self._bench.concurrency * _AHEAD / max(self._bench.typical, 1e-6))
-        ahead = min(ahead, _MOST_AHEAD)
-        free = self._bench.concurrency + ahead - len(self._bench)
-        # Topping up job by job would cost a statement each; wait until half of the stock is used.
         if len(self._bench.completions) > _MOST_UNWRITTEN:
             return 0
-        return free if free > ahead // 2 or len(self._bench) < self._bench.concurrency else 0
+        ahead = int(self._bench.concurrency * _AHEAD / max(self._bench.typical, 1e-6))
+        ahead = 0 if self._isolating else min(ahead, _MOST_AHEAD)
+        free = self._bench.concurrency + ahead - len(self._bench)
+        # Topping up job by job would cost a statement each; wait until a part of the stock is used. Not all of it: the
+        # rest lasts until the claim is back.
+        return free if free > ahead // 4 or len(self._bench) < self._bench.concurrency else 0
 
     async def _claim(self, wanted: int) -> list[Lease]:
         async def ask() -> list[Lease]:
             async with self._db.hot() as connection:
                 worker_id = self._bench.worker_id
-                if self._isolating:
-                    leases = await claim_isolated(connection, worker_id, self._queues, self._kinds)
-                else:
-                    leases = await claim(connection, worker_id, self._queues, self._kinds, wanted)
-            # Declared gone while the claim was on its way: these are not ours any more.
-            return leases if worker_id == self._bench.worker_id else []
+                leases = await claim(
+                    connection,
+                    worker_id,
+                    self._shares,
+                    wanted,
+                    policy=self._policy,
+                    isolated=self._isolating is not None,
+                    clock=asyncio.get_running_loop().time,
+                )
+                if not self._db.pgbouncer:  # behind it, the claim is committed with the connection's return
+                    self._take(leases, worker_id)
+            if self._db.pgbouncer:
+                self._take(leases, worker_id)
+            return leases
 
         # Asked again after an outage, an earlier claim whose answer was lost may still hold jobs: the heartbeat finds
         # and releases them.
-        leases = await self._health.persist(ask)
-        self._bench.take(leases)
-        return leases
+        return await self._health.persist(ask)
+
+    def _take(self, leases: list[Lease], worker_id: uuid.UUID) -> None:
+        # Declared gone while the claim was on its way: these are not ours any more.
+        if worker_id == self._bench.worker_id:
+            self._bench.take(leases)

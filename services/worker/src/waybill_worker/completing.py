@@ -1,7 +1,8 @@
 """Completions: gathered and written in batches.
 
-A batch is written as soon as the one before it is: alone when the worker is calm, by the hundred when it is not. A
-batch whose answer was lost with its connection is simply written again; the fence makes that harmless.
+A batch is written as soon as the one before it is: alone when the worker is calm, by the hundred when it is not,
+because then it waits a few milliseconds for company. A batch whose answer was lost with its connection is simply
+written again; the fence makes that harmless.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _LARGEST = 1000
+_FEW = 400
+_COMPANY = 0.004
+"""Seconds for which few completions wait for more, while more jobs are at hand to end. Every commit is a write to disk;
+half-empty ones would be most of the work."""
 
 
 class Completions:
@@ -55,6 +60,8 @@ class Completions:
             await self._some.wait()
             self._some.clear()
             while self._waiting:
+                if len(self._waiting) < _FEW and self._bench.waiting:
+                    await asyncio.sleep(_COMPANY)
                 batch = dict(list(self._waiting.items())[:_LARGEST])
                 for job_id in batch:
                     del self._waiting[job_id]
@@ -63,7 +70,7 @@ class Completions:
                 self._in_flight = {}
                 async with self._written:
                     self._written.notify_all()
-                self._bench.on_room()
+                self._bench.on_written()
 
     async def _write(self, batch: dict[uuid.UUID, int]) -> None:
         async with self._db.hot() as connection:

@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -25,35 +26,48 @@ from waybill.storage import Storage, Stored
 
 if TYPE_CHECKING:
     from waybill_worker.blocking import BlockingPool
+    from waybill_worker.dependencies import Dependencies, Probe
     from waybill_worker.progress import ProgressWriter
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What all runs of a worker work with."""
+
+    worker_id: uuid.UUID
+    db: Database
+    storage: Storage
+    pool: BlockingPool
+    progress: ProgressWriter
+    dependencies: Dependencies
+
+
 class JobContext:
-    def __init__(
-        self,
-        lease: Lease,
-        worker_id: uuid.UUID,
-        db: Database,
-        storage: Storage,
-        pool: BlockingPool,
-        progress: ProgressWriter,
-    ) -> None:
+    __slots__ = ("_tools", "completed", "lease", "probe")
+
+    log = log
+    """Carries job_id, tenant and worker on every line, as any logger does while the handler runs."""
+
+    def __init__(self, lease: Lease, tools: Tools, probe: Probe | None = None) -> None:
         self.lease = lease
-        self.log = log
-        """Carries job_id, tenant and worker on every line, as any logger does while the handler runs."""
-        self.storage = storage
+        self.probe = probe
+        """What this run finds out for others, if its dependency's breaker is half open."""
         self.completed = False
-        self._worker_id = worker_id
-        self._db = db
-        self._pool = pool
-        self._progress = progress
+        self._tools = tools
+
+    @property
+    def storage(self) -> Storage:
+        return self._tools.storage
 
     @property
     def id(self) -> uuid.UUID:
         return self.lease.id
+
+    def log_fields(self) -> dict[str, str]:
+        return {"job_id": str(self.lease.id), "tenant": self.lease.tenant, "worker": str(self._tools.worker_id)}
 
     @property
     def attempt(self) -> int:
@@ -63,19 +77,19 @@ class JobContext:
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Say how far the job is (0 to 1). Cheap: only the latest word is written, a few times a second."""
         # Converted here: a mistake in it is the handler's, not the writer's.
-        self._progress.note(self.lease, float(fraction), None if message is None else str(message))
+        self._tools.progress.note(self.lease, float(fraction), None if message is None else str(message))
 
     async def run_blocking(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a blocking or CPU-heavy function in another process, which is killed when the job must stop.
 
         Function, arguments and result must be picklable.
         """
-        return await self._pool.run(function, *arguments)
+        return await self._tools.pool.run(function, *arguments)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """Domain writes before the end, committed only while the lease is ours."""
-        async with self._db.transaction() as session:
+        async with self._tools.db.transaction() as session:
             yield session
             # Last, so that the job's row is locked for the moment of the commit and no longer.
             await fence(await driver(session), self.lease.id, self.lease.token)
@@ -85,12 +99,14 @@ class JobContext:
         """The end: domain writes, the jobs enqueued next and this job's completion commit together, or not at all."""
         committing = False
         try:
-            async with self._db.transaction() as session:
+            async with self._tools.db.transaction() as session:
                 yield session
                 connection = await driver(session)
                 committing = True
-                if not await succeed(connection, self._worker_id, [(self.lease.id, self.lease.token)]):
+                if not await succeed(connection, self._tools.worker_id, [(self.lease.id, self.lease.token)]):
                     raise LeaseLost()
+                if self.probe is not None:
+                    await self.probe.succeeded(connection)
         except Exception as error:
             # The connection broke while we committed: the row knows whether we did.
             if not (committing and is_database_outage(error) and await self._did_commit()):
@@ -100,7 +116,7 @@ class JobContext:
     async def _did_commit(self) -> bool:
         while True:
             try:
-                async with self._db.hot() as connection, connection.transaction():
+                async with self._tools.db.hot() as connection, connection.transaction():
                     found = await stands_as(connection, [self.lease.id])
                 return found.get(self.lease.id) == (State.SUCCEEDED, self.lease.token)
             except Exception as error:

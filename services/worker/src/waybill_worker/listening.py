@@ -1,7 +1,8 @@
 """Being told: LISTEN on a connection of its own, outside any transaction.
 
-Three channels: `waybill_jobs` (a queue has something), `waybill_scheduled` (something is due in so many seconds),
-`waybill_control` (look at your jobs, worker). Nothing depends on it: the polls find everything, only later.
+Four channels: `waybill_jobs` (a lane or a queue has something), `waybill_scheduled` and `waybill_schedules` (a job, a
+schedule is due in so many seconds), `waybill_control` (a worker's id: look at your jobs; `look`: the rules have
+changed). Nothing depends on it: the polls find everything, only later.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import structlog
 
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable
+from waybill.jobs.lanes import Lane, announced
 from waybill_worker.outages import DatabaseHealth
 
-_PING_EVERY = 4.0
+_PING_EVERY = 10.0
 """Seconds of silence after which the listener makes sure that there still is somebody to listen to."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -31,17 +33,23 @@ class Listener:
         health: DatabaseHealth,
         *,
         queues: Collection[str],
+        kinds: Collection[str],
         worker_id: Callable[[], uuid.UUID],
-        on_jobs: Callable[[], None],
+        on_lane: Callable[[Lane, uuid.UUID], None],
+        on_look: Callable[[], None],
         on_scheduled: Callable[[float], None],
+        on_schedules: Callable[[float], None],
         on_control: Callable[[], None],
     ) -> None:
         self._db = db
         self._health = health
         self._queues = frozenset(queues)
+        self._kinds = frozenset(kinds)
         self._worker_id = worker_id
-        self._on_jobs = on_jobs
+        self._on_lane = on_lane
+        self._on_look = on_look
         self._on_scheduled = on_scheduled
+        self._on_schedules = on_schedules
         self._on_control = on_control
 
     async def run(self) -> None:
@@ -53,11 +61,12 @@ class Listener:
         ended = asyncio.Event()
         try:
             connection.add_termination_listener(lambda *_: ended.set())
-            for channel in ("waybill_jobs", "waybill_scheduled", "waybill_control"):
+            for channel in ("waybill_jobs", "waybill_scheduled", "waybill_schedules", "waybill_control"):
                 await connection.add_listener(channel, self._heard)
             # Whatever was said while we were not listening.
-            self._on_jobs()
+            self._on_look()
             self._on_scheduled(0.0)
+            self._on_schedules(0.0)
             self._on_control()
             while not ended.is_set():
                 with contextlib.suppress(TimeoutError):
@@ -72,12 +81,26 @@ class Listener:
 
     def _heard(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
         text = str(payload)
-        if channel == "waybill_jobs" and text in self._queues:
-            self._on_jobs()
-        elif channel == "waybill_control" and text == str(self._worker_id()):
-            self._on_control()
-        elif channel == "waybill_scheduled":
-            try:
+        try:
+            if channel == "waybill_jobs":
+                self._heard_of_jobs(text)
+            elif channel == "waybill_scheduled":
                 self._on_scheduled(float(text))
-            except ValueError:
-                log.warning("strange_notification", channel=channel, payload=text[:100])
+            elif channel == "waybill_schedules":
+                self._on_schedules(float(text))
+            elif text == "look":
+                self._on_look()
+            elif text == str(self._worker_id()):
+                self._on_control()
+        except (ValueError, TypeError):
+            log.warning("strange_notification", channel=channel, payload=text[:100])
+
+    def _heard_of_jobs(self, text: str) -> None:
+        found = announced(text)
+        if found is None:
+            if text in self._queues:
+                self._on_look()
+            return
+        lane, first = found
+        if lane.queue in self._queues and lane.kind in self._kinds:
+            self._on_lane(lane, first)

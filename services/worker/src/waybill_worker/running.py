@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
 import structlog
 
-from waybill.db import Database
+from waybill.db.database import Connection
 from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
 from waybill.jobs import Lease
-from waybill.jobs.finish import Outcome, cancelled, judge, released, settle
-from waybill.log import bind_job
-from waybill_worker.context import JobContext
+from waybill.jobs.finish import Outcome, cancelled, judge, released, settle, succeed
+from waybill.jobs.lease import fence
+from waybill.log import enter_job
+from waybill_worker.context import JobContext, Tools
 from waybill_worker.handling import Handler
 from waybill_worker.outages import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+STUBBORN = "stubborn"
+"""What the task of a handler that ignores its cancellation is called."""
 
 STUBBORN_AFTER = 5.0
 """Seconds a handler gets to honour its cancellation. Then the worker goes on without it."""
@@ -35,16 +38,36 @@ class Stop(Enum):
 
 
 class Run:
-    """A handler at work. `ended` is called exactly once, when the worker may reuse the slot."""
+    """A handler at work. `on_end` is called exactly once, when the worker may reuse the slot."""
+
+    __slots__ = (
+        "_dependency",
+        "_ends",
+        "_handler",
+        "_health",
+        "_job",
+        "_let_down",
+        "_on_end",
+        "_on_success",
+        "_settling",
+        "_stop",
+        "_stubborn",
+        "_task",
+        "_tools",
+        "deadline",
+        "ending",
+        "lease",
+        "started",
+    )
 
     def __init__(
         self,
         handler: Handler,
         job: JobContext,
-        worker_id: uuid.UUID,
-        db: Database,
+        tools: Tools,
         health: DatabaseHealth,
         ends: asyncio.Semaphore,
+        loop: asyncio.AbstractEventLoop,
         *,
         on_success: Callable[[Lease], None],
         on_end: Callable[[Run], None],
@@ -54,19 +77,26 @@ class Run:
         """Its end is being written: nobody else should judge it any more."""
         self._handler = handler
         self._job = job
-        self._worker_id = worker_id
-        self._db = db
+        self._tools = tools
         self._health = health
         self._ends = ends
+        self._dependency = handler.kind.dependency
+        self._let_down: Failure | None = None
+        """How the dependency failed, if that is what ended the run."""
         self._on_success = on_success
         self._on_end = on_end
         self._stop: Stop | None = None
-        loop = asyncio.get_running_loop()
         self.started = loop.time()
-        self._task = loop.create_task(self._run(), name=f"run {self.lease.id}")
-        self._alarm = loop.call_later(self.lease.time_limit, self.stop, Stop.TIME_LIMIT)
+        self.deadline = self.started + job.lease.time_limit
+        """When its time is up. The bench watches it: a timer for each run would cost more than the run."""
+        self._task = loop.create_task(self._run())
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+
+    @property
+    def written(self) -> bool:
+        """Its end is in the database already, not in a batch to come."""
+        return self._settling is not None or self._job.completed
 
     @property
     def completed(self) -> bool:
@@ -85,33 +115,43 @@ class Run:
 
     async def _run(self) -> None:
         lease = self.lease
-        with bind_job(job_id=str(lease.id), tenant=lease.tenant, worker=str(self._worker_id)):
-            try:
-                await self._handler.run(lease.payload, self._job)
-            except asyncio.CancelledError as error:
-                if self.ending:
-                    return
-                self._close(self._outcome_of_stop(error))
-            except LeaseLost:
-                self._close(None)
-            except BaseException as error:  # noqa: BLE001 - even sys.exit() in a handler ends its run, not the worker
-                self._close(self._outcome_of_failure(error))
-            else:
-                if self.ending:
-                    log.warning("stubborn_handler_returned", kind=lease.kind)
-                    return
-                if self._stop is None or self._job.completed:
-                    self._succeeded()
-                else:  # it swallowed its cancellation; returning is no success then
-                    self._close(self._outcome_of_stop(asyncio.CancelledError()))
-            if self._settling is not None:
-                await self._settling
+        enter_job(self._job)
+        try:
+            await self._handler.run(lease.payload, self._job)
+        except asyncio.CancelledError as error:
+            if self.ending:
+                return
+            self._close(self._outcome_of_stop(error))
+        except LeaseLost:
+            self._close(None)
+        except BaseException as error:  # noqa: BLE001 - even sys.exit() in a handler ends its run, not the worker
+            self._close(self._outcome_of_failure(error))
+        else:
+            if self.ending:
+                log.warning("stubborn_handler_returned", kind=lease.kind)
+                return
+            if self._stop is None or self._job.completed:
+                self._succeeded()
+            else:  # it swallowed its cancellation; returning is no success then
+                self._close(self._outcome_of_stop(asyncio.CancelledError()))
+        if self._settling is not None:
+            await self._settling
 
     def _succeeded(self) -> None:
         self.ending = True
+        if self._dependency is not None:
+            if self._job.probe is not None and not self._job.completed:
+                self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
+                return
+            self._note_success(self._dependency)
         if not self._job.completed:
             self._on_success(self.lease)
         self._release_slot()
+
+    def _note_success(self, dependency: str) -> None:
+        # A probe's has been counted with its completion: it decides, and once.
+        if self._job.probe is None:
+            self._tools.dependencies.note(dependency, ok=True)
 
     def _outcome_of_stop(self, error: BaseException) -> Outcome | None:
         if self._stop is Stop.LEASE_LOST:
@@ -131,21 +171,31 @@ class Run:
             return self._outcome_of_stop(error)
         failure = classify(error)
         log.warning("job_failed", code=failure.code.value, error=failure.message, exc_info=error)
+        if self._dependency is not None and failure.of_dependency and not self._job.completed:
+            self._let_down = failure
+            if self._job.probe is None:
+                self._tools.dependencies.note(self._dependency, ok=False)
         return self._judged(failure)
 
-    def _judged(self, failure: Failure) -> Outcome:
-        return judge(self.lease, failure, self._handler.kind.retry)
+    def _judged(self, failure: Failure, held_for: float | None = None) -> Outcome:
+        return judge(self.lease, failure, self._handler.kind.retry, held_for=held_for)
 
     def _abandon(self) -> None:
         """The handler ignores its cancellation. Whatever it still does, the fence makes it void."""
         if self.ending:
             return
+        enter_job(self._job)  # a timer has the context of whoever set it
         log.error("handler_ignores_cancellation", kind=self.lease.kind, job_id=str(self.lease.id))
+        self._task.set_name(STUBBORN)
         self._close(self._outcome_of_stop(asyncio.CancelledError()))
 
     def _close(self, outcome: Outcome | None) -> None:
+        if self.ending:
+            return
         self.ending = True
         if self._job.completed:
+            if self._dependency is not None:
+                self._note_success(self._dependency)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
             log.warning("lease_lost", job_id=str(self.lease.id), lease_token=self.lease.token)
@@ -168,14 +218,50 @@ class Run:
         await asyncio.sleep(1.0)  # the others may hear of an outage a moment later
         return self._health.well_for > asyncio.get_running_loop().time() - self.started
 
+    async def _settle_probe(self) -> None:
+        """A probe's success is not buffered: it may start everything that waits."""
+        try:
+            await self._health.persist(self._write_probe)
+        finally:
+            self._release_slot()
+
+    async def _write_probe(self) -> None:
+        fenced = [(self.lease.id, self.lease.token)]
+        async with self._ends, self._tools.db.hot() as connection, connection.transaction():
+            done = await succeed(connection, self._tools.worker_id, fenced)
+            if done and self._job.probe is not None:
+                await self._job.probe.succeeded(connection)
+        if not done:
+            self._refused("succeeded")
+
     async def _write(self, outcome: Outcome) -> None:
-        async with self._ends, self._db.hot() as connection:
-            states = await settle(connection, self._worker_id, [(self.lease.id, self.lease.token, outcome)])
-        if self.lease.id not in states:
-            log.warning("end_refused", job_id=str(self.lease.id), lease_token=self.lease.token, end=outcome.event)
+        async with self._ends, self._tools.db.hot() as connection:
+            if self._let_down is not None and self._dependency is not None:
+                written = await self._write_let_down(connection, self._let_down, self._dependency)
+            else:
+                written = await self._write_end(connection, outcome)
+        if not written:
+            self._refused(outcome.event)
+
+    async def _write_let_down(self, connection: Connection, failure: Failure, dependency: str) -> bool:
+        """The dependency failed: whether that costs an attempt is for its breaker to say, as it stands now."""
+        try:
+            async with connection.transaction():
+                if self._job.probe is not None:
+                    await fence(connection, self.lease.id, self.lease.token)
+                    await self._job.probe.failed(connection, failure)
+                held_for = await self._tools.dependencies.held_for(connection, dependency)
+                return await self._write_end(connection, self._judged(failure, held_for))
+        except LeaseLost:
+            return False
+
+    async def _write_end(self, connection: Connection, outcome: Outcome) -> bool:
+        return bool(await settle(connection, self._tools.worker_id, [(self.lease.id, self.lease.token, outcome)]))
+
+    def _refused(self, end: str) -> None:
+        log.warning("end_refused", job_id=str(self.lease.id), lease_token=self.lease.token, end=end)
 
     def _release_slot(self) -> None:
-        self._alarm.cancel()
         if self._stubborn is not None:
             self._stubborn.cancel()
         self._on_end(self)

@@ -6,13 +6,14 @@ Any number of workers may do it at once; they skip each other's rows.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import structlog
 
 from waybill.db import Database
-from waybill.jobs.claim import isolated_waiting, promote_due
-from waybill.jobs.rescue import rescue
+from waybill.jobs.claim import promote_due
+from waybill.jobs.rescue import Trouble, look_for_trouble, rescue
 from waybill_worker.isolation import Isolation
 from waybill_worker.outages import DatabaseHealth
 
@@ -41,8 +42,9 @@ class Promoter:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            self._due_at = math.inf  # what is announced from here on may have come too late for the question
             next_in = await self._health.persist(self._promote)
-            self._due_at = loop.time() + min(self._poll_interval, next_in)
+            self._due_at = min(self._due_at, loop.time() + min(self._poll_interval, next_in))
             while (left := self._due_at - loop.time()) > 0:
                 self._wake.clear()
                 try:
@@ -85,18 +87,19 @@ class Rescuer:
 
     async def run(self) -> None:
         while True:
-            await self._health.persist(self._rescue)
-            if not self._isolation.busy and await self._health.persist(self._suspects):
+            trouble = await self._health.persist(self._look)
+            if trouble.gone and self._health.well_for >= self._settle_time:
+                await self._health.persist(self._rescue)
+                trouble = await self._health.persist(self._look)  # what it found may be suspects now
+            if trouble.suspects and not self._isolation.busy:
                 self._isolation.start()
             await asyncio.sleep(self._interval)
 
+    async def _look(self) -> Trouble:
+        async with self._db.hot() as connection:
+            return await look_for_trouble(connection, self._queues, self._kinds, settle_time=self._settle_time)
+
     async def _rescue(self) -> None:
-        if self._health.well_for < self._settle_time:
-            return
         async with self._db.hot() as connection:
             for one in await rescue(connection, settle_time=self._settle_time):
                 log.warning("rescued", job_id=str(one.id), verdict=one.event, worker=one.worker)
-
-    async def _suspects(self) -> bool:
-        async with self._db.hot() as connection:
-            return await isolated_waiting(connection, self._queues, self._kinds)

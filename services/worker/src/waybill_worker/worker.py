@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -16,18 +16,23 @@ from waybill.config import WorkerSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill.jobs import lease
+from waybill.jobs import breaker, lease
+from waybill.jobs.lanes import Lane
 from waybill.jobs.rescue import rescue_worker
+from waybill.jobs.schedules import Schedule
+from waybill.jobs.shares import Shares
 from waybill.storage import Storage
 from waybill_worker.bench import Bench
 from waybill_worker.blocking import BlockingPool
-from waybill_worker.claiming import Claimer
+from waybill_worker.claiming import Claimer, Lookout
+from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.heartbeat import Heartbeat
 from waybill_worker.isolation import Isolation
 from waybill_worker.listening import Listener
 from waybill_worker.outages import DatabaseHealth
 from waybill_worker.running import STUBBORN_AFTER, Stop
+from waybill_worker.scheduling import Scheduler
 from waybill_worker.upkeep import Promoter, Rescuer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -43,6 +48,7 @@ class Worker:
         db: Database,
         storage: Storage,
         handlers: Mapping[str, Handler],
+        schedules: Sequence[Schedule] = (),
         *,
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
@@ -69,17 +75,34 @@ class Worker:
             pod_uid=settings.worker_pod_uid,
         )
         pool = BlockingPool(settings.worker_pool_size)
-        self._bench = bench = Bench(self._info.id, db, health, storage, pool, handlers, self._info.concurrency)
+        policy = breaker.BreakerPolicy.of(settings)
+        self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
+        self._dependencies = Dependencies(db, health, policy)
+        self._bench = bench = Bench(
+            self._info.id, db, health, storage, pool, handlers, self._info.concurrency, self._dependencies
+        )
+        self._shares = Shares(self._kinds)
+        self._lookout = Lookout(
+            db,
+            health,
+            self._shares,
+            queues=queues,
+            kinds=kinds,
+            poll_interval=settings.poll_interval,
+            isolated=isolating,
+            on_news=lambda: self._claimer.wake(),
+        )
         self._claimer = Claimer(
             db,
             health,
             bench,
-            queues=queues,
-            kinds=kinds,
+            self._shares,
+            policy,
             poll_interval=settings.poll_interval,
-            isolating=isolating,
+            isolating=self._lookout if isolating else None,
         )
         bench.on_room = self._claimer.wake
+        bench.on_written = self._claimer.room
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -90,6 +113,7 @@ class Worker:
         )
         self._isolation = Isolation(db, health)
         self._promoter = Promoter(db, health, poll_interval=settings.poll_interval)
+        self._scheduler = Scheduler(db, health, schedules, poll_interval=settings.poll_interval)
         self._rescuer = Rescuer(
             db,
             health,
@@ -103,9 +127,12 @@ class Worker:
             db,
             health,
             queues=queues,
+            kinds=kinds,
             worker_id=lambda: bench.worker_id,
-            on_jobs=self._claimer.wake,
+            on_lane=self._heard_of_lane,
+            on_look=self._claimer.wake if isolating else self._lookout.ask,  # isolating, the claimer looks itself
             on_scheduled=self._promoter.due_in,
+            on_schedules=self._scheduler.due_in,
             on_control=self._heartbeat.wake,
         )
 
@@ -142,12 +169,15 @@ class Worker:
             asyncio.create_task(self._heartbeat.run(), name="heartbeat"),
             asyncio.create_task(self._bench.completions.run(), name="completions"),
             asyncio.create_task(self._bench.progress.run(), name="progress"),
+            asyncio.create_task(self._dependencies.run(), name="dependencies"),
             asyncio.create_task(self._bench.keep_nothing_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
             holding.append(asyncio.create_task(self._listener.run(), name="listener"))
         if not self._info.isolating:
+            claiming.append(asyncio.create_task(self._lookout.run(), name="lookout"))
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
+            claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
@@ -164,6 +194,8 @@ class Worker:
     async def _register(self) -> None:
         async def write() -> None:
             async with self._db.hot() as connection:
+                await breaker.register_kinds(connection, self._kinds)  # before the first claim
+                await breaker.forget_old_events(connection)
                 await lease.register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
@@ -172,8 +204,14 @@ class Worker:
         """This worker was declared gone. It goes on under a new id, with nothing in hand."""
         self._info = replace(self._info, id=new_id())
         await self._register()
-        self._bench.worker_id = self._info.id
+        self._bench.start_over(self._info.id)
         log.info("worker_started_over", worker=self._info.name)
+        self._lookout.ask()
+
+    def _heard_of_lane(self, lane: Lane, first: uuid.UUID) -> None:
+        if self._info.isolating:
+            return  # suspects are never announced
+        self._shares.announce(lane, first)
         self._claimer.wake()
 
     async def _shut_down(self, claiming: list[asyncio.Task[None]]) -> None:

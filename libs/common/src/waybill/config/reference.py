@@ -31,6 +31,7 @@ Durations are seconds (`20`) or carry a unit (`500ms`, `20s`, `5m`, `1h`). Lists
 _NAMES: dict[Any, str] = {
     bool: "true or false",
     DatabaseUrl: "URL (secret)",
+    float: "number",
     int: "whole number",
     Path: "path",
     str: "text",

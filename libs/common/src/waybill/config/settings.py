@@ -200,6 +200,42 @@ class WorkerSettings(CommonSettings):
         gt=0,
         description="How often a worker looks for expired leases of others and returns their jobs.",
     )
+    breaker_window: Seconds = Field(
+        300.0,
+        ge=1,
+        description="How far back a dependency's circuit breaker looks. Five minutes: long enough to tell an"
+        " outage from bad luck, short enough to forget yesterday's.",
+    )
+    breaker_failure_share: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="The share of calls within the window that must have failed for the breaker to open.",
+    )
+    breaker_min_calls: int = Field(
+        10,
+        ge=1,
+        le=1_000_000,
+        description="How many calls there must be within the window before that share means anything.",
+    )
+    breaker_open: Seconds = Field(
+        30.0,
+        gt=0,
+        description="How long a breaker stays open before the first probes. Doubles each time a probe fails.",
+    )
+    breaker_open_max: Seconds = Field(
+        300.0,
+        gt=0,
+        description="The longest it stays open between probes: how late the end of an outage may be noticed."
+        " At least `WAYBILL_BREAKER_OPEN`.",
+    )
+    breaker_probes: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        description="How many jobs of the whole fleet may try a dependency at once while its breaker is half"
+        " open, and how many must succeed to close it.",
+    )
 
     # Relations between fields are checked on the later one, not in a model validator: that would run only
     # when every field is valid, and a person would meet the problems one start at a time.
@@ -212,6 +248,16 @@ class WorkerSettings(CommonSettings):
                 "relation", "must be at most half of WAYBILL_LEASE_TTL ({half} s)", {"half": f"{ttl / 2:g}"}
             )
         return heartbeat
+
+    @field_validator("breaker_open_max")
+    @classmethod
+    def _opens_no_shorter(cls, longest: float, info: ValidationInfo) -> float:
+        first: Any = info.data.get("breaker_open")
+        if first is not None and longest < first:
+            raise PydanticCustomError(
+                "relation", "must be at least WAYBILL_BREAKER_OPEN ({first} s)", {"first": f"{first:g}"}
+            )
+        return longest
 
 
 SETTINGS: tuple[type[CommonSettings], ...] = (CommonSettings, ApiSettings, WorkerSettings)

@@ -53,9 +53,9 @@ _NOTHING_FORGOTTEN = {
     "tcp_keepalives_count": "3",
 }
 
-_HOT_CONNECTIONS = 8
-"""One each for claim, completions, heartbeat, progress, promotion, rescue and two ends of runs: none waits for another.
-They are opened when they are needed."""
+_HOT_CONNECTIONS = 11
+"""One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
+runs: none waits for another. They are opened when they are needed."""
 
 
 _SET_LOCAL = "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS given (name, value)"
@@ -146,11 +146,14 @@ class Database:
     async def hot(self) -> AsyncIterator[Connection]:
         """A connection for one hot statement, or a few in a transaction."""
         try:
-            async with self._pool_lock:
-                if self._pool is None:
-                    self._pool = await self._create_pool()
+            if self._pool is None:
+                async with self._pool_lock:
+                    if self._pool is None:  # nobody was faster
+                        self._pool = await self._create_pool()
             pool = self._pool
-            connection = cast("Connection", await pool.acquire(timeout=30))
+            # Not the pool's own timeout: that makes a task of every acquisition, which a single job waits for.
+            async with asyncio.timeout(30):
+                connection = cast("Connection", await pool.acquire())
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
         try:

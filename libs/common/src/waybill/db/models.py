@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlmodel import AutoString, SQLModel
 
 import waybill.idempotency.models
+import waybill.jobs.breaker_models
 import waybill.jobs.models  # noqa: F401 - imported for the tables it declares
 
 metadata = SQLModel.metadata

@@ -1,17 +1,22 @@
 """The job engine: one file per step of a job's life.
 
 `enqueue` → `claim` → `lease` → `finish`, and beside them `rescue` (a worker died), `control` (a person steps in),
-`artefacts` (files under the fence), `queries` and `explain` (looking). `models` has the tables, `kinds` the kinds.
+`families` (a job that waits for others), `artefacts` (files under the fence), `queries` and `explain` (looking). What
+`claim` takes is decided by `lanes` (what waits where), `shares` (who is next), `caps`, `tenants` and `breaker` (who may
+not be). Periodic jobs: `schedules` says which there are, `cron` when they tick, `fire` turns ticks into jobs. `models`
+has the tables, `kinds` the kinds.
 """
 
 from waybill.jobs.claim import Lease
 from waybill.jobs.enqueue import Enqueued, NewJob, Unique, UniqueScope, enqueue, enqueue_many
+from waybill.jobs.families import Family, add_children, enqueue_family
 from waybill.jobs.kinds import JobKind
 from waybill.jobs.models import Artefact, Job, JobEvent, Queue, State, Worker, WorkerState
 
 __all__ = [
     "Artefact",
     "Enqueued",
+    "Family",
     "Job",
     "JobEvent",
     "JobKind",
@@ -23,6 +28,8 @@ __all__ = [
     "UniqueScope",
     "Worker",
     "WorkerState",
+    "add_children",
     "enqueue",
+    "enqueue_family",
     "enqueue_many",
 ]

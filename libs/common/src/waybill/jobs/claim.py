@@ -1,21 +1,26 @@
 """Step 2: a worker takes jobs. One statement, no transaction stays open while they run.
 
-The scan goes lane by lane (queue × kind): what this worker cannot run, and what a paused queue holds, is never even
-looked at. `SKIP LOCKED` lets many workers claim at once without waiting for each other.
+`shares` says from which lanes, and how many of each; the statement takes them, oldest first. What this worker cannot
+run, and what is held back, is never even looked at. `SKIP LOCKED` lets many workers claim at once without waiting for
+each other; only where a cap or a breaker limits what may run do they take turns, on that one's row.
 """
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import asyncpg
+from waybill.jobs.breaker import BreakerPolicy, gate
+from waybill.jobs.caps import NO_LIMIT, look_under_caps, room_under_caps
+from waybill.jobs.lanes import Cap
+from waybill.jobs.shares import Gate, Portion, Shares
 
+if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 # Three things keep this to one plan whatever the statistics say: the sub-selects are MATERIALIZED, the picked ids
@@ -23,64 +28,43 @@ if TYPE_CHECKING:
 #
 # The worker's own row is locked in share mode: a rescue, which takes it for update, then either sees these claims or
 # happens before them. A worker whose lease ran out claims nothing until it has renewed it.
+#
+# What the worker knows of lanes and rules may be a moment old. So what holds a lane back is asked again here: a paused
+# queue, a cap or a breaker other than those whose rows this transaction has locked.
 _CLAIM = """
 WITH me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND state = 'active' AND lease_expires_at > now() FOR SHARE
 ), lanes AS MATERIALIZED (
-    SELECT queue, kind
-      FROM me, unnest($2::text[]) AS queue, unnest($3::text[]) AS kind
-     WHERE NOT EXISTS (SELECT FROM queues WHERE name = queue AND paused_at IS NOT NULL)
+    SELECT lane.*
+      FROM me, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::uuid[], $7::int[], $8::text[])
+               AS lane (queue, kind, priority, tenant, start, quota, dependency)
+     WHERE NOT EXISTS (SELECT FROM queues WHERE name = lane.queue AND paused_at IS NOT NULL)
+       AND NOT EXISTS (SELECT FROM breakers
+                        WHERE name = lane.dependency AND state <> 'closed' AND name <> ALL ($10::text[]))
+       AND NOT EXISTS (SELECT FROM caps
+                        WHERE COALESCE(caps.tenant = lane.tenant, true) AND COALESCE(caps.kind = lane.kind, true)
+                          AND caps.id <> ALL ($9::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
-               SELECT id, priority
-                 FROM jobs
-                WHERE queue = lanes.queue AND kind = lanes.kind AND state = 'queued' AND NOT isolate
-                ORDER BY priority DESC, id
-                LIMIT $4
+               SELECT id FROM jobs
+                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $11 AND priority = lanes.priority
+                  AND tenant = lanes.tenant AND id >= lanes.start AND state = 'queued'
+                ORDER BY id
+                LIMIT lanes.quota
                   FOR UPDATE SKIP LOCKED
            ) AS ready
-     ORDER BY ready.priority DESC, ready.id
-     LIMIT $4
 )
 UPDATE jobs
    SET state = 'running', lease_owner = $1, lease_token = lease_token + 1, started_at = now(), updated_at = now(),
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
-RETURNING id, lease_token, tenant, owner, kind, queue, payload, priority, attempts, max_attempts, crashes,
-          time_limit, traceparent, created_at, isolate, error_code
+RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
+          traceparent, created_at, isolate, error_code, payload
 """
 
-# The same for one suspect of a crash, which must run alone.
-_CLAIM_ISOLATED = """
-WITH me AS MATERIALIZED (
-    SELECT id FROM workers WHERE id = $1 AND state = 'active' AND lease_expires_at > now() FOR SHARE
-), lanes AS MATERIALIZED (
-    SELECT queue, kind
-      FROM me, unnest($2::text[]) AS queue, unnest($3::text[]) AS kind
-     WHERE NOT EXISTS (SELECT FROM queues WHERE name = queue AND paused_at IS NOT NULL)
-), picked AS MATERIALIZED (
-    SELECT suspect.id
-      FROM lanes, LATERAL (
-               SELECT id
-                 FROM jobs
-                WHERE queue = lanes.queue AND kind = lanes.kind AND state = 'queued' AND isolate
-                ORDER BY id
-                LIMIT 1
-                  FOR UPDATE SKIP LOCKED
-           ) AS suspect
-     ORDER BY suspect.id
-     LIMIT 1
-)
-UPDATE jobs
-   SET state = 'running', lease_owner = $1, lease_token = lease_token + 1, started_at = now(), updated_at = now(),
-       progress = NULL, progress_message = NULL
- WHERE id = ANY (ARRAY(SELECT id FROM picked))
-RETURNING id, lease_token, tenant, owner, kind, queue, payload, priority, attempts, max_attempts, crashes,
-          time_limit, traceparent, created_at, isolate, error_code
-"""
-
-# What is due becomes claimable, and the answer says when to look again. Claims never see what is not due.
+# What is due becomes claimable, and the answer says when to look again. Claims never see what is not due. Parents that
+# wait for their children are due at infinity, and not by the clock.
 _PROMOTE = """
 WITH due AS MATERIALIZED (
     SELECT id FROM jobs
@@ -91,41 +75,38 @@ WITH due AS MATERIALIZED (
 ), promoted AS (
     UPDATE jobs SET state = 'queued', updated_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING queue
+    RETURNING id, queue, kind, priority, tenant
+), lanes AS (
+    SELECT queue, kind, priority, tenant, min(id::text) AS first, count(*) OVER () > 16 AS many
+      FROM promoted GROUP BY queue, kind, priority, tenant
 ), told AS (
-    SELECT count(pg_notify('waybill_jobs', queue)) FROM (SELECT DISTINCT queue FROM promoted) AS queues
+    SELECT count(pg_notify('waybill_jobs', CASE
+               WHEN many THEN queue ELSE json_build_array(queue, kind, priority, tenant, first)::text END))
+      FROM lanes
 )
 SELECT (SELECT count(*) FROM promoted) AS promoted,
        (SELECT extract(epoch FROM run_at - now())::float8 FROM jobs
-         WHERE state = 'scheduled' AND run_at > now() ORDER BY run_at LIMIT 1) AS next_in
+         WHERE state = 'scheduled' AND run_at > now() AND run_at < 'infinity' ORDER BY run_at LIMIT 1) AS next_in
   FROM told
 """
 
-# LIMIT keeps the inner select from becoming a join, which could be turned around.
-_ISOLATED_WAITING = """
-SELECT EXISTS (
-    SELECT FROM unnest($1::text[]) AS q (queue), unnest($2::text[]) AS k (kind),
-         LATERAL (
-             SELECT id FROM jobs
-              WHERE jobs.queue = q.queue AND jobs.kind = k.kind AND state = 'queued' AND isolate
-              LIMIT 1
-         ) AS suspect
-     WHERE NOT EXISTS (SELECT FROM queues WHERE name = q.queue AND paused_at IS NOT NULL)
-)
-"""
+
+_DEFAULTS = BreakerPolicy()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Lease:
     """A claimed job, as its worker sees it. (`id`, `token`) is the fence of everything the worker writes."""
 
+    # In the order in which the claim returns them.
     id: uuid.UUID
     token: int
     tenant: str
     owner: str
     kind: str
     queue: str
-    payload: dict[str, Any]
+    priority: int
+    cost: int
     attempts: int
     max_attempts: int
     time_limit: float
@@ -134,6 +115,9 @@ class Lease:
     isolated: bool
     last_error: str | None
     """The code its last run ended with, if it ended badly."""
+    payload: dict[str, Any]
+    probe: datetime | None = None
+    """When the half-open period of its dependency's breaker began, if this run finds out for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +128,106 @@ class Promoted:
 
 
 async def claim(
-    connection: Connection, worker_id: uuid.UUID, queues: Sequence[str], kinds: Sequence[str], limit: int
+    connection: Connection,
+    worker_id: uuid.UUID,
+    shares: Shares,
+    limit: int,
+    *,
+    policy: BreakerPolicy = _DEFAULTS,
+    isolated: bool = False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Lease]:
-    """Take up to `limit` jobs, by priority, then oldest first."""
-    rows = await connection.fetch(_CLAIM, worker_id, _each_once(queues), _each_once(kinds), limit)
-    # An UPDATE answers in the order it found the rows; the caller runs them in the order they were picked.
-    return [_lease(row) for row in sorted(rows, key=lambda row: (-row["priority"], row["id"]))]
+    """Take up to `limit` jobs of the highest priority there is, fairly; `isolated` takes suspects of a crash.
+
+    Fewer may come than there are: the lanes that ran short are forgotten, and the next call tries the others.
+    """
+    portions = shares.plan(limit, clock())
+    if not portions:
+        return []
+    if not shares.gates(portions):
+        leases = await _take(connection, worker_id, shares, portions, {}, isolated)
+    else:
+        portions, leases = await _claim_gated(connection, worker_id, shares, limit, policy, isolated, clock)
+    shares.served(portions, leases)
+    return leases
 
 
-async def claim_isolated(
-    connection: Connection, worker_id: uuid.UUID, queues: Sequence[str], kinds: Sequence[str]
+async def _claim_gated(
+    connection: Connection,
+    worker_id: uuid.UUID,
+    shares: Shares,
+    limit: int,
+    policy: BreakerPolicy,
+    isolated: bool,
+    clock: Callable[[], float],
+) -> tuple[list[Portion], list[Lease]]:
+    """Claim where caps or breakers limit what may run: ask how much room there is, and take no more than that."""
+    # Asked without locks first, about all of them: the full ones, however many, must not hide one that has room.
+    in_question = [gate for gate in shares.gates_in_question(clock()) if isinstance(gate, Cap)]
+    for cap, room in (await look_under_caps(connection, in_question)).items():
+        if room <= 0:
+            shares.close(cap, clock())
+    portions = shares.plan(limit, clock())
+    if not portions:
+        return [], []
+    gates = shares.gates(portions)
+    async with connection.transaction():
+        rooms, probing = await _rooms(connection, shares, gates, policy, clock)
+        portions = shares.plan(limit, clock(), rooms)
+        leases = await _take(connection, worker_id, shares, portions, rooms, isolated) if portions else []
+    for lease in leases if probing else ():
+        lease.probe = probing.get(shares.dependency(lease.kind))
+    return portions, leases
+
+
+async def _rooms(
+    connection: Connection, shares: Shares, gates: set[Gate], policy: BreakerPolicy, clock: Callable[[], float]
+) -> tuple[dict[Gate, int], dict[str | None, datetime | None]]:
+    """How many more each gate lets through until this transaction ends, and since when its dependency is probed."""
+    rooms: dict[Gate, int] = dict.fromkeys(gates, NO_LIMIT)
+    probing: dict[str | None, datetime | None] = {}
+    caps = [one for one in gates if isinstance(one, Cap)]
+    for cap, room in (await room_under_caps(connection, caps)).items():
+        rooms[cap] = 0 if room is None else room
+        if room is None:
+            shares.busy(cap, clock())
+        elif room <= 0:
+            shares.close(cap, clock())
+    names = [one for one in gates if isinstance(one, str)]
+    for name, found in (await gate(connection, names, policy)).items() if names else ():
+        rooms[name] = found.room
+        probing[name] = found.since
+        if found.room <= 0:
+            shares.close(name, clock(), found.look_in)
+    return rooms, probing
+
+
+async def _take(
+    connection: Connection,
+    worker_id: uuid.UUID,
+    shares: Shares,
+    portions: Sequence[Portion],
+    locked: Mapping[Gate, int],
+    isolated: bool,
 ) -> list[Lease]:
-    """Take one suspect of a crash. The caller runs nothing else meanwhile."""
-    rows = await connection.fetch(_CLAIM_ISOLATED, worker_id, _each_once(queues), _each_once(kinds))
-    return [_lease(row) for row in rows]
-
-
-async def isolated_waiting(connection: Connection, queues: Sequence[str], kinds: Sequence[str]) -> bool:
-    return bool(await connection.fetchval(_ISOLATED_WAITING, queues, kinds))
+    rows = await connection.fetch(
+        _CLAIM,
+        worker_id,
+        [portion.lane.queue for portion in portions],
+        [portion.lane.kind for portion in portions],
+        [portion.lane.priority for portion in portions],
+        [portion.lane.tenant for portion in portions],
+        [portion.start for portion in portions],
+        [portion.quota for portion in portions],
+        [shares.dependency(portion.lane.kind) for portion in portions],
+        [one.id for one in locked if isinstance(one, Cap)],
+        [one for one in locked if isinstance(one, str) and locked[one] < NO_LIMIT],
+        isolated,
+    )
+    leases = [Lease(*row[:-1], _payload(row[-1])) for row in rows]  # type: ignore[call-arg]  # mypy cannot count a row
+    # An UPDATE answers in the order it found the rows; the oldest run first.
+    leases.sort(key=lambda lease: lease.id)
+    return leases
 
 
 async def promote_due(connection: Connection, limit: int = 1000) -> Promoted:
@@ -171,25 +237,6 @@ async def promote_due(connection: Connection, limit: int = 1000) -> Promoted:
     return Promoted(row["promoted"], row["next_in"])
 
 
-def _each_once(names: Sequence[str]) -> list[str]:
-    """A lane that is scanned twice would count twice against the limit."""
-    return list(dict.fromkeys(names))
-
-
-def _lease(row: asyncpg.Record) -> Lease:
-    return Lease(
-        id=row["id"],
-        token=row["lease_token"],
-        tenant=row["tenant"],
-        owner=row["owner"],
-        kind=row["kind"],
-        queue=row["queue"],
-        payload=json.loads(row["payload"]),
-        attempts=row["attempts"],
-        max_attempts=row["max_attempts"],
-        time_limit=row["time_limit"],
-        traceparent=row["traceparent"],
-        created_at=row["created_at"],
-        isolated=row["isolate"],
-        last_error=row["error_code"],
-    )
+def _payload(text: str) -> dict[str, Any]:
+    payload: dict[str, Any] = json.loads(text) if text != "{}" else {}
+    return payload

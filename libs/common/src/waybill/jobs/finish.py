@@ -1,7 +1,8 @@
 """Step 4: a run ends. Every way it can end is written here, fenced by (job id, lease token), with its event.
 
 `succeed` is the hot one: many completions in one statement, or one inside a handler's own transaction. `settle` writes
-everything else: failures, retries, releases, cancellations.
+everything else: failures, retries, releases, cancellations. Jobs that a parent waits for are ended by the same
+statements in a second go, in one transaction with their parent's count.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import json
 import random
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import asyncpg
+
 from waybill.errors import MEANINGS, Code, Failure
 from waybill.jobs.claim import Lease
+from waybill.jobs.families import children_ended
 from waybill.jobs.models import State
 from waybill.retry import RetryPolicy
 from waybill.storable import storable, storable_json
@@ -32,13 +37,13 @@ WITH done AS (
            progress_message = NULL, isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
      WHERE id = ANY ($1::uuid[])
        AND ((id, lease_token) IN (SELECT * FROM unnest($1::uuid[], $2::int[]))) IS TRUE
-       AND state = 'running'
-    RETURNING id, lease_token, started_at
+       AND state = 'running' AND (NOT awaited OR $4)
+    RETURNING id, lease_token, started_at, CASE WHEN awaited THEN parent_id END AS awaited_by
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at)
     SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done
 )
-SELECT id FROM done
+SELECT id, awaited_by FROM done
 """
 
 # Cancelling wins over coming back: a run that would be repeated is not, once somebody asked for it to stop.
@@ -63,7 +68,9 @@ WITH ended AS (
            AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event)
      WHERE jobs.id = ANY ($1::uuid[])
        AND jobs.id = mine.id AND jobs.lease_token = mine.token AND jobs.state = 'running'
+       AND (NOT jobs.awaited OR $14)
     RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
+              CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               mine.event, mine.code, mine.message, mine.delay
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
@@ -80,10 +87,14 @@ WITH ended AS (
       FROM (SELECT min(delay) AS next_in FROM ended WHERE state = 'scheduled') AS due
      WHERE next_in IS NOT NULL
 )
-SELECT ended.id, ended.state FROM ended, told, told_later
+SELECT ended.id, ended.state, ended.awaited_by FROM ended, told, told_later
 """
 
 _STANDS_AS = "SELECT id, state, lease_token FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
+
+
+_OUTAGES = 10
+"""Runs without a charge after which another that ends in an outage of the database is charged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +120,30 @@ def cancelled(failure: Failure) -> Outcome:
     return Outcome(State.CANCELLED, "cancelled", code=failure.code, message=failure.message)
 
 
-def judge(lease: Lease, failure: Failure, policy: RetryPolicy, rng: random.Random | None = None) -> Outcome:
-    """What a failed run means for its job: try again later, give up, or wait as the other side asked."""
+def judge(
+    lease: Lease,
+    failure: Failure,
+    policy: RetryPolicy,
+    rng: random.Random | None = None,
+    *,
+    held_for: float | None = None,
+) -> Outcome:
+    """What a failed run means for its job: try again later, give up, or wait as the other side asked.
+
+    `held_for` says that the breaker of the dependency that failed is not closed, and how long it stays open.
+    """
     facts: dict[str, Any] = {"code": failure.code.value, "message": failure.message, "detail": failure.detail}
     if not failure.retryable:
         return Outcome(State.FAILED, "failed", charge=1, **facts)
-    if not failure.charged:
+    # An outage is nobody's fault. But a run that ends in one every time may be what takes the database down.
+    outages_too_many = failure.code is Code.DB_UNAVAILABLE and lease.token - lease.attempts > _OUTAGES
+    if not failure.charged and not outages_too_many:
         wait = failure.retry_after if failure.retry_after is not None else 1.0
         return Outcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), **facts)
+    if held_for is not None and failure.of_dependency:
+        # It comes back after its peers: a document the dependency chokes on must not be the probe every time.
+        wait = held_for + policy.delay(lease.attempts, rng)
+        return Outcome(State.SCHEDULED, "postponed", delay=wait, **facts)
     if lease.attempts + 1 >= lease.max_attempts:
         return Outcome(State.DEAD_LETTER, "dead_lettered", charge=1, **facts)
     return Outcome(State.SCHEDULED, "retry_scheduled", delay=policy.delay(lease.attempts, rng), charge=1, **facts)
@@ -127,7 +154,7 @@ async def succeed(
 ) -> set[uuid.UUID]:
     """Complete jobs; the answer is those that were still this worker's to complete."""
     ordered = sorted(done)  # multi-row updates lock in id order
-    rows = await connection.fetch(_SUCCEED, [one[0] for one in ordered], [one[1] for one in ordered], worker_id)
+    rows = await _end(connection, _SUCCEED, [one[0] for one in ordered], [one[1] for one in ordered], worker_id)
     return {row["id"] for row in rows}
 
 
@@ -137,7 +164,8 @@ async def settle(
     """Write ends other than success; the answer is the state each job is in now, without those that were lost."""
     ordered = sorted(ends, key=lambda end: end[0])
     outcomes = [outcome for _, _, outcome in ordered]
-    rows = await connection.fetch(
+    rows = await _end(
+        connection,
         _SETTLE,
         [job_id for job_id, _, _ in ordered],
         [token for _, token, _ in ordered],
@@ -154,6 +182,20 @@ async def settle(
         MEANINGS[Code.CANCELLED].sentence,
     )
     return {row["id"]: State(row["state"]) for row in rows}
+
+
+async def _end(
+    connection: Connection, statement: str, ids: Sequence[uuid.UUID], *arguments: object
+) -> list[asyncpg.Record]:
+    """Nearly always one statement. What it left out is awaited by a parent, or was lost: it is sent once more."""
+    ended = await connection.fetch(statement, ids, *arguments, False)
+    if len(ended) < len(ids):
+        # In a handler's transaction a savepoint would only keep the parent locked for longer.
+        async with nullcontext() if connection.is_in_transaction() else connection.transaction():
+            awaited = await connection.fetch(statement, ids, *arguments, True)
+            await children_ended(connection, [row["awaited_by"] for row in awaited])
+        ended += awaited
+    return ended
 
 
 async def stands_as(connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[State, int]]:

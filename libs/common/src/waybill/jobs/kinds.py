@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 def is_name(text: str) -> bool:
-    """Whether a kind or a queue can be called so."""
+    """Whether a kind, a queue or a dependency can be called so."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -30,11 +30,15 @@ class JobKind:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     max_crashes: int = 3
     """How many workers a job may take down before it is given up as `WORKER_CRASHED`."""
+    dependency: str | None = None
+    """What it cannot do without (`converter`, say). While that is down, its jobs wait; see `breaker`."""
 
     def __post_init__(self) -> None:
-        for what in (self.name, self.queue):
-            if not is_name(what):
-                raise ValueError(f"{what!r}: kinds and queues are lower case letters, digits and _, at most 63")
+        for what in (self.name, self.queue, self.dependency):
+            if what is not None and not is_name(what):
+                raise ValueError(
+                    f"{what!r}: kinds, queues and dependencies are lower case letters, digits and _, at most 63"
+                )
         if not 0 < self.time_limit <= 30 * 86400:
             raise ValueError(f"{self.name}: time_limit is more than 0 seconds and at most 30 days")
         if not (1 <= self.max_crashes <= 1000 and self.retry.max_attempts <= 1000):

@@ -92,7 +92,13 @@ class Job(SQLModel, table=True):
     unique_scope: str | None = None
     unique_until: datetime | None = _time(nullable=True)
     parent_id: uuid.UUID | None = None
+    awaited: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """While it is active, it is one of its parent's pending children: its end is counted there. See `families`."""
+    children: int = _int(0, sa.Integer)
+    """How many it has had, ended and purged ones included."""
     pending_children: int = _int(0, sa.Integer)
+    """How many must end before it is queued. While there are any, it is `scheduled`, and its `run_at` is infinity,
+    which Python reads as a time without a zone: look here first."""
     traceparent: str | None = None
 
     created_at: datetime = _time()
@@ -109,16 +115,17 @@ class Job(SQLModel, table=True):
         sa.CheckConstraint("(state = 'running') = (lease_owner IS NOT NULL)", name="jobs_running_is_leased"),
         sa.CheckConstraint("unique_scope IN ('active', 'window', 'forever')", name="jobs_unique_scope_known"),
         sa.Index(
-            "jobs_ready",
+            "jobs_lanes",
             "queue",
             "kind",
+            "isolate",
             sa.text("priority DESC"),
+            "tenant",
             "id",
-            postgresql_where=sa.text("state = 'queued' AND NOT isolate"),
+            postgresql_where=sa.text("state = 'queued'"),
         ),
-        sa.Index("jobs_isolated", "queue", "kind", "id", postgresql_where=sa.text("state = 'queued' AND isolate")),
         sa.Index("jobs_scheduled", "run_at", postgresql_where=sa.text("state = 'scheduled'")),
-        sa.Index("jobs_leased", "lease_owner", postgresql_where=sa.text("lease_owner IS NOT NULL")),
+        sa.Index("jobs_held", "lease_owner", "kind", "tenant", postgresql_where=sa.text("lease_owner IS NOT NULL")),
         sa.Index("jobs_dead_letter", "id", postgresql_where=sa.text("state = 'dead_letter'")),
         sa.Index(
             "jobs_unique_while_active",
@@ -194,6 +201,7 @@ class Worker(SQLModel, table=True):
 
     __table_args__ = (
         sa.CheckConstraint("state IN ('active', 'draining', 'stopped', 'gone')", name="workers_state_known"),
+        sa.Index("workers_live", "id", postgresql_where=sa.text("state IN ('active', 'draining')")),
     )
 
 
@@ -205,6 +213,37 @@ class Queue(SQLModel, table=True):
     name: str = Field(primary_key=True)
     paused_at: datetime | None = _time(nullable=True)
     paused_reason: str | None = None
+
+
+class Tenant(SQLModel, table=True):
+    """What an operator decided about a tenant. A tenant without a row has weight 1 and no priority to give."""
+
+    __tablename__ = "tenants"
+
+    name: str = Field(primary_key=True)
+    weight: float = Field(default=1.0, sa_type=sa.REAL, sa_column_kwargs={"server_default": "1"})
+    """Its share beside others': 2 gets twice the work done of 1."""
+    top_priority: int = _int(0)
+    """The highest priority its jobs may have. Above 0 is an operator's grant."""
+
+    __table_args__ = (sa.CheckConstraint("weight > 0", name="tenants_weight_counts"),)
+
+
+class CapRow(SQLModel, table=True):
+    """At most so many jobs at once; see `waybill.jobs.caps`. Without a tenant of any, without a kind of any."""
+
+    __tablename__ = "caps"
+
+    id: int = Field(sa_column=sa.Column(sa.Integer, sa.Identity(always=True), primary_key=True))
+    tenant: str | None = None
+    kind: str | None = None
+    most: int
+
+    __table_args__ = (
+        sa.UniqueConstraint("tenant", "kind", name="caps_of_somebody", postgresql_nulls_not_distinct=True),
+        sa.CheckConstraint("tenant IS NOT NULL OR kind IS NOT NULL", name="caps_name_somebody"),
+        sa.CheckConstraint("most >= 0", name="caps_most_counts"),
+    )
 
 
 class Artefact(SQLModel, table=True):
@@ -220,3 +259,41 @@ class Artefact(SQLModel, table=True):
     sha256: str
     lease_token: int
     created_at: datetime = _time()
+
+
+class ScheduleRow(SQLModel, table=True):
+    """A periodic job, with all that is needed to make its jobs: whoever fires it need not know the kind."""
+
+    __tablename__ = "schedules"
+
+    name: str = Field(primary_key=True)
+    cron: str
+    timezone: str
+    missed: str
+    """What becomes of ticks that nobody was there for; see `waybill.jobs.schedules.Missed`."""
+    grace: float = Field(sa_type=sa.REAL)
+
+    kind: str
+    queue: str
+    tenant: str
+    payload: dict[str, Any] = Field(sa_type=JSONB)
+    priority: int = _int(0)
+    cost: int = _int(1, sa.BigInteger)
+    max_attempts: int = Field(sa_type=sa.SmallInteger)
+    max_crashes: int = Field(sa_type=sa.SmallInteger)
+    time_limit: float = Field(sa_type=sa.REAL)
+
+    paused_at: datetime | None = _time(nullable=True)
+    paused_reason: str | None = None
+    next_at: datetime | None = _time(nullable=True)
+    """The next tick that has not fired. None when there is none any more."""
+    last_tick: datetime | None = _time(nullable=True)
+    last_job_id: uuid.UUID | None = None
+    created_at: datetime = _time()
+    updated_at: datetime = _time()
+    """Last change of what it says; firing leaves it alone."""
+
+    __table_args__ = (
+        sa.CheckConstraint("missed IN ('skip', 'once', 'all')", name="schedules_missed_known"),
+        sa.Index("schedules_due", "next_at", postgresql_where=sa.text("paused_at IS NULL")),
+    )

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
-from waybill.jobs.models import Artefact, Job, JobEvent, Queue, State, Worker, WorkerState
+from waybill.jobs.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Worker, WorkerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ async def list_jobs(
     kind: str | None = None,
     queue: str | None = None,
     tenant: str | None = None,
+    parent_id: uuid.UUID | None = None,
     before: uuid.UUID | None = None,
     limit: int = 50,
 ) -> Sequence[Job]:
@@ -50,7 +51,7 @@ async def list_jobs(
     query = select(Job).order_by(col(Job.id).desc()).limit(limit)
     if states:
         query = query.where(col(Job.state).in_([state.value for state in states]))
-    for column, value in ((Job.kind, kind), (Job.queue, queue), (Job.tenant, tenant)):
+    for column, value in ((Job.kind, kind), (Job.queue, queue), (Job.tenant, tenant), (Job.parent_id, parent_id)):
         if value is not None:
             query = query.where(col(column) == value)
     if before is not None:
@@ -63,6 +64,12 @@ async def get_job(session: AsyncSession, job_id: uuid.UUID) -> Job:
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job
+
+
+async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State, int]:
+    """How many children the job has in which state; those that were purged are in none."""
+    query = select(Job.state, sa.func.count()).where(Job.parent_id == job_id).group_by(Job.state)
+    return {State(state): count for state, count in (await session.exec(query)).all()}
 
 
 async def history(session: AsyncSession, job: Job) -> list[Happening]:
@@ -166,3 +173,14 @@ async def held_by_worker(session: AsyncSession) -> dict[uuid.UUID, int]:
         select(Job.lease_owner, sa.func.count()).where(col(Job.lease_owner).is_not(None)).group_by(col(Job.lease_owner))
     )
     return {owner: count for owner, count in (await session.exec(query)).all() if owner is not None}
+
+
+async def list_schedules(session: AsyncSession) -> Sequence[ScheduleRow]:
+    return (await session.exec(select(ScheduleRow).order_by(col(ScheduleRow.name)))).all()
+
+
+async def get_schedule(session: AsyncSession, name: str) -> ScheduleRow:
+    schedule = await session.get(ScheduleRow, name)
+    if schedule is None:
+        raise NotFound(f"There is no schedule {name}.")
+    return schedule

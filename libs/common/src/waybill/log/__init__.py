@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -25,7 +27,7 @@ from waybill.config import CommonSettings
 from waybill.log.handlers import RotatingFile, Stream
 from waybill.log.safety import as_json, plain_values, without_control_characters
 
-__all__ = ["bind_job", "configure"]
+__all__ = ["bind_job", "configure", "enter_job"]
 
 # Below these levels they would drown our lines, or print statements with their parameters.
 _AT_LEAST = {
@@ -64,6 +66,32 @@ def bind_job(
         yield
 
 
+class JobFields(Protocol):
+    """Something that can say what its log lines carry."""
+
+    def log_fields(self) -> Mapping[str, str]: ...
+
+
+_entered: ContextVar[JobFields | None] = ContextVar("waybill_job", default=None)
+
+
+def enter_job(job: JobFields) -> None:
+    """Put the job on every line written from here on by this task, which has been made for it and ends with it.
+
+    A worker begins tens of thousands of jobs a second and most of them never say a word, so the fields are made when
+    a line is.
+    """
+    _entered.set(job)
+
+
+def _add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    job = _entered.get()
+    if job is not None:
+        for name, value in job.log_fields().items():
+            event.setdefault(name, value)
+    return event
+
+
 def _gathering(service: str) -> list[Processor]:
     """What every line carries, whoever wrote it."""
 
@@ -73,6 +101,7 @@ def _gathering(service: str) -> list[Processor]:
 
     return [
         structlog.contextvars.merge_contextvars,
+        _add_job,
         add_service,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,

@@ -18,6 +18,8 @@ class SelftestPayload(BaseModel):
 
     steps: int = Field(default=3, ge=1, le=1000)
     seconds_per_step: float = Field(default=0.2, ge=0, le=60)
+    schedule: dict[str, Any] | None = None
+    """Which tick it is for, if a schedule sends it."""
 
 
 @handles(SELFTEST)

@@ -1,0 +1,78 @@
+"""`waybill schedules rm`, `pause`, `resume`, `run`: stepping in."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+import typer
+
+from waybill.db import Database
+from waybill.jobs import schedules
+from waybill_cli.database import with_database
+from waybill_cli.options import AsJson
+from waybill_cli.schedules.view import Name
+from waybill_cli.terminal import print_json, print_line, remark
+
+
+def rm(name: Name, as_json: AsJson = False) -> None:
+    """Remove a periodic job. What it has enqueued stays."""
+
+    async def act(database: Database) -> None:
+        async with database.hot() as connection:
+            await schedules.remove(connection, name)
+
+    with_database(act)
+    if as_json:
+        print_json({"schedule": name, "removed": True})
+    else:
+        print_line(f"Schedule {name} is removed. Jobs it has enqueued stay.")
+
+
+def pause(
+    name: Name,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever wonders later.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a periodic job. Ticks that come meanwhile are not made up for."""
+
+    async def act(database: Database) -> None:
+        async with database.hot() as connection:
+            await schedules.pause(connection, name, reason)
+
+    with_database(act)
+    if as_json:
+        print_json({"schedule": name, "paused": True})
+    else:
+        print_line(f"Schedule {name} is paused. Resume it with: waybill schedules resume {name}")
+
+
+def resume(name: Name, as_json: AsJson = False) -> None:
+    """Let a paused periodic job go on with its next tick."""
+
+    async def act(database: Database) -> bool:
+        async with database.hot() as connection:
+            return await schedules.resume(connection, name)
+
+    was_paused = with_database(act)
+    if as_json:
+        print_json({"schedule": name, "paused": False, "was_paused": was_paused})
+    else:
+        print_line(f"Schedule {name} goes on." if was_paused else f"Schedule {name} was not paused.")
+
+
+def run(name: Name, as_json: AsJson = False) -> None:
+    """Enqueue one job now, beside the ticks, and print its id."""
+
+    async def act(database: Database) -> uuid.UUID:
+        async with database.hot() as connection:
+            return await schedules.run_now(connection, name)
+
+    job_id = with_database(act)
+    if as_json:
+        print_json({"schedule": name, "job_id": job_id})
+    else:
+        print_line(str(job_id))
+        remark(f"Enqueued. Follow it with: waybill jobs show {job_id}")

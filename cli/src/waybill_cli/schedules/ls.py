@@ -1,0 +1,57 @@
+"""`waybill schedules ls`: every periodic job, and when it comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from waybill.db import Database
+from waybill.jobs import queries
+from waybill.jobs.models import ScheduleRow
+from waybill_cli.database import with_database
+from waybill_cli.humanise import ago
+from waybill_cli.options import AsJson
+from waybill_cli.records import schedule_record
+from waybill_cli.schedules.view import status
+from waybill_cli.tables import Column, print_table
+from waybill_cli.terminal import print_json, remark, styled
+
+_COLUMNS = (
+    Column("NAME"),
+    Column("KIND", drop=2),
+    Column("CRON", drop=1, most=30),
+    Column("ZONE", drop=3),
+    Column("NEXT"),
+    Column("LAST", drop=4),
+    Column("STATUS", least=7),
+)
+
+
+def ls(as_json: AsJson = False) -> None:
+    """List periodic jobs, and when they come next."""
+
+    async def read(database: Database) -> tuple[Sequence[ScheduleRow], datetime]:
+        async with database.transaction() as session:
+            return await queries.list_schedules(session), await queries.database_time(session)
+
+    found, now = with_database(read)
+    if as_json:
+        print_json({"schedules": [schedule_record(each) for each in found]})
+    elif not found:
+        remark("No schedules. Add one with `waybill schedules add`, or declare it beside its handler.")
+    else:
+        print_table(_COLUMNS, [_row(each, now) for each in found])
+
+
+def _row(schedule: ScheduleRow, now: datetime) -> list[Text]:
+    return [
+        styled(schedule.name),
+        styled(schedule.kind),
+        styled(schedule.cron),
+        styled(schedule.timezone),
+        styled(ago(schedule.next_at, now) if schedule.paused_at is None and schedule.next_at else "-"),
+        styled(ago(schedule.last_tick, now) or "-"),
+        status(schedule, now),
+    ]

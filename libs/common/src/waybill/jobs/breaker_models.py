@@ -1,0 +1,81 @@
+"""The circuit breakers' tables: where each stands, what it counts, what happened to it, and which kinds it holds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+
+class BreakerState(StrEnum):
+    CLOSED = "closed"
+    """The dependency is well, as far as we know."""
+    OPEN = "open"
+    """It is not: its jobs stay queued."""
+    HALF_OPEN = "half_open"
+    """A few jobs, the probes, find out."""
+
+
+def _moment(default: Any) -> Any:
+    return Field(sa_type=sa.DateTime(timezone=True), sa_column_kwargs={"server_default": default})
+
+
+class Breaker(SQLModel, table=True):
+    """One dependency's breaker. One without a row is closed: nothing ever happened to it."""
+
+    __tablename__ = "breakers"
+
+    name: str = Field(primary_key=True)
+    state: str
+    since: datetime = _moment(sa.func.now())
+    """When this state began. Tells one half-open period from the next."""
+    open_until: datetime | None = Field(default=None, sa_type=sa.DateTime(timezone=True))
+    """While it is open: when probes may start. None: when an operator says so."""
+    open_seconds: float = Field(default=0.0, sa_type=sa.REAL, sa_column_kwargs={"server_default": "0"})
+    """How long it was opened for; doubles with every probe that fails."""
+    successes: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """Probes that went well in this half-open period."""
+    counted_from: datetime = _moment("epoch")
+    """What happened before is history: a breaker that has just closed does not open for old failures."""
+    reason: str | None = None
+
+    __table_args__ = (
+        sa.CheckConstraint("state IN ('closed', 'open', 'half_open')", name="breakers_state_known"),
+        sa.CheckConstraint("open_until IS NULL OR state = 'open'", name="breakers_until_only_open"),
+    )
+
+
+class BreakerCount(SQLModel, table=True):
+    """What the fleet's runs met in one stretch of time."""
+
+    __tablename__ = "breaker_counts"
+
+    name: str = Field(primary_key=True)
+    bucket: datetime = Field(primary_key=True, sa_type=sa.DateTime(timezone=True))
+    calls: int
+    failures: int
+
+
+class BreakerEvent(SQLModel, table=True):
+    """One transition: `opened`, `half_opened`, `reopened`, `closed`, or an operator's `tripped` and `reset`."""
+
+    __tablename__ = "breaker_events"
+
+    name: str = Field(primary_key=True)
+    id: int = Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
+    at: datetime = _moment(sa.func.now())
+    event: str
+    detail: dict[str, Any] = Field(sa_type=JSONB)
+
+
+class KnownKind(SQLModel, table=True):
+    """A kind some worker serves or served, and what it leans on."""
+
+    __tablename__ = "kinds"
+
+    name: str = Field(primary_key=True)
+    dependency: str | None = None

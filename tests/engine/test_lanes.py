@@ -1,0 +1,278 @@
+"""What cannot be claimed lies in nobody's way; what comes back to a lane is found, wherever its reader has got to."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.claimants import Claimant, fill, pages_touched
+from support.clock import Clock
+from support.engine import NO_SETTLE, TTL, WORK, Connect, failure, one_job, some_jobs, until_blocked
+from waybill.db.database import Connection
+from waybill.jobs import Lease, NewJob
+from waybill.jobs.caps import set_cap
+from waybill.jobs.claim import promote_due
+from waybill.jobs.control import pause, resume, retry
+from waybill.jobs.enqueue import enqueue
+from waybill.jobs.finish import judge, released, settle
+from waybill.jobs.lanes import MOST_LANES, Lane
+from waybill.jobs.lease import drain, renew, stop
+from waybill.jobs.rescue import rescue
+
+# The cost of finding one job: pages touched, in all tables and indexes
+
+
+async def claimant(connection: Connection) -> Claimant:
+    return await Claimant.start(
+        connection,
+        queues=("paused", "default"),
+        kinds=("work", "held", "capped"),
+        dependencies={"held": "gateway"},
+    )
+
+
+async def cost_of_claiming(worker: Claimant, *, claims: int = 1) -> tuple[int, list[Lease]]:
+    async def look_and_claim() -> list[Lease]:
+        await worker.look()
+        return [lease for _ in range(claims) for lease in await worker.claim(10)]
+
+    return await pages_touched(worker.connection, look_and_claim)
+
+
+@pytest.fixture
+async def usual(hot: Connection) -> int:
+    """What it costs to look for and claim a job that is alone in the world. From here on nobody vacuums."""
+    await hot.execute("ALTER TABLE jobs SET (autovacuum_enabled = false)")
+    worker = await claimant(hot)
+    for _ in range(3):  # at first there is more to read than pages of tables
+        await one_job(hot)
+        cost, leases = await cost_of_claiming(worker)
+        assert len(leases) == 1
+    await stop(hot, worker.id)
+    await hot.execute("TRUNCATE jobs, job_events")
+    await hot.execute("ALTER TABLE jobs SET UNLOGGED")  # fills faster
+    return cost
+
+
+@pytest.mark.parametrize(
+    "many", [100_000, pytest.param(1_000_000, marks=[pytest.mark.heavy, pytest.mark.timeout(1800)])]
+)
+async def test_what_cannot_be_claimed_lies_in_nobodys_way(hot: Connection, usual: int, many: int) -> None:
+    await fill(hot, many, state="scheduled")
+    await fill(hot, many, queue="paused")
+    await fill(hot, many, kind="held")
+    await fill(hot, many, kind="unheard_of")
+    await fill(hot, many, tenant="capped")
+    await pause(hot, "paused")
+    await hot.execute("INSERT INTO breakers (name, state) VALUES ('gateway', 'open')")
+    await set_cap(hot, 0, tenant="capped")
+    worker = await claimant(hot)
+    mine = await one_job(hot)
+
+    cost, leases = await cost_of_claiming(worker, claims=3)
+    assert [lease.id for lease in leases] == [mine]
+    # Trees that are a level or two higher, three claims instead of one, two more lanes, and a cap to count.
+    assert cost <= 3 * usual + 100
+
+
+async def test_a_thousand_lanes_behind_one_full_cap_cost_one_look_at_the_cap(hot: Connection, usual: int) -> None:
+    await fill(hot, 50_000, tenant="t", tenants=1_000, kind="capped")
+    await set_cap(hot, 0, kind="capped")
+    worker = await claimant(hot)
+    assert len(worker.shares) == 1_000
+    mine = (await enqueue(hot, NewJob(WORK, "late"))).id
+    worker.shares.announce(Lane("default", "work", 0, "late"), mine)
+
+    cost, leases = await pages_touched(hot, lambda: worker.take(10))
+    assert [lease.id for lease in leases] == [mine]
+    assert cost <= 2 * usual + 100
+
+    cost, _ = await pages_touched(hot, worker.look)
+    assert cost <= 10 * 1_000  # by the lane, not by the job
+
+
+@pytest.mark.parametrize("most", [None, 5], ids=["without a cap", "with room under its cap"])
+async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Connection, most: int | None) -> None:
+    await fill(hot, 5_000, tenant="t", tenants=1_000)
+    await hot.execute("INSERT INTO caps (tenant, most) SELECT 't' || n, 0 FROM generate_series(0, 999) AS n")
+    if most is not None:
+        await set_cap(hot, most, tenant="free")
+    worker = await claimant(hot)
+    claims = []
+    for _ in range(3):
+        mine = (await enqueue(hot, NewJob(WORK, "free"))).id
+        worker.shares.announce(Lane("default", "work", 0, "free"), mine)
+        claims.append(0)
+        leases: list[Lease] = []
+        while not leases:
+            leases = await worker.claim(10)
+            claims[-1] += 1
+        assert [lease.id for lease in leases] == [mine]
+        worker.shares.reopen()  # as every end of a run does
+    assert max(claims) <= 3, f"{claims} claims to find the one job that may run"
+
+
+# A reader that has got further down the lane
+
+
+async def worker_with_a_start(connect: Connect) -> tuple[Claimant, list[Lease]]:
+    """A worker that listens, holds the first five jobs of a lane and knows of five more behind them."""
+    connection = await connect()
+    await some_jobs(connection, 10)
+    worker = await Claimant.start(connection)
+    await worker.listen(await connect())
+    return worker, await worker.take(5)
+
+
+async def release(worker: Claimant, lease: Lease) -> None:
+    await settle(worker.connection, worker.id, [(lease.id, lease.token, released("back"))])
+
+
+async def fail_and_retry(worker: Claimant, lease: Lease) -> None:
+    outcome = judge(lease, failure(retryable=False), WORK.retry)
+    await settle(worker.connection, worker.id, [(lease.id, lease.token, outcome)])
+    await retry(worker.connection, lease.id)
+
+
+@pytest.mark.parametrize("comes_back", [release, fail_and_retry])
+async def test_a_job_that_comes_back_is_found_by_the_look_its_announcement_asks_for(
+    connect: Connect, comes_back: Callable[[Claimant, Lease], Awaitable[None]]
+) -> None:
+    worker, held = await worker_with_a_start(connect)
+    await worker.hears_of(comes_back(worker, held[1]))
+    assert worker.told_to_look
+    await worker.look()
+    assert [lease.id for lease in await worker.take(1)] == [held[1].id]
+
+
+async def test_jobs_of_a_worker_that_stopped_or_was_killed_while_stopping_are_found_likewise(
+    connect: Connect, clock: Clock
+) -> None:
+    connection = await connect()
+    jobs = await some_jobs(connection, 10)
+    leaving, killed, worker = [await Claimant.start(connection) for _ in range(3)]
+    await worker.listen(await connect())
+    await leaving.take(2)
+    await killed.take(2)
+    assert [lease.id for lease in await worker.take(2)] == jobs[4:6]
+
+    await worker.hears_of(stop(connection, leaving.id))
+    await worker.look()
+    assert [lease.id for lease in await worker.take(2)] == jobs[:2]
+
+    await drain(connection, killed.id)
+    await clock.forward(TTL + 1)
+    await renew(connection, worker.id, TTL)
+    await worker.hears_of(rescue(connection, settle_time=NO_SETTLE))
+    await worker.look()
+    assert [lease.id for lease in await worker.take(2)] == jobs[2:4]
+
+
+async def test_a_retry_is_found_at_once_when_it_is_due(connect: Connect, clock: Clock) -> None:
+    worker, held = await worker_with_a_start(connect)
+    outcome = judge(held[1], failure(), WORK.retry)
+    await settle(worker.connection, worker.id, [(held[1].id, held[1].token, outcome)])
+    await clock.forward(11)
+    await worker.hears_of(promote_due(worker.connection))
+    assert not worker.told_to_look
+    assert [lease.id for lease in await worker.take(1)] == [held[1].id]
+
+
+async def test_jobs_of_a_long_transaction_are_found_at_once_when_it_commits(connect: Connect) -> None:
+    slow = await connect()
+    transaction = slow.transaction()
+    await transaction.start()
+    late = (await enqueue(slow, NewJob(WORK, "acme"))).id
+    worker, held = await worker_with_a_start(connect)
+    assert late < held[0].id
+    await worker.hears_of(transaction.commit())
+    assert not worker.told_to_look
+    assert [lease.id for lease in await worker.take(1)] == [late]
+
+
+async def test_what_nobody_announced_is_found_by_the_next_look(connect: Connect) -> None:
+    worker, held = await worker_with_a_start(connect)
+    await release(worker, held[0])  # heard or not, nobody acts on it
+    later = await worker.take(1)
+    assert later[0].id > held[-1].id
+    await worker.look()
+    assert held[0].id in [lease.id for lease in await worker.take(1)]
+
+
+async def test_a_queue_that_was_paused_during_a_claim_is_found_again_when_it_is_resumed(connect: Connect) -> None:
+    worker, _ = await worker_with_a_start(connect)
+    await pause(worker.connection, "default")
+    assert await worker.take(10) == []
+    await worker.hears_of(resume(worker.connection, "default"))
+    await worker.look()
+    assert len(await worker.take(10)) == 5
+
+
+async def test_a_worker_whose_lease_had_run_out_finds_everything_after_the_next_look(
+    connect: Connect, clock: Clock
+) -> None:
+    worker, _ = await worker_with_a_start(connect)
+    await clock.forward(TTL + 1)
+    assert await worker.take(10) == []
+    worker = await Claimant.start(worker.connection)
+    assert len(await worker.take(10)) == 5
+
+
+async def test_a_lane_somebody_announced_is_not_forgotten_by_a_look_that_cannot_see_that_far(connect: Connect) -> None:
+    connection = await connect()
+    await fill(connection, MOST_LANES + 1, tenant="t", tenants=MOST_LANES + 1)
+    worker = await Claimant.start(connection)
+    await worker.listen(await connect())
+    last = (await worker.hears_of(enqueue(connection, NewJob(WORK, "zz")))).id
+    await worker.look()
+    assert last in [lease.id for lease in await worker.claim(10)]
+
+
+# While a claim is under way
+
+
+@asynccontextmanager
+async def claim_under_way(worker: Claimant, other: Connection) -> AsyncIterator[asyncio.Task[list[Lease]]]:
+    """A claim that sees what was there when it began, and comes back when the block is left."""
+    async with other.transaction():
+        await other.execute("SELECT FROM workers WHERE id = $1 FOR UPDATE", worker.id)
+        claiming = asyncio.create_task(worker.claim(10))
+        await until_blocked(other, worker.connection)
+        yield claiming
+
+
+async def test_a_job_announced_while_a_claim_finds_its_lane_empty_is_found_by_the_next(connect: Connect) -> None:
+    worker, _ = await worker_with_a_start(connect)
+    other, enqueuing = await connect(), await connect()
+    assert len(await worker.claim(5)) == 5  # all there is; the worker does not know that yet
+    async with claim_under_way(worker, other) as claiming:
+        new = (await worker.hears_of(enqueue(enqueuing, NewJob(WORK, "acme")))).id
+    assert await claiming == []
+    assert [lease.id for lease in await worker.claim(10)] == [new]
+
+
+async def test_an_older_job_announced_while_a_claim_takes_newer_ones_is_found_by_the_next(connect: Connect) -> None:
+    older = NewJob(WORK, "acme")
+    worker, _ = await worker_with_a_start(connect)
+    other, enqueuing = await connect(), await connect()
+    async with claim_under_way(worker, other) as claiming:
+        await worker.hears_of(enqueue(enqueuing, older))
+    assert len(await claiming) == 5
+    assert not worker.told_to_look
+    assert [lease.id for lease in await worker.claim(10)] == [older.id]
+
+
+async def test_a_job_that_a_look_finds_while_a_claim_takes_newer_ones_is_found_by_the_next(connect: Connect) -> None:
+    older = NewJob(WORK, "acme")
+    worker, _ = await worker_with_a_start(connect)
+    other, looking = await connect(), Claimant(await connect(), worker.worker, worker.shares)
+    async with claim_under_way(worker, other) as claiming:
+        await enqueue(looking.connection, older)
+        await looking.look()
+    assert len(await claiming) == 5
+    found: list[uuid.UUID] = [lease.id for lease in await worker.claim(10)]
+    assert found == [older.id]

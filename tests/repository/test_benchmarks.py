@@ -1,0 +1,46 @@
+"""The benchmark's instruments measure what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from benchmarks.figures import paired_ratio
+from benchmarks.server_log import ServerLog, Statement
+from support.waiting import eventually
+from waybill_cli.local.postgres import EmbeddedPostgres
+
+
+async def test_the_server_log_counts_every_statement_of_the_watched_database_and_no_other() -> None:
+    with EmbeddedPostgres.temporary(settings={"log_line_prefix": "%m [%p] %d "}) as server:
+        url = server.create_database("watched")
+        admin = await asyncpg.connect(server.url)
+        log = ServerLog(server.log)
+        await log.watch(admin, "watched")
+        connection = await asyncpg.connect(url)
+        for number in range(3):
+            await connection.fetchval("SELECT $1::int,\n       pg_sleep(0.02)", number)
+            await admin.fetchval("SELECT 1")
+        await connection.close()
+        await admin.close()
+
+        async def sleeps() -> list[Statement]:
+            found = [one for one in log.statements("watched") if "pg_sleep" in one.text]
+            return found if len(found) == 3 else []
+
+        found = await eventually(sleeps)
+    assert {one.text for one in found} == {"SELECT $1::int, pg_sleep(0.02)"}
+    assert all(20 <= one.milliseconds < 5000 for one in found)
+
+
+def test_a_ratio_compares_the_two_of_a_round() -> None:
+    # The second round ran on a machine half as fast; the ratio is the same all the same.
+    assert paired_ratio([30.0, 15.0, 33.0], [10.0, 5.0, 10.0]) == pytest.approx(3.0)
+
+
+def test_peers_run_without_waybill() -> None:
+    root = Path(__file__).parents[2] / "benchmarks"
+    for path in (root / "program.py", *(root / "peers").glob("*.py")):
+        assert "from waybill" not in path.read_text(), path

@@ -1,0 +1,59 @@
+"""Short words for what tests of circuit breakers do: a dependency, its failures, a claim that asks the gate first."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from support.engine import TTL, start_worker, take_as
+from waybill.db.database import Connection
+from waybill.jobs import JobKind, Lease
+from waybill.jobs.breaker import BreakerPolicy, record, register_kinds
+from waybill.jobs.lease import WorkerInfo, renew
+from waybill.retry import RetryPolicy
+
+CONVERTER = "converter"
+CONVERT = JobKind("convert", dependency=CONVERTER, retry=RetryPolicy(retries=2, base=10.0, jitter=0.0))
+PREVIEW = JobKind("preview", dependency=CONVERTER)
+KINDS = {CONVERT.name: CONVERTER, PREVIEW.name: CONVERTER, "work": None}
+POLICY = BreakerPolicy()
+
+
+async def converter_worker(connection: Connection) -> WorkerInfo:
+    await register_kinds(connection, KINDS)
+    return await start_worker(connection, kinds=tuple(KINDS))
+
+
+async def standing(connection: Connection, name: str = CONVERTER) -> asyncpg.Record:
+    row = await connection.fetchrow("SELECT * FROM breakers WHERE name = $1", name)
+    assert row is not None, f"nothing ever happened to {name}"
+    return row
+
+
+async def state_of(connection: Connection, name: str = CONVERTER) -> str:
+    return str(await connection.fetchval("SELECT state FROM breakers WHERE name = $1", name) or "closed")
+
+
+async def breaker_events(connection: Connection, name: str = CONVERTER) -> list[str]:
+    rows = await connection.fetch("SELECT event FROM breaker_events WHERE name = $1 ORDER BY id", name)
+    return [row["event"] for row in rows]
+
+
+async def fail(connection: Connection, times: int = 10, policy: BreakerPolicy = POLICY) -> bool:
+    """So many calls failed; whether that opened the breaker."""
+    return bool(await record(connection, [(CONVERTER, times, times)], policy))
+
+
+async def claim_gated(
+    connection: Connection, worker: WorkerInfo, limit: int = 100, policy: BreakerPolicy = POLICY
+) -> list[Lease]:
+    """Claim jobs of the converter as a worker does: as many as the gate lets through, marked as probes."""
+    await renew(connection, worker.id, TTL)
+    return await take_as(
+        connection,
+        worker.id,
+        worker.queues,
+        [CONVERT.name, PREVIEW.name],
+        limit,
+        dependencies=KINDS,
+        policy=policy,
+    )

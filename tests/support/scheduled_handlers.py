@@ -1,0 +1,9 @@
+"""A handler with a schedule of its own, for workers that declare it at their start."""
+
+from __future__ import annotations
+
+from support.handlers import EFFECT
+from waybill.jobs.schedules import Schedule
+from waybill_worker.scheduling import declares
+
+HOURLY = declares(Schedule("hourly", EFFECT, "0 * * * *", tenant="acme", payload={"note": "hourly"}))

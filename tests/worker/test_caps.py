@@ -1,0 +1,66 @@
+"""Caps, kept by real processes that know nothing of each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support import handlers
+from support.timed_handlers import BOTH, TIMED, TIMED_TOO, most_at_once, spans
+from support.waiting import eventually
+from support.workers import all_ended, counts, started_runs
+from waybill.db.database import Connection
+from waybill.jobs import NewJob, enqueue_many
+from waybill.jobs.caps import remove_cap, set_cap
+from worker.conftest import StartWorker
+
+
+async def test_three_processes_never_run_more_than_the_caps_at_once_though_one_is_killed(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    await set_cap(connection, 2, tenant="acme")
+    await set_cap(connection, 3, kind="timed_too")
+    payload = {"seconds": 0.02}
+    whose = [(TIMED, "acme"), (TIMED_TOO, "other"), (TIMED, "free")]
+    await enqueue_many(connection, [NewJob(kind, tenant, payload) for kind, tenant in whose for _ in range(60)])
+    workers = [start_worker(worker_handlers=BOTH, worker_concurrency=6) for _ in range(3)]
+
+    async def some_done() -> bool:
+        done = "SELECT count(*) FROM effects JOIN jobs ON jobs.id = job_id WHERE tenant = 'acme'"
+        return bool(await connection.fetchval(done) >= 10)
+
+    await eventually(some_done)
+    workers[0].kill()
+    await eventually(lambda: all_ended(connection), within=60)
+
+    assert await counts(connection) == {"succeeded": 180}
+    assert most_at_once(await spans(connection, "tenant = 'acme'")) == 2
+    assert most_at_once(await spans(connection, "kind = 'timed_too'")) == 3
+    assert most_at_once(await spans(connection, "tenant = 'free'")) > 3
+
+
+async def test_workers_hear_of_a_changed_cap_at_once(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    await set_cap(connection, 0, tenant="acme")
+    start_worker(worker_concurrency=20, poll_interval=60)
+    payload = {"gate": str(gate)}
+    await enqueue_many(connection, [NewJob(handlers.GATED, "acme", payload) for _ in range(8)])
+    await enqueue_many(connection, [NewJob(handlers.GATED, "free", payload)])
+
+    async def started(count: int) -> None:
+        async def as_many() -> bool:
+            return len(started_runs(gate)) >= count
+
+        await eventually(as_many)
+        assert len(started_runs(gate)) == count
+
+    await started(1)
+    await set_cap(connection, 3, tenant="acme")
+    await started(1 + 3)
+    await set_cap(connection, 5, tenant="acme")
+    await started(1 + 5)
+    await remove_cap(connection, tenant="acme")
+    await started(1 + 8)
+    (gate / "open").touch()
+    await eventually(lambda: all_ended(connection))
+    assert await counts(connection) == {"succeeded": 9}
