@@ -2,6 +2,10 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
+PEERS  ?= .venv-peers
+NODE_PEERS := benchmarks/peers
+# How many tests run side by side, each with a Postgres of its own. Most of them wait for something most of the time.
+TESTERS ?= 3
 BIN    := $(VENV)/bin
 PACKAGES := libs/common services/worker services/api cli
 LOCKED := $(VENV)/.locked
@@ -17,7 +21,7 @@ up: $(READY) ## run all of Waybill on this machine, in the foreground
 	@$(BIN)/waybill up
 
 test: $(READY) ## run the tests (under ten minutes; no root, no network beyond loopback)
-	@$(BIN)/python -m pytest -m "not heavy" $(ARGS)
+	@$(BIN)/python -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)
 
 test-heavy: $(READY) ## run the full-size chaos and soak tests too
 	@$(BIN)/python -m pytest -m heavy $(ARGS)
@@ -29,8 +33,10 @@ check: $(READY) ## lint, types, import layers, generated documents
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/waybill config reference --check docs/configuration.md
 
-bench: $(READY) ## measure speed, side by side with the floor
-	@$(BIN)/python -m benchmarks $(ARGS)
+bench: $(READY) $(PEERS)/.ready ## measure speed, side by side with others and with bare SQL (about ten minutes)
+	@if command -v npm >/dev/null && [ ! $(NODE_PEERS)/node_modules/.package-lock.json -nt $(NODE_PEERS)/package-lock.json ]; then \
+	  npm ci --prefix $(NODE_PEERS) --silent --no-audit --no-fund && touch $(NODE_PEERS)/node_modules/.package-lock.json; fi
+	@$(BIN)/python -m benchmarks --peers $(PEERS) $(ARGS)
 
 fmt: $(READY) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -39,19 +45,22 @@ fmt: $(READY) ## format the code and mend what the linter can mend
 docs: $(READY) ## write the generated documents
 	@$(BIN)/waybill config reference --write docs/configuration.md
 
-lock: $(READY) ## resolve the dependencies anew into requirements.lock
+lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-package waybill-common --no-emit-package waybill-worker --no-emit-package waybill-api --no-emit-package waybill-cli \
 	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --no-header --upgrade --group pyproject.toml:bench -o benchmarks/requirements.lock
 
 clean: ## remove what the targets made (not your data in .waybill)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(PEERS) $(NODE_PEERS)/node_modules .mypy_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install: $(READY) ## make the virtual environment, and nothing else
 
 # The host's pip installs into the environment, so that `venv` needs no ensurepip (Debian ships it apart).
-PIP := $(PYTHON) -m pip --python $(BIN)/python install --quiet --no-warn-script-location --disable-pip-version-check
+INSTALL := install --quiet --no-warn-script-location --disable-pip-version-check
+PIP := $(PYTHON) -m pip --python $(BIN)/python $(INSTALL)
 
 $(LOCKED): requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)'. Install Python 3.11 or newer, or say where it is: make PYTHON=..."; exit 1; }
@@ -64,4 +73,10 @@ $(LOCKED): requirements.lock
 
 $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(PACKAGES))
 	@$(PIP) --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
+	@touch $@
+
+$(PEERS)/.ready: benchmarks/requirements.lock | $(READY)
+	@echo "Setting up $(PEERS) (once)"
+	@$(PYTHON) -m venv --clear --without-pip $(PEERS)
+	@$(PYTHON) -m pip --python $(PEERS)/bin/python $(INSTALL) --require-hashes -r benchmarks/requirements.lock
 	@touch $@

@@ -1,141 +1,119 @@
-"""`make bench`: drain, enqueue and pick-up, each beside its floor. `make bench ARGS="--jobs 20000 --json out.json"`."""
+"""`make bench`: everything, in one run. `make bench ARGS="--only drain,pick-up --jobs 50000 --json out.json"`."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import os
-import platform
-import statistics
-import subprocess
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import asyncpg
+import uvloop
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import floor
-from benchmarks.handlers import NOOP
-from waybill.db.database import Connection
-from waybill.db.migrations import upgrade
-from waybill.jobs import NewJob, enqueue, enqueue_many
+from benchmarks import claim_cost, drain, enqueuing, idle, pick_up
+from benchmarks.arena import SERVER, Arena, ContestantFailed
+from benchmarks.contestants import peers
+from benchmarks.options import Options
+from benchmarks.report import Section, as_json, machine, show
 from waybill_cli.local.postgres import EmbeddedPostgres
+from waybill_cli.local.tether import die_with_make
 
-_SERVER = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"}
-
-
-@contextmanager
-def worker(url: str, home: Path) -> Iterator[None]:
-    environment = {
-        **os.environ,
-        "WAYBILL_DATABASE_URL": url,
-        "WAYBILL_HOME": str(home),
-        "WAYBILL_LOG_LEVEL": "warning",
-        "WAYBILL_WORKER_HANDLERS": "benchmarks.handlers",
-    }
-    process = subprocess.Popen([sys.executable, "-m", "waybill_worker"], env=environment)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
+MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
+    "drain": drain.measure,
+    "pick-up": pick_up.measure,
+    "enqueue": enqueuing.measure,
+    "claim-cost": claim_cost.measure,
+    "idle": idle.measure,
+}
 
 
-async def one_ran(connection: Connection) -> float:
-    """Seconds from the enqueue of a single job to its start, by the database's clock."""
-    job = await enqueue(connection, NewJob(NOOP, "bench"))
-    while True:
-        row = await connection.fetchrow(
-            "SELECT extract(epoch FROM started_at - created_at)::float8 AS took FROM jobs WHERE id = $1", job.id
-        )
-        if row is not None and row["took"] is not None:
-            return float(row["took"])
-        await asyncio.sleep(0.002)
-
-
-async def measure_enqueue(connection: Connection, jobs: int) -> tuple[float, float]:
-    started = time.perf_counter()
-    for _ in range(0, jobs, 5000):
-        await enqueue_many(connection, [NewJob(NOOP, "bench") for _ in range(5000)])
-    ours = jobs / (time.perf_counter() - started)
-    await connection.execute("CREATE TABLE copied (LIKE jobs INCLUDING ALL)")
-    rows = await connection.fetch("SELECT * FROM jobs LIMIT $1", jobs)
-    columns = list(rows[0].keys())
-    started = time.perf_counter()
-    await connection.copy_records_to_table("copied", records=[tuple(row) for row in rows], columns=columns)
-    return ours, jobs / (time.perf_counter() - started)
-
-
-async def measure_drain(connection: Connection, url: str, home: Path, jobs: int) -> tuple[float, list[float]]:
-    """Committed completions per second of one worker process, and pick-up times of single jobs."""
-    await connection.execute("VACUUM ANALYZE jobs")
-    done = "SELECT count(*) FROM job_events WHERE event = 'succeeded'"
-    with worker(url, home):
-        while (before := await connection.fetchval(done)) == 0:
-            await asyncio.sleep(0.005)
-        started = time.perf_counter()
-        while await connection.fetchval(done) < jobs:
-            await asyncio.sleep(0.02)
-        rate = (jobs - before) / (time.perf_counter() - started)
-        return rate, [await one_ran(connection) for _ in range(200)]
-
-
-async def run(server: EmbeddedPostgres, home: Path, jobs: int) -> dict[str, float]:
-    url = server.create_database("bench")
-    await upgrade(url)
-    connection: Connection = await asyncpg.connect(url)
-    await floor.prepare(connection, jobs)
-    started = time.perf_counter()
-    assert await floor.drain(connection) == jobs
-    bare = jobs / (time.perf_counter() - started)
-    enqueued, copied = await measure_enqueue(connection, jobs)
-    drained, pick_ups = await measure_drain(connection, url, home, jobs)
+async def run(arena: Arena, options: Options, names: list[str], console: Console) -> dict[str, Any]:
+    if (task := asyncio.current_task()) is not None:
+        # As Ctrl-C does: whatever was started is stopped on the way out.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    connection = await asyncpg.connect(arena.server.url)
+    facts = machine(await connection.fetchval("SHOW server_version"))
     await connection.close()
-    cuts = statistics.quantiles(pick_ups, n=100)
-    return {
-        "drain_per_second": drained,
-        "floor_drain_per_second": bare,
-        "drain_to_floor": drained / bare,
-        "enqueue_per_second": enqueued,
-        "copy_per_second": copied,
-        "enqueue_to_copy": enqueued / copied,
-        "pick_up_p50_ms": statistics.median(pick_ups) * 1000,
-        "pick_up_p99_ms": cuts[98] * 1000,
-    }
-
-
-def show(found: dict[str, float], jobs: int) -> None:
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
-    table = Table(title=f"{jobs:,} no-op jobs, one worker process, {machine}")
-    table.add_column("what")
-    table.add_column("Waybill", justify="right")
-    table.add_column("floor", justify="right")
-    table.add_column("ratio", justify="right")
-    drain, bare = found["drain_per_second"], found["floor_drain_per_second"]
-    table.add_row("drain, jobs/s (floor: bare SQL loop)", f"{drain:,.0f}", f"{bare:,.0f}", f"{drain / bare:.2f}")
-    ours, copied = found["enqueue_per_second"], found["copy_per_second"]
-    table.add_row("bulk enqueue, jobs/s (floor: COPY)", f"{ours:,.0f}", f"{copied:,.0f}", f"{ours / copied:.2f}")
-    table.add_row("pick-up of one job, p50 / p99 ms", f"{found['pick_up_p50_ms']:.1f} / {found['pick_up_p99_ms']:.1f}")
-    Console().print(table)
+    found: dict[str, Any] = {"machine": facts}
+    for name in names:
+        started = time.perf_counter()
+        section = await MEASUREMENTS[name](arena, options)
+        show(section, console)
+        found[name] = {**as_json(section), "took_seconds": round(time.perf_counter() - started, 1)}
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=100_000)
-    parser.add_argument("--json", type=Path, help="also write the numbers to this file")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as home, EmbeddedPostgres.temporary(settings=_SERVER) as server:
-        found = asyncio.run(run(server, Path(home), arguments.jobs))
-    show(found, arguments.jobs)
+    die_with_make()
+    arguments = _arguments()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    progress = Console(stderr=True, style="dim")
+    known, absent = ([], []) if arguments.no_peers else peers(arguments.peers)
+    for sentence in absent:
+        console.print(sentence)
+    options = Options(
+        jobs=arguments.jobs,
+        rounds=arguments.rounds,
+        samples=arguments.samples,
+        rows=arguments.rows,
+        seconds=arguments.seconds,
+        peers=tuple(known),
+        say=lambda line: progress.print(line, highlight=False),
+    )
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as home, EmbeddedPostgres.temporary(settings=SERVER) as server:
+        found = uvloop.run(run(Arena(server, Path(home)), options, arguments.only, console))
+    found["took_seconds"] = round(time.perf_counter() - started, 1)
+    found["absent"] = absent
+    facts = found["machine"]
+    console.print(
+        f"\n{facts['cores']} cores ({facts['cpu']}), Python {facts['python']}, Postgres {facts['postgres']} with fsync,"
+        f" commit {facts['commit']}, {found['took_seconds'] / 60:.0f} minutes",
+        highlight=False,
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", type=_names, default=list(MEASUREMENTS), help=f"some of {','.join(MEASUREMENTS)}")
+    parser.add_argument("--jobs", type=_many, default=100_000, help="jobs per round of draining and enqueuing")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=300, help="single jobs picked up, in all rounds together")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="queued, finished and churned rows in claim-cost")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long idling is watched")
+    parser.add_argument("--json", type=Path, help="also write all numbers to this file")
+    parser.add_argument("--peers", type=Path, help="the environment the peers are installed in")
+    parser.add_argument("--no-peers", action="store_true", help="Waybill and the floor alone")
+    return parser.parse_args()
+
+
+def _many(text: str) -> int:
+    # Completions come in batches of up to 2,000, and the first ones pay for warming up.
+    if int(text) < 5000:
+        raise argparse.ArgumentTypeError("fewer than 5,000 jobs measure nothing")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := sorted(set(names) - set(MEASUREMENTS)):
+        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}")
+    return names
+
+
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ContestantFailed as error:
+        sys.exit(str(error))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(130)

@@ -1,16 +1,23 @@
-"""The handler the benchmark's worker runs: nothing, so that only the engine is measured."""
+"""The handlers Waybill's worker runs here: nothing, so that only the engine is measured, and a word when it starts."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.program import handler_started
 from waybill.jobs import JobKind
 from waybill_worker.context import JobContext
 from waybill_worker.handling import handles
 
 NOOP = JobKind("bench_noop")
+PICK_UP = JobKind("bench_pick_up")
 
 
 @handles(NOOP)
 async def noop(payload: dict[str, Any], job: JobContext) -> None:
     pass
+
+
+@handles(PICK_UP)
+async def pick_up(payload: dict[str, Any], job: JobContext) -> None:
+    handler_started(payload["sample"])

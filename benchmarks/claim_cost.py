@@ -1,0 +1,236 @@
+"""What a claim costs, by the server's own clock: in a small table, in a huge one, and in one that cannot be cleaned.
+
+The claims are the engine's own, on connections like a worker's. After each, the jobs are finished and as many new ones
+are queued: the table keeps its size, and only that differs between the measurements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from benchmarks import prefill
+from benchmarks.arena import Arena
+from benchmarks.contestants import WAYBILL
+from benchmarks.handlers import NOOP
+from benchmarks.options import Options
+from benchmarks.report import Check, Section
+from benchmarks.server_log import ServerLog
+from waybill.config import DatabaseUrl
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.ids import new_id
+from waybill.jobs.claim import claim
+from waybill.jobs.finish import succeed
+from waybill.jobs.lanes import look
+from waybill.jobs.lease import WorkerInfo, register
+from waybill.jobs.shares import Shares
+
+_SMALL = 1000
+_CLAIMS = {1: 150, 100: 60}
+"""Jobs per claim: how many such claims. One shows what finding costs, a hundred what taking costs."""
+_RECOVERED_WITHIN = 180.0
+_CHURN_AT_MOST = 300.0
+"""Seconds. An engine that drowns in dead rows would churn for hours; where it has come to by then is the answer."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Milliseconds per claim of one job and of a hundred."""
+
+    one: float
+    hundred: float
+
+    def to(self, other: Cost) -> float:
+        """How many times as much, where it is worst."""
+        return max(self.one / other.one, self.hundred / other.hundred)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The engine's claim at work in one database. Only here does this file know how claiming is called."""
+
+    database: Database
+    worker: WorkerInfo
+    shares: Shares
+    log: ServerLog
+    name: str
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def on(cls, arena: Arena, url: str, connection: Connection) -> AsyncIterator[Claims]:
+        name = urlsplit(url).path.lstrip("/")
+        log = ServerLog(arena.server.log)
+        await log.watch(connection, name)
+        database = Database(DatabaseUrl(url))
+        worker = WorkerInfo(new_id(), "bench", "bench", 0, "bench", [NOOP.queue], [NOOP.name], 100)
+        shares = Shares()
+        async with database.hot() as hot:
+            await register(hot, worker, ttl=86400)
+            lanes, rules = await look(hot, worker.queues, worker.kinds)
+            shares.rule(rules)
+            shares.seen(lanes, shares.news)
+        try:
+            yield cls(database, worker, shares, log, name)
+        finally:
+            await database.close()
+
+    async def cost(self, claims: dict[int, int] | None = None) -> Cost:
+        found = {}
+        for limit, times in (claims or _CLAIMS).items():
+            self.log.restart()
+            for _ in range(times + 5):
+                async with self.database.hot() as connection:
+                    await self._claim_and_finish(connection, limit)
+            # The first ones pay for planning and for reading the index.
+            spent = [one.milliseconds for one in self.log.statements(self.name) if _is_claim(one.text)][5:]
+            assert len(spent) >= times, "the statement that claims is not recognised any more"
+            found[limit] = statistics.median(spent)
+        return Cost(found[1], found[100])
+
+    async def _claim_and_finish(self, connection: Connection, limit: int) -> None:
+        leases = await claim(connection, self.worker.id, self.shares, limit)
+        assert len(leases) == limit, f"claimed {len(leases)} of {limit}"
+        await succeed(connection, self.worker.id, [(lease.id, lease.token) for lease in leases])
+        await prefill.queued(connection, limit)
+
+
+def _is_claim(statement: str) -> bool:
+    return "SET state = 'running'" in statement
+
+
+async def in_small_table(arena: Arena) -> Cost:
+    async with _table(arena) as (url, connection):
+        await prefill.queued(connection, _SMALL)
+        await connection.execute("VACUUM ANALYZE")
+        async with Claims.on(arena, url, connection) as claims:
+            return await claims.cost()
+
+
+async def in_huge_table(arena: Arena, rows: int) -> Cost:
+    """With so many rows queued, and as many finished."""
+    async with _table(arena) as (url, connection):
+        await prefill.finished(connection, rows)
+        await prefill.queued(connection, rows)
+        await connection.execute("VACUUM ANALYZE", timeout=600)
+        await connection.execute("CHECKPOINT", timeout=600)
+        async with Claims.on(arena, url, connection) as claims:
+            return await claims.cost()
+
+
+@dataclass(frozen=True)
+class Churned:
+    jobs: int
+    seconds: float
+    cost: Cost
+    """While the transaction is open."""
+    at_once: Cost
+    """Right after it ended."""
+    recovered: Cost
+    recovered_after: float
+
+
+async def after_churn(arena: Arena, rows: int, small: Cost) -> Churned:
+    """So many jobs went through a real worker while a transaction elsewhere stayed open; then it ends."""
+    async with _table(arena) as (url, connection):
+        elsewhere: Connection = await asyncpg.connect(url)
+        await elsewhere.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await elsewhere.fetchval("SELECT pg_current_xact_id()")  # holds back every vacuum from here on
+        await prefill.queued(connection, rows)
+        await connection.execute("ANALYZE jobs")
+        last = await connection.fetchval(WAYBILL.nth, rows - 1)
+        started = time.perf_counter()
+        async with arena.worker(WAYBILL, url) as worker:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CHURN_AT_MOST):
+                    await worker.until(connection, WAYBILL.done, last)
+                    while await connection.fetchval(WAYBILL.left):
+                        await asyncio.sleep(1)
+        seconds = time.perf_counter() - started
+        churned = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'")
+        await prefill.queued(connection, _SMALL)
+        async with Claims.on(arena, url, connection) as claims:
+            few = {1: 15, 100: 10}  # each may be slow
+            cost = await claims.cost(few)
+            await elsewhere.execute("ROLLBACK")
+            await elsewhere.close()
+            ended = time.perf_counter()
+            at_once = recovered = await claims.cost(few)
+            while recovered.to(small) > 1.3 and time.perf_counter() - ended < _RECOVERED_WITHIN:
+                await asyncio.sleep(2)
+                recovered = await claims.cost(few)
+        return Churned(churned, seconds, cost, at_once, recovered, time.perf_counter() - ended)
+
+
+@contextlib.asynccontextmanager
+async def _table(arena: Arena) -> AsyncIterator[tuple[str, Connection]]:
+    async with arena.database(WAYBILL) as url:
+        connection: Connection = await asyncpg.connect(url)
+        try:
+            yield url, connection
+        finally:
+            await connection.close()
+
+
+async def measure(arena: Arena, options: Options) -> Section:
+    rows = options.rows
+    options.say(f"claim-cost: {_SMALL:,} jobs")
+    before = await in_small_table(arena)
+    options.say(f"claim-cost: {rows:,} queued and {rows:,} finished")
+    huge = await in_huge_table(arena, rows)
+    after = await in_small_table(arena)
+    # Before and after, so that a slow minute of the machine does not pass for a cost.
+    small = Cost(statistics.mean((before.one, after.one)), statistics.mean((before.hundred, after.hundred)))
+    options.say(f"claim-cost: {rows:,} jobs churn beside an open transaction")
+    return _section(rows, small, huge, await after_churn(arena, rows, small))
+
+
+def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
+    recovery = f"{churned.recovered_after:.0f} s after it ended"
+    if churned.recovered.to(small) > 1.3:
+        recovery = f"not recovered {recovery}"
+    named = {
+        f"{_SMALL:,} queued": small,
+        f"{rows:,} queued, {rows:,} finished": huge,
+        f"{churned.jobs:,} churned in {churned.seconds:.0f} s, transaction open": churned.cost,
+        "as soon as it ended": churned.at_once,
+        recovery: churned.recovered,
+    }
+    return Section(
+        title="What a claim costs the server, ms",
+        heading=("", "of 1 job", "", "of 100 jobs", ""),
+        rows=[
+            (
+                name,
+                f"{cost.one:.3f}",
+                f"{cost.one / small.one:.2f} ×",
+                f"{cost.hundred:.3f}",
+                f"{cost.hundred / small.hundred:.2f} ×",
+            )
+            for name, cost in named.items()
+        ],
+        checks=[
+            Check.at_most(f"with {rows:,} queued and finished", huge.to(small), 1.3),
+            Check.at_most(f"after {rows:,} churned, transaction open", churned.cost.to(small), 2.0),
+            Check.at_most("recovered by itself", churned.recovered.to(small), 1.3),
+        ],
+        notes=[]
+        if churned.jobs >= rows
+        else [f"Only {churned.jobs:,} of {rows:,} jobs had churned after {churned.seconds:.0f} s."],
+        numbers={
+            "rows": rows,
+            "milliseconds": {name: {"one": cost.one, "hundred": cost.hundred} for name, cost in named.items()},
+            "huge_to_small": huge.to(small),
+            "churned": churned.jobs,
+            "churn_seconds": churned.seconds,
+            "open_transaction_to_small": churned.cost.to(small),
+            "recovered_after_seconds": churned.recovered_after,
+        },
+    )

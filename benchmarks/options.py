@@ -1,0 +1,23 @@
+"""What a run was asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.contestants import Contestant
+
+
+@dataclass(frozen=True)
+class Options:
+    jobs: int
+    """Jobs per round of draining and enqueuing."""
+    rounds: int
+    samples: int
+    """Single jobs picked up, in all rounds together."""
+    rows: int
+    """Rows of the big table, and jobs that churn."""
+    seconds: float
+    """How long idling is watched."""
+    peers: tuple[Contestant, ...]
+    say: Callable[[str], None]

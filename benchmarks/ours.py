@@ -1,0 +1,38 @@
+"""Waybill as a contestant. Its worker is the product's own, `python -m waybill_worker`, with the product's defaults."""
+
+from __future__ import annotations
+
+import asyncpg
+import uvloop
+
+from benchmarks import program
+from benchmarks.handlers import NOOP, PICK_UP
+from waybill.db.migrations import upgrade
+from waybill.jobs import NewJob, enqueue, enqueue_many
+
+_BATCH = 5000
+
+
+async def prepare() -> None:
+    await upgrade(program.URL)
+
+
+async def fill(jobs: int) -> None:
+    connection = await asyncpg.connect(program.URL)
+    for start in range(0, jobs, _BATCH):
+        await enqueue_many(connection, [NewJob(NOOP, "bench") for _ in range(min(_BATCH, jobs - start))])
+
+
+async def work() -> None:
+    raise NotImplementedError("the worker is the product's own")
+
+
+async def feed() -> None:
+    connection = await asyncpg.connect(program.URL)
+    await program.feed(
+        connection.execute, lambda sample: enqueue(connection, NewJob(PICK_UP, "bench", {"sample": sample}))
+    )
+
+
+if __name__ == "__main__":
+    program.main(uvloop.run, prepare=prepare, fill=fill, work=work, feed=feed)

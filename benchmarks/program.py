@@ -1,0 +1,66 @@
+"""What every contestant's program has in common: four verbs, run in a process of its own.
+
+`prepare` makes its tables, `fill N` enqueues N no-op jobs, `work` runs one worker, and `feed` enqueues one job for
+every line on its standard input. Only the standard library is imported here: peers run in an environment without
+Waybill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+Verb = Coroutine[Any, Any, None]
+
+URL = os.environ.get("BENCH_DATABASE_URL", "")
+SETTINGS: dict[str, Any] = json.loads(os.environ.get("BENCH_SETTINGS", "{}"))
+
+_PORT = int(os.environ.get("BENCH_PORT", "0"))
+_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def handler_started(sample: int) -> None:
+    """Tell the bench when the handler of this sample started: the first thing such a handler does."""
+    at = time.monotonic_ns()  # one clock for all processes of a machine, node's included
+    _socket.sendto(f"{sample} {at}".encode(), ("127.0.0.1", _PORT))
+
+
+async def feed(execute: Callable[[str], Awaitable[object]], enqueue: Callable[[int], Awaitable[object]]) -> None:
+    """Enqueue one job per line (its sample number), and answer when its commit had returned.
+
+    The transaction is opened and committed here, on the driver's bare connection: what a library does after its own
+    commit would otherwise count in its favour.
+    """
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        await execute("BEGIN")
+        await enqueue(int(line))
+        await execute("COMMIT")
+        print(time.monotonic_ns(), flush=True)
+
+
+def main(
+    run: Callable[[Verb], object],
+    *,
+    prepare: Callable[[], Verb],
+    fill: Callable[[int], Verb],
+    work: Callable[[], Verb],
+    feed: Callable[[], Verb],
+) -> None:
+    match sys.argv[1:]:
+        case ["prepare"]:
+            run(prepare())
+        case ["fill", jobs]:
+            run(fill(int(jobs)))
+        case ["work"]:
+            run(work())
+        case ["feed"]:
+            run(feed())
+        case other:
+            sys.exit(f"prepare, fill N, work or feed, not {other}")
