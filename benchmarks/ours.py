@@ -23,10 +23,6 @@ async def fill(jobs: int) -> None:
         await enqueue_many(connection, [NewJob(NOOP, "bench") for _ in range(min(_BATCH, jobs - start))])
 
 
-async def work() -> None:
-    raise NotImplementedError("the worker is the product's own")
-
-
 async def feed() -> None:
     connection = await asyncpg.connect(program.URL)
     await program.feed(
@@ -35,4 +31,4 @@ async def feed() -> None:
 
 
 if __name__ == "__main__":
-    program.main(uvloop.run, prepare=prepare, fill=fill, work=work, feed=feed)
+    program.main(uvloop.run, prepare=prepare, fill=fill, feed=feed)

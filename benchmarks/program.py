@@ -50,15 +50,15 @@ def main(
     *,
     prepare: Callable[[], Verb],
     fill: Callable[[int], Verb],
-    work: Callable[[], Verb],
     feed: Callable[[], Verb],
+    work: Callable[[], Verb] | None = None,
 ) -> None:
     match sys.argv[1:]:
         case ["prepare"]:
             run(prepare())
         case ["fill", jobs]:
             run(fill(int(jobs)))
-        case ["work"]:
+        case ["work"] if work is not None:  # the product's worker is a program of its own
             run(work())
         case ["feed"]:
             run(feed())

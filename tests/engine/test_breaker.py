@@ -39,7 +39,7 @@ from support.engine import (
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, RateLimited, classify
 from waybill.jobs import JobKind, Lease, State
-from waybill.jobs.breaker import Gate, forget_old_events, gate, held_for, probe_result, record, register_kinds
+from waybill.jobs.breaker import Admission, forget_old_events, gate, held_for, probe_result, record, register_kinds
 from waybill.jobs.breaker_control import MOST_COUNTED, history, list_breakers, reset, trip
 from waybill.jobs.explain import Reason, explain
 from waybill.jobs.finish import judge, settle, succeed
@@ -264,7 +264,7 @@ async def test_when_its_time_is_up_as_many_probes_are_let_through_as_configured(
     probes = await claim_gated(hot, worker)
     assert len(probes) == POLICY.probes, "of all its kinds together"
     assert await claim_gated(hot, worker) == []
-    assert (await gate(hot, [CONVERTER], POLICY))[CONVERTER] == Gate(room=0)
+    assert (await gate(hot, [CONVERTER], POLICY))[CONVERTER] == Admission(room=0)
     breaker = await standing(hot)
     assert (breaker["state"], breaker["open_until"]) == ("half_open", None)
     assert {probe.probe for probe in probes} == {breaker["since"]}
@@ -484,7 +484,7 @@ async def test_a_tripped_breaker_stays_open_until_it_is_reset(hot: Connection, c
     await one_job(hot, CONVERT)
     await trip(hot, CONVERTER, "the vendor maintains it")
     await clock.forward(1_000_000)
-    assert await gate(hot, [CONVERTER], POLICY) == {CONVERTER: Gate(room=0)}
+    assert await gate(hot, [CONVERTER], POLICY) == {CONVERTER: Admission(room=0)}
     assert await reset(hot, CONVERTER)
     assert not await reset(hot, CONVERTER)
     assert not await reset(hot, "nobody")

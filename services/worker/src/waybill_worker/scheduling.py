@@ -7,8 +7,6 @@ Every worker does it; the database sees to it that a tick fires once. Nobody is 
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Sequence
 
 import structlog
@@ -18,6 +16,7 @@ from waybill.errors import Refused
 from waybill.jobs.fire import Fired, fire_due, next_in
 from waybill.jobs.schedules import Declared, Schedule, declare
 from waybill_worker.outages import DatabaseHealth
+from waybill_worker.waking import Alarm
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -46,31 +45,12 @@ class Scheduler:
         self._db = db
         self._health = health
         self._schedules = schedules
-        self._poll_interval = poll_interval
-        self._due_at = 0.0
-        self._wake = asyncio.Event()
-
-    def due_in(self, seconds: float) -> None:
-        """Something is due in so many seconds; be there."""
-        due_at = asyncio.get_running_loop().time() + max(seconds, 0.0)
-        if due_at < self._due_at:
-            self._due_at = due_at
-            self._wake.set()
+        self._alarm = Alarm(poll_interval)
+        self.due_in = self._alarm.due_in
 
     async def run(self) -> None:
         await self._health.persist(self._declare)
-        loop = asyncio.get_running_loop()
-        while True:
-            self._due_at = math.inf  # what is announced from here on may have come too late for the question
-            left = await self._health.persist(self._fire)
-            self._due_at = min(self._due_at, loop.time() + min(self._poll_interval, left))
-            while (left := self._due_at - loop.time()) > 0:
-                self._wake.clear()
-                try:
-                    async with asyncio.timeout(left):
-                        await self._wake.wait()
-                except TimeoutError:
-                    break
+        await self._alarm.keep(lambda: self._health.persist(self._fire))
 
     async def _declare(self) -> None:
         async with self._db.hot() as connection:
@@ -83,7 +63,7 @@ class Scheduler:
                     if outcome is not Declared.UNCHANGED:
                         log.info(f"schedule_{outcome}", schedule=schedule.name, cron=schedule.cron)
 
-    async def _fire(self) -> float:
+    async def _fire(self) -> float | None:
         """Seconds until there may be something to do again."""
         fired = None
         async with self._db.hot() as connection:
@@ -93,8 +73,7 @@ class Scheduler:
                 left = fired.next_in
         if fired is not None:
             _report(fired)
-        # A touch late rather than a touch early: early would mean asking twice.
-        return self._poll_interval if left is None else left + 0.001
+        return left
 
 
 def _report(fired: Fired) -> None:

@@ -6,7 +6,6 @@ Any number of workers may do it at once; they skip each other's rows.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 
 import structlog
@@ -16,6 +15,7 @@ from waybill.jobs.claim import promote_due
 from waybill.jobs.rescue import Trouble, look_for_trouble, rescue
 from waybill_worker.isolation import Isolation
 from waybill_worker.outages import DatabaseHealth
+from waybill_worker.waking import Alarm
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -28,38 +28,16 @@ class Promoter:
     def __init__(self, db: Database, health: DatabaseHealth, *, poll_interval: float) -> None:
         self._db = db
         self._health = health
-        self._poll_interval = poll_interval
-        self._due_at = 0.0
-        self._wake = asyncio.Event()
-
-    def due_in(self, seconds: float) -> None:
-        """Something is due in so many seconds; be there."""
-        due_at = asyncio.get_running_loop().time() + max(seconds, 0.0)
-        if due_at < self._due_at:
-            self._due_at = due_at
-            self._wake.set()
+        self._alarm = Alarm(poll_interval)
+        self.due_in = self._alarm.due_in
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            self._due_at = math.inf  # what is announced from here on may have come too late for the question
-            next_in = await self._health.persist(self._promote)
-            self._due_at = min(self._due_at, loop.time() + min(self._poll_interval, next_in))
-            while (left := self._due_at - loop.time()) > 0:
-                self._wake.clear()
-                try:
-                    async with asyncio.timeout(left):
-                        await self._wake.wait()
-                except TimeoutError:
-                    break
+        await self._alarm.keep(lambda: self._health.persist(self._promote))
 
-    async def _promote(self) -> float:
+    async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
             promoted = await promote_due(connection, _BATCH)
-        if promoted.count == _BATCH:
-            return 0.0
-        # A touch late rather than a touch early: early would mean asking twice.
-        return self._poll_interval if promoted.next_in is None else promoted.next_in + 0.001
+        return 0.0 if promoted.count == _BATCH else promoted.next_in
 
 
 class Rescuer:

@@ -197,7 +197,7 @@ class BreakerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Admission:
     """What a claim may take of a dependency whose breaker is not closed."""
 
     room: int
@@ -233,17 +233,17 @@ async def record(connection: Connection, counts: Sequence[tuple[str, int, int]],
     return {row["name"] for row in opened}
 
 
-async def gate(connection: Connection, names: Sequence[str], policy: BreakerPolicy) -> dict[str, Gate]:
+async def gate(connection: Connection, names: Sequence[str], policy: BreakerPolicy) -> dict[str, Admission]:
     """What may be claimed of these dependencies; those that are closed are not in the answer.
 
     To be asked in the claim's own transaction, before the claim: until it ends, nobody else is granted any room.
     """
     standing = await connection.fetch(_NOT_CLOSED, names)
-    gates = {row["name"]: Gate(room=0, look_in=row["opens_in"]) for row in standing}
+    gates = {row["name"]: Admission(room=0, look_in=row["opens_in"]) for row in standing}
     probed = [row["name"] for row in standing if row["state"] == BreakerState.HALF_OPEN or _is_due(row["opens_in"])]
     if not probed:
         return gates
-    gates |= dict.fromkeys(probed, Gate(room=0, look_in=_SOON))
+    gates |= dict.fromkeys(probed, Admission(room=0, look_in=_SOON))
     locked = [row["name"] for row in await connection.fetch(_LOCK_PROBED, probed)]
     if any(row["state"] == BreakerState.OPEN for row in standing if row["name"] in locked):
         await connection.execute(_HALF_OPEN, locked)
@@ -252,7 +252,7 @@ async def gate(connection: Connection, names: Sequence[str], policy: BreakerPoli
         room = policy.probes - row["in_flight"] - row["successes"]
         # Never none while nobody tries: after `probes` was lowered, the successes alone could fill it.
         room = max(room, 0 if row["in_flight"] else 1)
-        gates[row["name"]] = Gate(room, row["since"]) if room else Gate(room=0)
+        gates[row["name"]] = Admission(room, row["since"]) if room else Admission(room=0)
     return gates
 
 
