@@ -111,7 +111,7 @@ async def test_the_selftest_runs_on_a_real_worker(
     worker = WorkerProcess(database_url, tmp_path, "worker", {"WAYBILL_WORKER_HANDLERS": "waybill_worker.handlers"})
     try:
         await eventually(lambda: hot.fetchval("SELECT count(*) FROM workers"), what=worker.text)
-        ran = await run("selftest", "--steps", 2, "--seconds-per-step", 0.05, "--wait", 30)
+        ran = await run("selftest", "--steps", 4, "--seconds-per-step", 0.5, "--wait", 30)
     finally:
         worker.clean_up()
     assert ran.code == 0, worker.text
