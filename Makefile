@@ -7,7 +7,7 @@ NODE_PEERS := benchmarks/peers
 # How many tests run side by side, each with a Postgres of its own. Most of them wait for something most of the time.
 TESTERS ?= 3
 BIN    := $(VENV)/bin
-PACKAGES := libs/common services/worker services/api cli
+PACKAGES := libs/common libs/documents services/worker services/api services/gateway cli
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 
@@ -32,6 +32,7 @@ check: $(READY) ## lint, types, import layers, generated documents
 	@$(BIN)/mypy $(addsuffix /src,$(PACKAGES)) tests benchmarks
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/waybill config reference --check docs/configuration.md
+	@$(BIN)/waybill mapping schema --check docs/mapping.schema.json
 
 bench: $(READY) $(PEERS)/.ready ## measure speed, side by side with others and with bare SQL (about ten minutes)
 	@if command -v npm >/dev/null && [ ! $(NODE_PEERS)/node_modules/.package-lock.json -nt $(NODE_PEERS)/package-lock.json ]; then \
@@ -44,10 +45,12 @@ fmt: $(READY) ## format the code and mend what the linter can mend
 
 docs: $(READY) ## write the generated documents
 	@$(BIN)/waybill config reference --write docs/configuration.md
+	@$(BIN)/waybill mapping schema --write docs/mapping.schema.json
 
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-emit-package waybill-common --no-emit-package waybill-worker --no-emit-package waybill-api --no-emit-package waybill-cli \
+	  --no-emit-package waybill-common --no-emit-package waybill-documents --no-emit-package waybill-worker \
+	  --no-emit-package waybill-api --no-emit-package waybill-gateway --no-emit-package waybill-cli \
 	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --no-header --upgrade --group pyproject.toml:bench -o benchmarks/requirements.lock

@@ -30,6 +30,16 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def free_port() -> int:
+    """For the API."""
+    return _free_port()
+
+
+@pytest.fixture
+def gateway_port() -> int:
+    return _free_port()
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -40,12 +50,13 @@ StartUp = Callable[..., Up]
 
 
 @pytest.fixture
-def start_up(home: Path, free_port: int) -> Iterator[StartUp]:
-    """Starts `waybill up` with the test's home and a free port; whatever is left of it is killed afterwards."""
+def start_up(home: Path, free_port: int, gateway_port: int) -> Iterator[StartUp]:
+    """Starts `waybill up` with the test's home and free ports; whatever is left of it is killed afterwards."""
     started: list[Up] = []
+    ports = {"WAYBILL_API_PORT": str(free_port), "WAYBILL_GATEWAY_PORT": str(gateway_port)}
 
     def start(command: Sequence[str] = UP, **environment: str) -> Up:
-        started.append(Up(home, {"WAYBILL_API_PORT": str(free_port), **environment}, command))
+        started.append(Up(home, {**ports, **environment}, command))
         return started[-1]
 
     yield start

@@ -33,12 +33,14 @@ def service(up: Up, module: str) -> psutil.Process:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_when_it_says_so_and_leaves_no_process(
-    start_up: StartUp, home: Path, free_port: int, how: signal.Signals
+    start_up: StartUp, home: Path, free_port: int, gateway_port: int, how: signal.Signals
 ) -> None:
     up = start_up()
     assert up.wait_for(READY).startswith("waybill | ")
     assert is_serving(free_port)
-    assert {"waybill_api", "waybill_worker"} <= {part for each in processes_of(home) for part in each.cmdline()}
+    assert is_serving(gateway_port)
+    running = {part for each in processes_of(home) for part in each.cmdline()}
+    assert {"waybill_api", "waybill_worker", "waybill_gateway", "waybill_gateway.sandbox"} <= running
     assert up.stop(how) == 0, up.text
     assert not processes_of(home)
     assert published_url(home) is None
@@ -49,7 +51,7 @@ def test_services_are_told_apart_by_their_prefix(start_up: StartUp) -> None:
     up = start_up()
     up.wait_for(READY)
     up.stop(signal.SIGTERM)
-    assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "api"}
+    assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "gateway", "api"}
 
 
 async def test_data_is_there_again_after_a_restart(start_up: StartUp, home: Path) -> None:
@@ -127,12 +129,16 @@ def test_starting_twice_is_a_clear_error(start_up: StartUp, home: Path, free_por
     assert up.stop(signal.SIGTERM) == 0
 
 
-def test_a_taken_port_is_a_clear_error_before_anything_starts(start_up: StartUp, home: Path, free_port: int) -> None:
-    with socket.create_server(("127.0.0.1", free_port)):
+@pytest.mark.parametrize("service", ["API", "GATEWAY"])
+def test_a_taken_port_is_a_clear_error_before_anything_starts(
+    start_up: StartUp, home: Path, free_port: int, gateway_port: int, service: str
+) -> None:
+    port = free_port if service == "API" else gateway_port
+    with socket.create_server(("127.0.0.1", port)):
         up = start_up()
         assert up.wait() == 1
-    assert f"Port {free_port} on 127.0.0.1 is taken" in up.text
-    assert "WAYBILL_API_PORT=" in up.text
+    assert f"Port {port} on 127.0.0.1 is taken" in up.text
+    assert f"WAYBILL_{service}_PORT=" in up.text
     assert not (home / "postgres").exists()
 
 
@@ -142,6 +148,16 @@ def test_a_bad_setting_of_any_service_is_a_clear_error_before_anything_starts(st
     assert "WAYBILL_LEASE_TTL" in up.text
     assert "WAYBILL_WORKER_CONCURRENCY" in up.text
     assert not home.exists()
+
+
+def test_no_parser_outlives_a_gateway_that_was_killed(start_up: StartUp) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    parsers = [each for each in processes_of(up.home) if "waybill_gateway.sandbox" in each.cmdline()]
+    service(up, "waybill_gateway").kill()
+    up.wait_for("gateway was ended by SIGKILL; starting it again in 0.5 s")
+    wait_until(lambda: not [each for each in parsers if is_alive(each.pid)], "the end of its parsers")
+    assert up.stop(signal.SIGTERM) == 0
 
 
 def test_a_service_that_dies_is_started_again(start_up: StartUp, free_port: int) -> None:
@@ -228,11 +244,16 @@ def test_a_database_that_does_not_answer_is_a_clear_error(start_up: StartUp, fre
     assert "secret" not in up.text
 
 
-def test_an_ordinary_user_can_run_it(stranger: Stranger, free_port: int) -> None:
+def test_an_ordinary_user_can_run_it(stranger: Stranger, free_port: int, gateway_port: int) -> None:
     home = stranger.folder / "home"
     packages = os.pathsep.join(each for each in sys.path if each)
     command = [stranger.python, *UP[1:]]
-    environment = {"WAYBILL_API_PORT": str(free_port), "PYTHONPATH": packages, "HOME": str(stranger.folder)}
+    environment = {
+        "WAYBILL_API_PORT": str(free_port),
+        "WAYBILL_GATEWAY_PORT": str(gateway_port),
+        "PYTHONPATH": packages,
+        "HOME": str(stranger.folder),
+    }
     if not stranger.can_import("waybill_cli.main", packages):
         pytest.skip("the user `nobody` cannot enter the folder of this clone")
     up = Up(home, environment, command, user=NOBODY)

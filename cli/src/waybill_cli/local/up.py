@@ -30,7 +30,7 @@ from waybill_cli.local.service import Service
 from waybill_cli.local.settings import UpSettings
 from waybill_cli.local.supervisor import Supervisor, stop_signals
 
-SERVICES = (Service("worker", "waybill_worker"), Service("api", "waybill_api"))
+SERVICES = (Service("worker", "waybill_worker"), Service("gateway", "waybill_gateway"), Service("api", "waybill_api"))
 
 
 class UpError(Exception):
@@ -50,6 +50,7 @@ def run_everything(settings: UpSettings) -> int:
         with _locked(home):
             end_orphans(home)
             check_port(settings.api_host, settings.api_port, "WAYBILL_API_PORT")
+            check_port(settings.gateway_host, settings.gateway_port, "WAYBILL_GATEWAY_PORT")
             with _database(settings, home, console) as (url, upkeep):
                 known = settings.model_copy(update={"database_url": url})
                 try:
@@ -113,7 +114,7 @@ def _locked(home: Path) -> Iterator[None]:
     except LockedError as error:
         raise UpError(
             f"Waybill already runs with {home} (process {error.holder}). Stop that one first, or give this "
-            "one a folder and ports of its own: WAYBILL_HOME, WAYBILL_API_PORT."
+            "one a folder and ports of its own: WAYBILL_HOME, WAYBILL_API_PORT, WAYBILL_GATEWAY_PORT."
         ) from None
     except OSError as error:
         raise UpError(f"{home} cannot be used ({error.strerror}). Choose another with WAYBILL_HOME.") from error

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from waybill.db import Database
+from waybill.http import SafeHeaders
 from waybill_api import health, landing, problems
-from waybill_api.headers import SafeHeaders
 
 
 def create_app(database: Database) -> FastAPI:

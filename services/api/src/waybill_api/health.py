@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from waybill.db import Database, SchemaMismatch
 from waybill.errors import Code
-from waybill_api.problems import Problem
+from waybill.http import Problem
 
 log = structlog.get_logger()
 router = APIRouter()

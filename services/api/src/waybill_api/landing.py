@@ -9,7 +9,7 @@ from html import escape
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from waybill_api.headers import STRICT_POLICY
+from waybill.http import STRICT_POLICY
 from waybill_api.health import find_trouble
 
 router = APIRouter()

@@ -5,7 +5,24 @@ Declared in `settings`, read by `loading`, documented by `reference`.
 
 from waybill.config.loading import load
 from waybill.config.reference import reference
-from waybill.config.settings import SETTINGS, ApiSettings, CommonSettings, WorkerSettings
+from waybill.config.settings import (
+    SETTINGS,
+    ApiSettings,
+    CommonSettings,
+    GatewaySettings,
+    ProcessSettings,
+    WorkerSettings,
+)
 from waybill.config.values import DatabaseUrl
 
-__all__ = ["SETTINGS", "ApiSettings", "CommonSettings", "DatabaseUrl", "WorkerSettings", "load", "reference"]
+__all__ = [
+    "SETTINGS",
+    "ApiSettings",
+    "CommonSettings",
+    "DatabaseUrl",
+    "GatewaySettings",
+    "ProcessSettings",
+    "WorkerSettings",
+    "load",
+    "reference",
+]

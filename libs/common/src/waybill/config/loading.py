@@ -14,12 +14,12 @@ from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from waybill.config.settings import SETTINGS, CommonSettings
+from waybill.config.settings import SETTINGS, ProcessSettings
 from waybill.config.sources import PREFIX, bare_name, given_variables, variable
 from waybill.config.values import DatabaseUrl
 from waybill.redaction import redact_text
 
-S = TypeVar("S", bound=CommonSettings)
+S = TypeVar("S", bound=ProcessSettings)
 
 # Pydantic's sentences are about Python; ours are about a line in somebody's environment.
 _SENTENCES = {
@@ -56,7 +56,7 @@ def load(settings: type[S]) -> S:
     return loaded
 
 
-def problems(settings: type[CommonSettings], error: ValidationError) -> list[str]:
+def problems(settings: type[ProcessSettings], error: ValidationError) -> list[str]:
     """One line for each thing that is wrong, naming the variable it was given in, never showing a secret."""
     given = given_variables(settings)
     lines = [
@@ -93,7 +93,7 @@ def _refuse(lines: Iterable[str]) -> NoReturn:
     raise SystemExit(2)
 
 
-def _problem(settings: type[CommonSettings], detail: ErrorDetails, given: Mapping[str, str]) -> str:
+def _problem(settings: type[ProcessSettings], detail: ErrorDetails, given: Mapping[str, str]) -> str:
     field_name = str(detail["loc"][0]) if detail["loc"] else ""
     field = settings.model_fields.get(field_name)
     if field is None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from waybill.config.settings import SETTINGS, CommonSettings
+from waybill.config.settings import SETTINGS, ProcessSettings
 from waybill.config.sources import bare_name, variable
 from waybill.config.values import DatabaseUrl, Named
 
@@ -43,7 +43,7 @@ def reference() -> str:
     return "\n".join([_INTRODUCTION, *(_section(settings) for settings in SETTINGS)])
 
 
-def _section(settings: type[CommonSettings]) -> str:
+def _section(settings: type[ProcessSettings]) -> str:
     inherited = {name for base in settings.__mro__[1:] for name in getattr(base, "model_fields", {})}
     rows = [_row(name, field) for name, field in settings.model_fields.items() if name not in inherited]
     lines = [

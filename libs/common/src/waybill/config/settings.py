@@ -22,8 +22,8 @@ LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 _Lower = BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
 
 
-class CommonSettings(BaseSettings):
-    """What every service and the command line understand."""
+class ProcessSettings(BaseSettings):
+    """What every process understands, also one that needs no database."""
 
     model_config = SettingsConfigDict(
         env_prefix="WAYBILL_",
@@ -36,41 +36,12 @@ class CommonSettings(BaseSettings):
         validate_default=True,
     )
 
-    title: ClassVar[str] = "Every service"
+    title: ClassVar[str] = "Every process"
 
-    database_url: Annotated[DatabaseUrl, NoDecode, Bare("DATABASE_URL")] = Field(
-        examples=["postgresql://waybill:secret@localhost:5432/waybill"],
-        description="Where Postgres is. Required: the one server Waybill cannot do without. `postgres://`"
-        " and `postgresql+asyncpg://` mean the same. Its password is never logged.",
-    )
-    database_pool_size: Annotated[int, Bare("DATABASE_MAX_CONNECTIONS")] = Field(
-        10,
-        ge=1,
-        le=1000,
-        description="The most connections one process keeps to Postgres. Ten serve a busy process; raise it"
-        " only with the server's `max_connections` in mind, since every process of every replica"
-        " has its own pool.",
-    )
-    database_pgbouncer: bool = Field(
-        False,
-        description="Set it when `WAYBILL_DATABASE_URL` leads to PgBouncer in transaction mode: prepared"
-        " statements are then not cached and workers find jobs by polling alone, because LISTEN"
-        " cannot work there.",
-    )
-    database_connect_timeout: Seconds = Field(
-        60.0,
-        description="How long start-up keeps trying to reach Postgres before it gives up. A minute covers a"
-        " server that starts together with Waybill.",
-    )
     home: LocalPath = Field(
         Path(".waybill"),
         description="The folder for everything Waybill keeps on this machine. As root, the embedded database"
         " may have to live under /var/lib/waybill instead; `waybill up` says where.",
-    )
-    storage_dir: Annotated[LocalPath, Bare("STORAGE_BASE_PATH")] = Field(
-        default_factory=lambda data: data["home"] / "storage",
-        json_schema_extra={"default": "`storage` in `WAYBILL_HOME`"},
-        description="The folder for documents and results. All services must see the same one.",
     )
     log_format: Annotated[LogFormat, _Lower, Bare("LOG_FORMAT")] = Field(
         "auto",
@@ -105,6 +76,42 @@ class CommonSettings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         # Bare names last, so that a prefixed one wins wherever it is written.
         return init_settings, env_settings, dotenv_settings, BareNames(settings_cls)
+
+
+class CommonSettings(ProcessSettings):
+    """What every service that uses the database understands, and the command line."""
+
+    title: ClassVar[str] = "Every service with a database"
+
+    database_url: Annotated[DatabaseUrl, NoDecode, Bare("DATABASE_URL")] = Field(
+        examples=["postgresql://waybill:secret@localhost:5432/waybill"],
+        description="Where Postgres is. Required: the one server Waybill cannot do without. `postgres://`"
+        " and `postgresql+asyncpg://` mean the same. Its password is never logged.",
+    )
+    database_pool_size: Annotated[int, Bare("DATABASE_MAX_CONNECTIONS")] = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="The most connections one process keeps to Postgres. Ten serve a busy process; raise it"
+        " only with the server's `max_connections` in mind, since every process of every replica"
+        " has its own pool.",
+    )
+    database_pgbouncer: bool = Field(
+        False,
+        description="Set it when `WAYBILL_DATABASE_URL` leads to PgBouncer in transaction mode: prepared"
+        " statements are then not cached and workers find jobs by polling alone, because LISTEN"
+        " cannot work there.",
+    )
+    database_connect_timeout: Seconds = Field(
+        60.0,
+        description="How long start-up keeps trying to reach Postgres before it gives up. A minute covers a"
+        " server that starts together with Waybill.",
+    )
+    storage_dir: Annotated[LocalPath, Bare("STORAGE_BASE_PATH")] = Field(
+        default_factory=lambda data: data["home"] / "storage",
+        json_schema_extra={"default": "`storage` in `WAYBILL_HOME`"},
+        description="The folder for documents and results. All services must see the same one.",
+    )
 
 
 class ApiSettings(CommonSettings):
@@ -260,5 +267,93 @@ class WorkerSettings(CommonSettings):
         return longest
 
 
-SETTINGS: tuple[type[CommonSettings], ...] = (CommonSettings, ApiSettings, WorkerSettings)
+class GatewaySettings(ProcessSettings):
+    """What the gateway understands. It needs no database."""
+
+    title: ClassVar[str] = "Gateway"
+
+    gateway_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="The address the gateway listens on. Loopback by default: it asks nobody who they are, so only"
+        " our own services should reach it.",
+    )
+    gateway_port: Port = Field(8081, description="The port of the gateway.")
+    max_upload_mb: Annotated[int, Bare("MAX_UPLOAD_MB")] = Field(
+        50, ge=1, le=2000, description="The largest document that is taken, in MB of 1024 x 1024 bytes."
+    )
+    gateway_upload_timeout: Seconds = Field(
+        60.0,
+        gt=0,
+        description="How long a client may take to send a document. Slower ones get a 408, so that they cannot"
+        " hold the places of others.",
+    )
+    gateway_processes: int = Field(
+        default_factory=_cpus,
+        ge=1,
+        le=256,
+        json_schema_extra={"default": "number of CPUs"},
+        description="How many processes parse documents, one document at a time each.",
+    )
+    gateway_queue: int = Field(
+        default_factory=lambda data: 2 * data["gateway_processes"],
+        ge=0,
+        le=10_000,
+        json_schema_extra={"default": "2 x `WAYBILL_GATEWAY_PROCESSES`"},
+        description="How many more requests are taken while all processes are busy. The next one gets a 503 with"
+        " `Retry-After` at once.",
+    )
+    gateway_queue_timeout: Seconds = Field(
+        30.0,
+        gt=0,
+        description="How long a taken request may wait for a process before it, too, gets a 503. Together with the"
+        " limits on sending and parsing it leaves some of the 180 s that our worker waits.",
+    )
+    gateway_parse_timeout: Seconds = Field(
+        60.0,
+        gt=0,
+        description="How long one document may be parsed, by the clock on the wall and in time of the processor."
+        " The process is killed then and the document gets a 422.",
+    )
+    gateway_memory_mb: int = Field(
+        1024,
+        ge=128,
+        le=65_536,
+        description="The memory one parsing process may use, in MB. A document that needs more gets a 422. A pod needs"
+        " this times `WAYBILL_GATEWAY_PROCESSES` in the worst case.",
+    )
+    gateway_max_result_mb: int = Field(
+        256, ge=1, le=10_000, description="The largest answer one document may have, in MB. More is a 422."
+    )
+    gateway_documents_per_process: int = Field(
+        200,
+        ge=1,
+        le=100_000,
+        description="After how many documents a process is replaced, so that what leaks in a parser stays small.",
+    )
+    gateway_mappings_dir: LocalPath | None = Field(
+        None,
+        description="A folder with further mappings, `NAME.json`, beside the ones that are shipped. Read when the"
+        " gateway starts; a mapping that is wrong stops the start.",
+    )
+    gateway_spool_dir: LocalPath = Field(
+        default_factory=lambda data: data["home"] / "gateway",
+        json_schema_extra={"default": "`gateway` in `WAYBILL_HOME`"},
+        description="The folder for documents while they are being converted. Emptied when a request ends, and what"
+        " a killed gateway left there goes when the next one starts.",
+    )
+    gateway_shutdown_grace: Seconds = Field(
+        25.0,
+        description="How long running requests may go on after SIGTERM. Keep it below the pod's"
+        " `terminationGracePeriodSeconds`.",
+    )
+
+
+SETTINGS: tuple[type[ProcessSettings], ...] = (
+    ProcessSettings,
+    CommonSettings,
+    ApiSettings,
+    WorkerSettings,
+    GatewaySettings,
+)
 """Every settings class: the reference lists them, and no service takes another's variable for a slip."""

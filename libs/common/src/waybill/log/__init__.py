@@ -23,7 +23,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from waybill.config import CommonSettings
+from waybill.config import ProcessSettings
 from waybill.log.handlers import RotatingFile, Stream
 from waybill.log.safety import as_json, plain_values, without_control_characters
 
@@ -38,7 +38,7 @@ _AT_LEAST = {
 }
 
 
-def configure(settings: CommonSettings, service: str) -> None:
+def configure(settings: ProcessSettings, service: str) -> None:
     """Send every line of this process, ours and the libraries', through one pipeline. Safe to call again."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
@@ -145,7 +145,7 @@ def _without(field: str) -> Processor:
     return drop
 
 
-def _wants_json(settings: CommonSettings) -> bool:
+def _wants_json(settings: ProcessSettings) -> bool:
     if settings.log_format == "auto":
         return not sys.stderr.isatty()
     return settings.log_format == "json"
@@ -174,7 +174,7 @@ def _take_over(level: int) -> None:
     logging.captureWarnings(True)
 
 
-def _add_file(path: Path, settings: CommonSettings, service: str) -> None:
+def _add_file(path: Path, settings: ProcessSettings, service: str) -> None:
     try:
         handler = RotatingFile(path, settings.log_file_max_bytes, settings.log_file_backups)
     except OSError as error:

@@ -1,0 +1,6 @@
+"""What every service that answers over HTTP has in common: problem documents and safe headers."""
+
+from waybill.http.headers import STRICT_POLICY, SafeHeaders
+from waybill.http.problems import Problem, install
+
+__all__ = ["STRICT_POLICY", "Problem", "SafeHeaders", "install"]

@@ -1,0 +1,103 @@
+"""Every error leaves as an RFC 9457 problem document, with the taxonomy's `code` in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from waybill.errors import MEANINGS, Code, WaybillError, classify
+
+log = structlog.get_logger()
+
+_CODES = {404: Code.NOT_FOUND, 403: Code.FORBIDDEN, 413: Code.TOO_LARGE, 429: Code.RATE_LIMITED}
+
+
+class Problem(JSONResponse):
+    """A problem document. `detail` is for the person who asked; it holds nothing of ours."""
+
+    media_type = "application/problem+json"
+
+    def __init__(
+        self,
+        status: int,
+        code: Code,
+        detail: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(self.members(status, code, detail, more), status, headers)
+
+    @staticmethod
+    def members(
+        status: int, code: Code, detail: str | None = None, more: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The document itself; `more` are members of our own, as in `job_id`."""
+        return {
+            "type": "about:blank",
+            "title": HTTPStatus(status).phrase,
+            "status": status,
+            "detail": detail or MEANINGS[code].sentence,
+            "code": code.value,
+            **(more or {}),
+        }
+
+
+def install(app: Starlette) -> None:
+    """Answer every exception with a problem document."""
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(WaybillError, _ours)
+    app.add_middleware(Surprises)
+
+
+async def _http(_request: Request, error: Exception) -> Problem:
+    status, headers = 500, None
+    if isinstance(error, HTTPException):
+        status, headers = error.status_code, dict(error.headers or {})
+    # What the framework itself refuses (no such path, no such method) is explained by the status's own name.
+    fallback = Code.UNKNOWN if status >= 500 else Code.VALIDATION_ERROR
+    code = _CODES.get(status, fallback)
+    detail = None if status in _CODES else f"{HTTPStatus(status).description or HTTPStatus(status).phrase}."
+    return Problem(status, code, detail, headers)
+
+
+async def _ours(_request: Request, error: Exception) -> Problem:
+    failure = classify(error)
+    headers = {"Retry-After": str(round(failure.retry_after))} if failure.retry_after is not None else None
+    return Problem(failure.status, failure.code, failure.message, headers)
+
+
+class Surprises:
+    """Answers what nobody expected, once and as a problem document.
+
+    Not a handler for `Exception`: the framework runs that outside all middleware, without our headers, and raises
+    the error again, so that it would be logged twice.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answering = False
+
+        async def watched(message: Message) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            failure = classify(error)
+            log.error("request_failed", path=scope.get("path"), code=failure.code.value, exc_info=error)
+            if answering:  # half an answer is out already; all that is left is to break it off
+                raise
+            await Problem(failure.status, failure.code)(scope, receive, send)

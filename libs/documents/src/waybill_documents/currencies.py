@@ -1,0 +1,146 @@
+"""Amounts that are printed in several words, made one: `Rp` or `-` and its number, and the groups of `1 234 567,89`.
+
+Spreadsheets print the sign at the left edge of a cell and the amount at its right edge. Left alone, the sign would look
+like the end of the column before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
+
+from waybill_documents.lines import Line, fold, line_of
+from waybill_documents.locales import LocaleRules
+from waybill_documents.words import Box, Word
+
+_GROUP = re.compile(r"[0-9]{3}(?![0-9])")
+_HEAD = re.compile(r"(?:^|[^0-9])[0-9]{1,3}(?: [0-9]{3})*$")
+_NUMBER_STARTS = frozenset("0123456789-(+−.,")
+MINUS = frozenset("-−–")
+_BESIDE = 0.7
+"""A minus is the number's when it stands at most this many heights before it. Further away it is an empty cell."""
+
+
+class Amounts:
+    """How the amounts of a document are printed."""
+
+    def __init__(self, locale: LocaleRules) -> None:
+        self.signs = frozenset(fold(sign) for sign in locale.currencies)
+        self._spaced = " " in locale.groups
+
+    def joined(self, line: Line, headers: Collection[Box] = ()) -> Line:
+        """The line with each amount as one word. `headers` are the boxes of the table's header that it stands under."""
+        grouped = join_groups(line) if self._spaced else line
+        return join_currencies(join_minus(grouped, self.signs, headers), self.signs, headers)
+
+
+def join_minus(line: Line, signs: AbstractSet[str], headers: Collection[Box] = ()) -> Line:
+    """The line with each minus that stands a space before its amount joined to it: it would be lost otherwise."""
+    if MINUS.isdisjoint(line.folded):
+        return line
+    words: list[Word] = []
+    for word in line.words:
+        minus = words[-1] if words and words[-1].text in MINUS else None
+        before = words[-2] if len(words) > 1 else None
+        if minus is not None and _is_minus_of(minus, word, before, signs, headers):
+            words[-1] = _merged(minus, word)
+        else:
+            words.append(word)
+    return line if len(words) == len(line.words) else line_of(words)
+
+
+def _is_minus_of(
+    minus: Word, word: Word, before: Word | None, signs: AbstractSet[str], headers: Collection[Box]
+) -> bool:
+    """Whether a dash is the minus of what follows it; not if it is one in a text, or stands for an empty cell."""
+    if not is_beside(minus, word):
+        return False
+    after_sign = before is not None and fold(before.text) in signs
+    if word.text[0].isdigit():
+        return after_sign or before is None or not _flows(before, minus)
+    if fold(word.text) not in signs or after_sign or (before is not None and _flows(before, minus)):
+        return False
+    return not any(left < minus.right and minus.left < right <= word.left for left, _, right, _ in headers)
+
+
+def is_beside(minus: Word, word: Word) -> bool:
+    """Whether a dash stands so close before a word that it may be its minus."""
+    return word.left - minus.right <= _BESIDE * (word.bottom - word.top)
+
+
+def join_groups(line: Line) -> Line:
+    """The line with the groups of a number as one word."""
+    words: list[Word] = []
+    for word in line.words:
+        if words and _goes_on(words[-1], word):
+            words[-1] = _merged(words[-1], word)
+        else:
+            words.append(word)
+    return line if len(words) == len(line.words) else line_of(words)
+
+
+def _goes_on(before: Word, word: Word) -> bool:
+    """Whether a word is three more digits, a space away, of the number before."""
+    if word.left - before.right > (word.bottom - word.top) / 2 or not _GROUP.match(word.text):
+        return False
+    return _HEAD.search(before.text) is not None
+
+
+def _merged(before: Word, word: Word) -> Word:
+    return Word(
+        f"{before.text} {word.text}",
+        before.left,
+        min(before.top, word.top),
+        word.right,
+        max(before.bottom, word.bottom),
+    )
+
+
+def join_currencies(line: Line, signs: AbstractSet[str], headers: Collection[Box] = ()) -> Line:
+    """The line with each sign and the number that follows it as one word. `signs` are folded."""
+    if not any(_ends_with_sign(word, signs) for word in line.words):
+        return line
+    words: list[Word] = []
+    waiting: Word | None = None
+    for word in line.words:
+        if waiting is not None:
+            if _starts_number(word) and not _is_columns_away(waiting, word, headers):
+                words.append(_merged(waiting, word))
+                waiting = None
+                continue
+            words.append(waiting)
+            waiting = None
+        if _ends_with_sign(word, signs) and not (words and _flows(words[-1], word)):
+            waiting = word
+        else:
+            words.append(word)
+    if waiting is not None:
+        words.append(waiting)
+    return line_of(words)
+
+
+def _starts_number(word: Word) -> bool:
+    return word.text[0] in _NUMBER_STARTS or (word.text[0] in MINUS and word.text[1:2] == " ")
+
+
+def _ends_with_sign(word: Word, signs: AbstractSet[str]) -> bool:
+    """Whether it is a currency's sign, or one with a minus before it."""
+    return fold(word.text[2:] if word.text[0] in MINUS and word.text[1:2] == " " else word.text) in signs
+
+
+def _is_columns_away(sign: Word, number: Word, headers: Collection[Box]) -> bool:
+    """Whether a description that ends with a sign only looks like the beginning of another column's number."""
+    between = sum(sign.right <= left and right <= number.left for left, _, right, _ in headers)
+    return between + any(left < number.right and number.left < right for left, _, right, _ in headers) > 1
+
+
+def _flows(before: Word, word: Word) -> bool:
+    """Whether a word follows another as in a sentence.
+
+    `harga Rp 12.500 per meter` is text, even where it wraps after `Rp`.
+    """
+    if before.text[-1].isdigit() or before.text[-1] in "-)%" or not fold(before.text):
+        return False  # the cell before ends here
+    letter = (before.right - before.left) / len(before.text)
+    return word.left - before.right <= 1.05 * letter

@@ -1,0 +1,249 @@
+"""From the tree of an expression to one Python function. Closures, because a check may run for thousands of rows.
+
+Empty values go through arithmetic and comparisons: `None + 1` and `None == 1` are both empty, and a condition that is
+empty does not hold, nor does its negation. `and` and `or` therefore know three answers, as in SQL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from waybill_documents.dates import date_format
+from waybill_documents.expressions import numbers, texts
+from waybill_documents.expressions.errors import ExpressionError
+from waybill_documents.expressions.functions import FUNCTIONS, Kind, Run
+from waybill_documents.expressions.nodes import (
+    Both,
+    Call,
+    Chain,
+    Column,
+    Compare,
+    Constant,
+    Either,
+    Name,
+    Negative,
+    Node,
+    Not,
+)
+from waybill_documents.expressions.scope import Scope
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Decimal | None]] = {
+    "+": numbers.add,
+    "-": numbers.subtract,
+    "*": numbers.multiply,
+    "/": numbers.divide,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compile_node(node: Node) -> Run:
+    """The function that gives the node's value in a scope."""
+    match node:
+        case Constant():
+            return _constant(node.value)
+        case Name():
+            return _name(node.name)
+        case Column():
+            return _column(node)
+        case Negative():
+            return _negative(compile_node(node.operand))
+        case Chain():
+            return _chain(node)
+        case Compare():
+            return _compare(node)
+        case Both():
+            return _joined(node.parts, decisive=False)
+        case Either():
+            return _joined(node.parts, decisive=True)
+        case Not():
+            return _not(compile_node(node.operand))
+        case Call():
+            return _call(node)
+        case _:
+            raise AssertionError(f"a node without a meaning: {node}")
+
+
+def _compared(left: Any, sign: str, right: Any) -> bool | None:
+    """How two values compare; None when one is empty, or when they are of kinds that cannot be compared."""
+    a, b = _alike(left, right)
+    if a is None or b is None:
+        return None
+    return _COMPARISONS[sign](a, b)
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    a, b = numbers.number(left), numbers.number(right)
+    if a is not None and b is not None:
+        return a, b
+    if (isinstance(left, str) and isinstance(right, str)) or (isinstance(left, bool) and isinstance(right, bool)):
+        return left, right
+    if isinstance(left, date) or isinstance(right, date):
+        return texts.as_date(left), texts.as_date(right)
+    return None, None
+
+
+def _constant(value: Decimal | str) -> Run:
+    return lambda _: value
+
+
+def _name(name: str) -> Run:
+    def run(scope: Scope) -> Any:
+        row = scope.row
+        if row is not None and name in row:
+            return row[name]
+        return scope.data.get(name)
+
+    return run
+
+
+def _column(node: Column) -> Run:
+    table, column = node.table, node.column
+    return lambda scope: scope.column(table, column)
+
+
+def _negative(operand: Run) -> Run:
+    return lambda scope: numbers.negative(operand(scope))
+
+
+def _chain(node: Chain) -> Run:
+    first = compile_node(node.first)
+    steps = [(_ARITHMETIC[sign], compile_node(operand)) for sign, operand in node.rest]
+    if len(steps) == 1:
+        [(calculate, second)] = steps
+        return lambda scope: calculate(first(scope), second(scope))
+
+    def run(scope: Scope) -> Any:
+        value = first(scope)
+        for calculate, operand in steps:
+            value = calculate(value, operand(scope))
+        return value
+
+    return run
+
+
+def _is_no_text(node: Node) -> bool:
+    return isinstance(node, Constant) and node.value == ""
+
+
+def _compare(node: Compare) -> Run:
+    sign = node.operator
+    if sign in {"==", "!="} and node.tolerance is None and (_is_no_text(node.left) or _is_no_text(node.right)):
+        # `x == ''` asks whether there is no x, which a comparison with an empty value could not tell.
+        tested = compile_node(node.left if _is_no_text(node.right) else node.right)
+        wanted = sign == "=="
+        return lambda scope: texts.empty(tested(scope)) is wanted
+    left, right = compile_node(node.left), compile_node(node.right)
+    if node.tolerance is not None:
+        return _compare_within(left, right, compile_node(node.tolerance), sign)
+    compare = _COMPARISONS[sign]
+
+    def run(scope: Scope) -> bool | None:
+        a, b = left(scope), right(scope)
+        if type(a) is Decimal and type(b) is Decimal and a.is_finite() and b.is_finite():
+            return compare(a, b)
+        return _compared(a, sign, b)
+
+    return run
+
+
+def _compare_within(left: Run, right: Run, tolerance: Run, sign: str) -> Run:
+    wanted = sign == "=="
+
+    def run(scope: Scope) -> bool | None:
+        apart, bound = numbers.subtract(left(scope), right(scope)), numbers.number(tolerance(scope))
+        return None if apart is None or bound is None else (apart.copy_abs() <= bound) is wanted
+
+    return run
+
+
+def _joined(parts: tuple[Node, ...], *, decisive: bool) -> Run:
+    """`or` is decided by the first that holds, `and` by the first that does not; an empty one leaves it open."""
+    runs = [compile_node(part) for part in parts]
+
+    def run(scope: Scope) -> Any:
+        result: bool | None = not decisive
+        for part in runs:
+            value = part(scope)
+            if value is decisive:
+                return decisive
+            if not isinstance(value, bool):
+                result = None
+        return result
+
+    return run
+
+
+def _not(operand: Run) -> Run:
+    def run(scope: Scope) -> Any:
+        value = operand(scope)
+        return not value if isinstance(value, bool) else None
+
+    return run
+
+
+def _call(node: Call) -> Run:
+    function = FUNCTIONS[node.function]
+    arguments = _arguments(node)
+    call = function.implementation
+    if function.lazy:
+        return lambda scope: call(scope, *arguments)
+    if len(arguments) == 1:
+        [only] = arguments
+        if isinstance(node.arguments[0], Column):
+            return _remembered(f"{node.function}({node.arguments[0].name})", lambda scope: call(only(scope)))
+        return lambda scope: call(only(scope))
+    if len(arguments) == 2:
+        one, two = arguments
+        return lambda scope: call(one(scope), two(scope))
+    return lambda scope: call(*[argument(scope) for argument in arguments])
+
+
+def _remembered(key: str, run: Run) -> Run:
+    def remembered(scope: Scope) -> Any:
+        memory = scope.memory
+        if key not in memory:
+            memory[key] = run(scope)
+        return memory[key]
+
+    return remembered
+
+
+def _arguments(node: Call) -> list[Run]:
+    """The compiled arguments; patterns, formats and the like are made ready here, once and for all."""
+    function = FUNCTIONS[node.function]
+    prepared: list[Any] = []
+    for index, argument in enumerate(node.arguments):
+        kind = function.parameter(index)
+        if kind in _PREPARED:
+            if not (isinstance(argument, Constant) and isinstance(argument.value, str)):
+                raise ExpressionError(f"the {kind.value} of {node.function} is a text in quotes", argument.position)
+            try:
+                prepared.append(_PREPARED[kind](argument.value, prepared))
+            except ValueError as error:
+                raise ExpressionError(str(error), argument.position) from None
+        else:
+            prepared.append(None)
+    return [
+        compile_node(argument) if ready is None else _constant(ready)
+        for argument, ready in zip(node.arguments, prepared, strict=True)
+    ]
+
+
+_PREPARED: dict[Kind, Callable[[str, list[Any]], Any]] = {
+    Kind.PATTERN: lambda text, _: texts.compiled(text),
+    Kind.FORMAT: lambda text, _: date_format(text),
+    Kind.TEMPLATE: lambda text, before: texts.template(text, before[-1].groups),
+    Kind.LOOKUP: lambda text, _: text,
+    Kind.CARRYING: lambda text, _: text,
+}

@@ -1,0 +1,130 @@
+"""An expression: parsed and compiled once, when the mapping is loaded, and evaluated as often as there are rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import core_schema
+
+from waybill_documents.expressions.compiler import compile_node
+from waybill_documents.expressions.functions import FUNCTIONS, Kind
+from waybill_documents.expressions.nodes import Both, Call, Column, Compare, Constant, Name, Node, Operator, walk
+from waybill_documents.expressions.parser import LONGEST, parse
+from waybill_documents.expressions.scope import Scope
+from waybill_documents.values import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The two sides of a comparison in one scope, for findings."""
+
+    left: Scalar
+    operator: Operator
+    right: Scalar
+    tolerance: Scalar
+    """None when there is none."""
+    holds: bool | None
+    """None when a side is empty, or when the two cannot be compared."""
+    tree: Compare
+
+
+class Expression:
+    """An expression of the mapping language, made from its text.
+
+    `ExpressionError` when it is not one. Two expressions are the same when their texts are; in JSON it is its text.
+    """
+
+    __slots__ = ("_run", "carrying", "functions", "lookups", "names", "spreading", "text", "tree")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = parse(text)
+        self._run = compile_node(self.tree)
+        parts = list(walk(self.tree))
+        self.names = frozenset(part.name for part in parts if isinstance(part, Name | Column))
+        """The names it uses, as they are written: `net`, `lines.amount`."""
+        self.functions = frozenset(part.function for part in parts if isinstance(part, Call))
+        self.lookups = frozenset(_named(parts, Kind.LOOKUP))
+        """The look-ups it uses."""
+        self.carrying = frozenset(_named(parts, Kind.CARRYING))
+        """The tables whose carried sums it asks for."""
+        self.spreading = frozenset(
+            part.arguments[1].name
+            for part in parts
+            if isinstance(part, Call) and part.function == "spread" and isinstance(part.arguments[1], Column)
+        )
+        """The columns by which it deals a number out to their rows."""
+
+    def evaluate(self, scope: Scope) -> Scalar | list[Any]:
+        """Its value: empty (None) where it has none. A bare column or table is a list. Nothing makes it raise."""
+        return self._run(scope)  # type: ignore[no-any-return]  # closures are not typed by what they give
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether it is true; an empty condition does not hold."""
+        return self._run(scope) is True
+
+    def sides(self, scope: Scope) -> Comparison | None:
+        """The comparison it comes down to: itself, or the first of several joined by `and` that does not hold.
+
+        None for anything else: a function such as `running`, a choice, a negation.
+        """
+        return sides(self.tree, scope)
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((Expression, self.text))
+
+    def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
+        # Closures cannot be pickled: a mapping that goes to another process is parsed again there.
+        return Expression, (self.text,)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(
+                cls, core_schema.str_schema(min_length=1, max_length=LONGEST)
+            ),
+            python_schema=core_schema.no_info_plain_validator_function(cls._from_python),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda expression: expression.text, return_schema=core_schema.str_schema()
+            ),
+        )
+
+    @classmethod
+    def _from_python(cls, given: Any) -> Expression:
+        if isinstance(given, Expression):
+            return given
+        if not isinstance(given, str):
+            raise ValueError('an expression is a text, such as "quantity * price"')
+        return cls(given)
+
+
+def sides(tree: Node, scope: Scope) -> Comparison | None:
+    """`Expression.sides` for a part of one."""
+    match tree:
+        case Compare():
+            left, right = compile_node(tree.left)(scope), compile_node(tree.right)(scope)
+            tolerance = None if tree.tolerance is None else compile_node(tree.tolerance)(scope)
+            holds = compile_node(tree)(scope)
+            return Comparison(left, tree.operator, right, tolerance, holds, tree)
+        case Both():
+            found = [comparison for part in tree.parts if (comparison := sides(part, scope))]
+            return next((comparison for comparison in found if not comparison.holds), None)
+        case _:
+            return None
+
+
+def _named(parts: list[Node], kind: Kind) -> Iterator[str]:
+    """The texts that calls are given as this kind."""
+    for part in parts:
+        if isinstance(part, Call):
+            for index, argument in enumerate(part.arguments):
+                if isinstance(argument, Constant) and FUNCTIONS[part.function].parameter(index) is kind:
+                    yield str(argument.value)

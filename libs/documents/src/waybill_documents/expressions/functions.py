@@ -1,0 +1,200 @@
+"""The functions of the expression language: one table, from which parsing, checking and the documentation are made.
+
+No function fails. What it cannot do anything with, it answers with an empty value; what a mapping can get wrong
+(a pattern, a date format, a number of values) is refused when the mapping is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from typing import Any
+
+from waybill_documents.expressions import columns, numbers, texts
+from waybill_documents.expressions.scope import Scope
+
+Run = Callable[[Scope], Any]
+"""A compiled part of an expression."""
+
+
+class Kind(StrEnum):
+    """What a function takes or gives. From `PATTERN` on, they are texts that stand in quotes."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    DATE = "date"
+    TRUTH = "condition"
+    ANY = "value"
+    COLUMN = "column"
+    TABLE = "table"
+    PATTERN = "pattern"
+    FORMAT = "date format"
+    LOOKUP = "look-up"
+    CARRYING = "table with carried sums"
+    TEMPLATE = "replacement"
+
+
+N, T, D, C, ANY = Kind.NUMBER, Kind.TEXT, Kind.DATE, Kind.TRUTH, Kind.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: how it is written, what it takes and gives, what it is for, and what it does."""
+
+    signature: str
+    """As in `round(x, places)`; what may be left out stands in brackets, what may be repeated before dots."""
+    takes: tuple[Kind, ...]
+    gives: Kind
+    """`ANY` is whatever it was given."""
+    implementation: Callable[..., Any]
+    """Called with the values; with the scope and the compiled arguments if it is `lazy`."""
+    _: KW_ONLY
+    doc: str
+    optional: int = 0
+    """How many of the last parameters may be left out."""
+    repeats: bool = False
+    """Whether the last parameter may be given any number of times."""
+    lazy: bool = False
+
+    @property
+    def name(self) -> str:
+        """What stands before the bracket."""
+        return self.signature.partition("(")[0]
+
+    @property
+    def least(self) -> int:
+        """The fewest values it takes."""
+        return len(self.takes) - self.optional
+
+    @property
+    def most(self) -> int | None:
+        """The most values it takes; None for any number."""
+        return None if self.repeats else len(self.takes)
+
+    def accepts(self, count: int) -> bool:
+        """Whether it can be called with so many values."""
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def parameter(self, index: int) -> Kind:
+        """What it takes at this position."""
+        return self.takes[min(index, len(self.takes) - 1)]
+
+
+def _if(scope: Scope, condition: Run, then: Run, otherwise: Run) -> Any:
+    return then(scope) if condition(scope) is True else otherwise(scope)
+
+
+def _coalesce(scope: Scope, *alternatives: Run) -> Any:
+    missed = len(scope.misses)
+    for alternative in alternatives:
+        value = alternative(scope)
+        if not texts.empty(value):
+            # The mapping says what to do about a text that a look-up lacks, so that is nothing to report.
+            del scope.misses[missed:]
+            return value
+    return None
+
+
+def _empty(scope: Scope, value: Run) -> bool:
+    missed = len(scope.misses)
+    answer = texts.empty(value(scope))
+    del scope.misses[missed:]
+    return answer
+
+
+def _lookup(scope: Scope, lookup: Run, text: Run) -> str | None:
+    wanted = texts.as_text(text(scope))
+    return scope.look_up(lookup(scope), wanted) if wanted else None
+
+
+def _carried(scope: Scope, table: Run) -> bool | None:
+    return scope.carried.get(table(scope))
+
+
+def _spread(scope: Scope, whole: Run, column: Run, places: Run | None = None) -> Any:
+    amount, weights = whole(scope), column(scope)
+    to = 2 if places is None else places(scope)
+    # The scope holds the column for as long as it remembers, so its identity is its name.
+    key = f"spread {amount} {id(weights)} {to}"
+    if key not in scope.memory:
+        scope.memory[key] = columns.shares(amount, weights, to)
+    dealt = scope.memory[key]
+    return dealt[scope.index] if scope.index is not None and scope.index < len(dealt) else None
+
+
+# fmt: off
+_TABLE = (
+    # Numbers
+    Function("round(x, [places])", (N, N), N, numbers.rounded, optional=1,
+             doc="`x` to so many decimals (0 if not given, at most 30), half up."),
+    Function("abs(x)", (N,), N, numbers.absolute,
+             doc="`x` without its sign."),
+    Function("precision(x)", (N,), N, numbers.precision,
+             doc="What the last digit of `x` is worth, as it is printed: 1 for `37.500`, 0.01 for `37.500,00`."),
+    Function("number(text)", (ANY,), N, texts.as_number,
+             doc="The number in a text such as `-1234.50`: a decimal point, no grouping."),
+    Function("min(a, ...)", (ANY,), ANY, columns.smallest, repeats=True,
+             doc="The smallest of several values, or of a column. Empty ones do not count."),
+    Function("max(a, ...)", (ANY,), ANY, columns.largest, repeats=True,
+             doc="The largest of several values, or of a column. Empty ones do not count."),
+    # Columns and tables
+    Function("sum(column)", (Kind.COLUMN,), N, columns.total,
+             doc="The sum of a column. Empty cells do not count; without any other, it is 0."),
+    Function("spread(x, column, [places])", (N, Kind.COLUMN, N), N, _spread, optional=1, lazy=True,
+             doc="This row's share of `x` by its part in the sum of a column of its own table, to so many decimals"
+                 " (2 if not given). The shares of all rows add up to `x`."),
+    Function("count(table)", (Kind.TABLE,), N, columns.count,
+             doc="The number of rows of a table, or of the cells of a column that are not empty."),
+    Function("first(column)", (Kind.COLUMN,), ANY, columns.first,
+             doc="The first value of a column that is not empty."),
+    Function("last(column)", (Kind.COLUMN,), ANY, columns.last,
+             doc="The last value of a column that is not empty."),
+    Function("running(column)", (Kind.COLUMN,), C, columns.running,
+             doc="Whether a column is 1, 2, 3, ... without gaps. Empty cells do not count."),
+    Function("unique(column)", (Kind.COLUMN,), C, columns.unique,
+             doc="Whether no value stands in a column twice. Empty cells do not count."),
+    Function("carried('table')", (Kind.CARRYING,), C, _carried, lazy=True,
+             doc="Whether the sums carried from page to page fit the rows between them, and no page lacks one. Empty,"
+                 " so that a check does not apply, where all rows begin on one page and none carries a sum."),
+    # Choices
+    Function("if(condition, a, b)", (C, ANY, ANY), ANY, _if, lazy=True,
+             doc="`a` if the condition holds, otherwise `b`."),
+    Function("coalesce(a, ...)", (ANY,), ANY, _coalesce, repeats=True, lazy=True,
+             doc="The first of the values that is not empty."),
+    Function("empty(x)", (ANY,), C, _empty, lazy=True,
+             doc="Whether there is no value, or a text without a character."),
+    Function("lookup('name', text)", (Kind.LOOKUP, ANY), T, _lookup, lazy=True,
+             doc="What a look-up of the mapping says for the text, whatever its case. A text it lacks is a finding."),
+    # Texts
+    Function("text(x)", (ANY,), T, texts.as_text,
+             doc="`x` as a text: `37500.00`, `2025-08-07`."),
+    Function("concat(a, ...)", (ANY,), T, texts.concat, repeats=True,
+             doc="The values one after the other. Empty ones add nothing."),
+    Function("upper(text)", (ANY,), T, texts.upper,
+             doc="In capitals."),
+    Function("lower(text)", (ANY,), T, texts.lower,
+             doc="In small letters."),
+    Function("trim(text)", (ANY,), T, texts.trim,
+             doc="Without spaces at either end."),
+    Function("digits(text)", (ANY,), T, texts.digits,
+             doc="Only the digits 0 to 9."),
+    Function("pad(text, length, fill)", (ANY, N, T), T, texts.pad,
+             doc="The text, filled up from the left to a length (at most 1,000) with a character."),
+    Function("left(text, n)", (ANY, N), T, texts.left,
+             doc="The first `n` characters."),
+    Function("right(text, n)", (ANY, N), T, texts.right,
+             doc="The last `n` characters."),
+    Function("contains(text, part)", (ANY, ANY), C, texts.contains,
+             doc="Whether the part stands in the text. Case does not matter."),
+    Function("matches(text, 'pattern')", (ANY, Kind.PATTERN), C, texts.matches,
+             doc="Whether the RE2 pattern is found anywhere in the text; `^` and `$` are its ends."),
+    Function("replace(text, 'pattern', 'by')", (ANY, Kind.PATTERN, Kind.TEMPLATE), T, texts.replace,
+             doc="The text with all that matches the RE2 pattern replaced; `\\1` to `\\9` are its groups."),
+    Function("date(value, 'format')", (D, Kind.FORMAT), T, texts.date_text,
+             doc="A date as a text, as in `date(issued, 'yyyy-MM-dd')`. Months have English names."),
+)
+# fmt: on
+
+FUNCTIONS: dict[str, Function] = {function.name: function for function in _TABLE}
+"""All functions by name, in the order of the documentation."""

@@ -1,0 +1,128 @@
+"""What kind of value an expression gives, worked out without a document.
+
+Evaluating never fails: adding a number to a text is just empty. A person who writes a mapping deserves to hear of it
+when it is loaded and not to wonder later why a value is missing, or why a check never applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from waybill_documents.expressions.errors import ExpressionError
+from waybill_documents.expressions.functions import FUNCTIONS, Kind
+from waybill_documents.expressions.nodes import (
+    Both,
+    Call,
+    Chain,
+    Column,
+    Compare,
+    Constant,
+    Either,
+    Name,
+    Negative,
+    Node,
+    Not,
+)
+
+_NAMES = {
+    Kind.NUMBER: "a number",
+    Kind.TEXT: "a text",
+    Kind.DATE: "a date",
+    Kind.TRUTH: "a condition",
+    Kind.COLUMN: "a column",
+    Kind.TABLE: "a table",
+    Kind.ANY: "a value",
+}
+_ADVICE = {
+    (Kind.TEXT, Kind.NUMBER): "; give it the type decimal, or write number(…)",
+    (Kind.NUMBER, Kind.TRUTH): "; compare it, or write not empty(…)",
+    (Kind.TEXT, Kind.TRUTH): "; compare it, or write not empty(…)",
+    (Kind.DATE, Kind.TRUTH): "; compare it, or write not empty(…)",
+    (Kind.COLUMN, Kind.NUMBER): "; write sum(…), or compute it by row",
+}
+_WHOLE_COLUMNS = {"min", "max", "empty"}
+"""Functions of values that also take a column."""
+
+
+def kind_of(node: Node, names: Mapping[str, Kind]) -> Kind:
+    """The kind of its value, given those of the names; `ExpressionError` where the kinds do not fit."""
+    match node:
+        case Constant():
+            return Kind.TEXT if isinstance(node.value, str) else Kind.NUMBER
+        case Name():
+            return names[node.name]
+        case Column():
+            return Kind.COLUMN
+        case Negative():
+            _must_be(Kind.NUMBER, node.operand, names)
+            return Kind.NUMBER
+        case Chain():
+            for operand in (node.first, *(operand for _, operand in node.rest)):
+                _must_be(Kind.NUMBER, operand, names)
+            return Kind.NUMBER
+        case Compare():
+            _check_comparison(node, names)
+            return Kind.TRUTH
+        case Both() | Either():
+            for part in node.parts:
+                _must_be(Kind.TRUTH, part, names)
+            return Kind.TRUTH
+        case Not():
+            _must_be(Kind.TRUTH, node.operand, names)
+            return Kind.TRUTH
+        case Call():
+            return _call(node, names)
+        case _:
+            return Kind.ANY
+
+
+def must_give(wanted: Kind, node: Node, names: Mapping[str, Kind]) -> Kind:
+    """The kind of a whole expression, which must be the wanted one; `ANY` takes every single value."""
+    return _must_be(wanted, node, names)
+
+
+def _must_be(wanted: Kind, node: Node, names: Mapping[str, Kind]) -> Kind:
+    kind = kind_of(node, names)
+    single = kind not in {Kind.COLUMN, Kind.TABLE}
+    if kind is wanted or (single and Kind.ANY in {kind, wanted}) or (single and wanted is Kind.TEXT):
+        return kind
+    if wanted is Kind.DATE and kind is Kind.TEXT:
+        return kind
+    what = node.name if isinstance(node, Name | Column) else "this"
+    advice = _ADVICE.get((kind, wanted), "")
+    raise ExpressionError(f"{what} is {_NAMES[kind]}, but {_NAMES[wanted]} is needed here{advice}", node.position)
+
+
+def _check_comparison(node: Compare, names: Mapping[str, Kind]) -> None:
+    left, right = (_must_be(Kind.ANY, side, names) for side in (node.left, node.right))
+    if node.tolerance is not None:
+        for part in (node.left, node.right, node.tolerance):
+            _must_be(Kind.NUMBER, part, names)
+    if any(isinstance(side, Constant) and side.value == "" for side in (node.left, node.right)):
+        return
+    if left is not right and Kind.ANY not in {left, right} and {left, right} != {Kind.DATE, Kind.TEXT}:
+        raise ExpressionError(f"{_NAMES[left]} cannot be compared with {_NAMES[right]}", node.position)
+
+
+def _call(node: Call, names: Mapping[str, Kind]) -> Kind:
+    function = FUNCTIONS[node.function]
+    given: list[Kind] = []
+    for index, argument in enumerate(node.arguments):
+        wanted = function.parameter(index)
+        if isinstance(argument, Column) and (wanted in {Kind.COLUMN, Kind.TABLE} or node.function in _WHOLE_COLUMNS):
+            given.append(names[argument.name])
+        elif wanted is Kind.COLUMN:
+            raise ExpressionError(
+                f"{node.function} takes a column, as in {node.function}(lines.amount)", argument.position
+            )
+        elif wanted is Kind.TABLE or (node.function == "empty" and isinstance(argument, Name)):
+            kind = kind_of(argument, names)
+            if wanted is Kind.TABLE and kind is not Kind.TABLE:
+                raise ExpressionError(f"{node.function} takes a table, as in {node.function}(lines)", argument.position)
+            given.append(kind)
+        elif wanted in _NAMES:
+            given.append(_must_be(wanted, argument, names))
+    if function.gives is not Kind.ANY:
+        return function.gives
+    several = set(given[1:] if node.function == "if" else given)
+    return several.pop() if len(several) == 1 else Kind.ANY

@@ -1,0 +1,327 @@
+"""Header fields: where a rule says to look on a page, and what stands there.
+
+Each page is searched once, as it comes; a search remembers the best it has seen so far and nothing of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import re2
+
+from waybill_documents.currencies import MINUS
+from waybill_documents.lines import Line, Lines, apart, fold, line_of, segments
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import FieldRule
+from waybill_documents.reading import Unreadable, read
+from waybill_documents.values import Scalar
+from waybill_documents.words import Box, Place, Word, around, cut, part
+
+_NEXT_LINE = 2.5
+"""Lines under a label belong to it while the white between them is at most this many heights."""
+_INDENT = 1.5
+"""They may begin this many heights left of the label."""
+_MOST_LABELS = 50
+"""Places of one label on a page that are looked at; a page with more was not made for people."""
+_MOST_WORDS = 200
+"""Words that a value on one line may have."""
+_MOST_LINES = 100
+"""Lines that a value may have."""
+_MARKS = frozenset(":;=-–.")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text that a rule found, and where."""
+
+    raw: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldResult:
+    """What is known of a field when all pages were seen."""
+
+    found: Found | None
+    value: Scalar
+    how: str
+    """`label`, `pattern` or `area`"""
+    ambiguous: bool
+    """Whether the rule also found something else elsewhere."""
+    unreadable: tuple[Found, str] | None
+    """What stood there without being a value of the field's type, and why not."""
+    label: Place | None
+    """Where its label stands, even when there is no value beside it."""
+
+
+class FieldSearch:
+    """One field's rule, page by page."""
+
+    def __init__(self, name: str, rule: FieldRule, locale: LocaleRules, labels: frozenset[str]) -> None:
+        self.name = name
+        self.rule = rule
+        self._locale = locale
+        self._labels = tuple(fold(label) for label in rule.label or ())
+        self._others = labels
+        self._until = tuple(fold(phrase) for phrase in rule.until)
+        self._after = fold(rule.after) if rule.after else None
+        self._before = fold(rule.before) if rule.before else None
+        self._pattern = re2.compile(rule.pattern) if rule.pattern else None
+        self._first, self._last = _range(rule.lines)
+        self._single = self._first == self._last == 1
+        how = "label" if rule.label else "pattern" if rule.pattern else "area"
+        self.result = FieldResult(None, None, how, False, None, None)
+
+    def look(self, lines: Lines, last_page: bool) -> None:
+        """Search one page."""
+        rule = self.rule
+        if rule.constant is not None or (rule.page == "first" and lines.page.number > 1):
+            return
+        if rule.page == "last" and not last_page:
+            return
+        if rule.pick == "first" and self.result.found is not None and self.result.ambiguous:
+            return  # nothing further can change the outcome
+        narrowed = self._narrowed(lines)
+        if narrowed is None:
+            return
+        for found in self._candidates(narrowed):
+            self._consider(found)
+
+    def _consider(self, found: Found) -> None:
+        try:
+            value = read(found.raw, self.rule.type, self._locale)
+        except Unreadable as error:
+            known = self.result.unreadable
+            if known is None or (self._is_value_like(found.raw) and not self._is_value_like(known[0].raw)):
+                self.result = replace(self.result, unreadable=(found, str(error)))
+            return
+        if value is None or value == "":
+            return
+        if self.result.found is None:
+            self.result = replace(self.result, found=found, value=value)
+            return
+        differs = value != self.result.value
+        if self.rule.pick == "last":
+            doubt = differs or self.result.ambiguous
+            self.result = replace(self.result, found=found, value=value, ambiguous=doubt)
+        elif differs:
+            self.result = replace(self.result, ambiguous=True)
+
+    def _is_value_like(self, raw: str) -> bool:
+        """Whether a text is meant to be a value of the field's type: a label may also stand where it labels nothing."""
+        if self.rule.type == "text" or not any(sign.isdigit() for sign in raw):
+            return False
+        if self.rule.type in ("date", "digits"):
+            return True
+        sign = fold(raw.split(" ", 1)[0]).rstrip("0123456789")
+        return not raw[0].isalpha() or sign in {fold(each) for each in self._locale.currencies}
+
+    @property
+    def misread(self) -> tuple[Found, str] | None:
+        """What is printed as its value and is none, and why: never to be replaced by a default or by nothing."""
+        unreadable = self.result.unreadable
+        if unreadable is None or self.result.found is not None:
+            return None
+        return unreadable if self.rule.required or self._is_value_like(unreadable[0].raw) else None
+
+    # Where to look.
+
+    def _narrowed(self, lines: Lines) -> Lines | None:
+        """The page's lines without the words the rule does not look at; none if it does not look at this page."""
+        rule = self.rule
+        if rule.area is None and self._after is None and self._before is None:
+            return lines
+        after = self._anchor(lines, self._after)
+        before = self._anchor(lines, self._before)
+        if (self._after and after is None) or (self._before and before is None):
+            return None
+        page = lines.page
+        area: Box | None = None
+        if rule.area is not None:
+            area = (
+                page.width * rule.area.left / 100,
+                page.height * rule.area.top / 100,
+                page.width * rule.area.right / 100,
+                page.height * rule.area.bottom / 100,
+            )
+        kept = []
+        for line in lines:
+            words = [
+                word
+                for word in line.words
+                if (area is None or _inside(word, area))
+                and (after is None or _follows(word, after))
+                and (before is None or _precedes(word, before))
+            ]
+            if words:
+                kept.append(line_of(words))
+        return Lines(page, kept)
+
+    def _anchor(self, lines: Lines, phrase: str | None) -> Box | None:
+        span = next(lines.find(phrase), None) if phrase else None
+        return lines.box(span) if span else None
+
+    # What stands there.
+
+    def _candidates(self, lines: Lines) -> Iterator[Found]:
+        if self._labels:
+            for words in self._beside_labels(lines):
+                yield from self._picked(lines, words)
+        elif self._pattern is not None:
+            for line in lines:
+                yield from self._picked(lines, [line.words])
+        else:
+            yield from self._picked(lines, self._chosen([line.words for line in lines]))
+
+    def _picked(self, lines: Lines, rows: list[list[Word]]) -> Iterator[Found]:
+        """The text of these lines, or what the pattern picks from it."""
+        if self._pattern is None:
+            rows = [row for row in rows if row]
+            if rows:
+                raw = self.rule.join.join(" ".join(word.text for word in row) for row in rows)
+                yield Found(raw, (Place(lines.page.number, around([word for row in rows for word in row])),))
+            return
+        for row in rows:
+            match = self._pattern.search(" ".join(word.text for word in row))
+            if match is not None:
+                group = 1 if self._pattern.groups else 0
+                words = cut(row, *match.span(group)) if match.group(group) else []
+                if words:
+                    yield Found(match.group(group), (Place(lines.page.number, around(words)),))
+                    return
+
+    def _beside_labels(self, lines: Lines) -> Iterator[list[list[Word]]]:
+        spans = [span for label in self._labels for span in islice(lines.find(label), _MOST_LABELS)]
+        if self.rule.pick == "first":
+            # A label with a colon is surely one; without, it may be a word of somebody's name.
+            spans.sort(key=lambda span: not _has_colon(lines.lines[span.line], span.end))
+        for span in spans:
+            line = lines.lines[span.line]
+            box = lines.box(span)
+            if self.result.label is None:
+                self.result = replace(self.result, label=Place(lines.page.number, box))
+            right = self._right_of(line, span.end)
+            if self.rule.direction == "right":
+                yield [right]
+            elif self.rule.direction == "below":
+                yield self._chosen(self._under(lines, span.line, box))
+            else:
+                reach = around([*right, *line.words[span.start : span.end]]) if right else box
+                yield self._chosen([*([right] if right else []), *self._under(lines, span.line, reach)])
+
+    def _right_of(self, line: Line, start: int) -> list[Word]:
+        """What follows a label on its line, up to a wide gap or the next label."""
+        numeric = self.rule.type in ("decimal", "integer")
+        minus: Word | None = None
+        while start < len(line.words) and all(mark in _MARKS for mark in line.words[start].text):
+            minus = line.words[start] if numeric and _is_minus(line, start) else None
+            start += 1
+        rest = line.words[start : start + _MOST_WORDS]
+        if not rest:
+            return []
+        first = segments(rest)[0]
+        end = next((at for at in range(1, len(first)) if self._is_label(line, start + at)), len(first))
+        value = first[:end]
+        if value[0].text[0] == ":":
+            value[0] = part(value[0], 1, len(value[0].text))
+        if not numeric and value[0].text[0] in MINUS and value[0].text[1:2] == " ":
+            value[0] = part(value[0], 2, len(value[0].text))  # `Invoice - 12` says 12 and no sum
+        if minus is not None:
+            value.insert(0, part(minus, len(minus.text) - 1, len(minus.text)))
+        return value
+
+    def _is_label(self, line: Line, start: int) -> bool:
+        """Whether another label of the mapping, with a colon, begins at this word."""
+        read = ""
+        for position in range(start, min(start + 4, len(line.words))):
+            read += line.folded[position]
+            if read in self._others:
+                return _has_colon(line, position + 1)
+        return False
+
+    def _under(self, lines: Lines, number: int, box: Box) -> list[list[Word]]:
+        """The parts of the following lines that stand under a box, until the white gets wide or a phrase ends them."""
+        taken: list[list[Word]] = []
+        left, right, bottom = box[0], box[2], box[3]
+        for below in range(number + 1, min(number + 1 + _MOST_LINES, len(lines))):
+            line = lines.lines[below]
+            if line.top - bottom > _NEXT_LINE * line.height:
+                break
+            if line.top < box[3] - line.height / 2:
+                continue
+            under = next(
+                (
+                    words
+                    for words in lines.segments(below)
+                    if words[0].left < right + line.height / 2
+                    and words[-1].right > left - line.height / 2
+                    and words[0].left > left - _INDENT * line.height
+                ),
+                None,
+            )
+            if under is None:
+                continue
+            part_of_line = line_of(under[:_MOST_WORDS])
+            if part_of_line.begins_with(self._until):
+                break
+            taken.append(under[:_MOST_WORDS])
+            bottom = line.bottom
+            right = max(right, under[-1].right)
+            if self._last is not None and len(taken) >= self._last:
+                break
+        return taken
+
+    def _chosen(self, rows: list[list[Word]]) -> list[list[Word]]:
+        return rows[self._first - 1 : self._last]
+
+
+def split_labels(line: Line, labels: AbstractSet[str]) -> Line:
+    """The line with `Tanggal:7` as two words, for it is one word of the page but not one of the reader."""
+    if not any(":" in word.text[1:-1] for word in line.words):
+        return line
+    words: list[Word] = []
+    for word in line.words:
+        colon = word.text.find(":", 1, -1) + 1
+        head = fold(word.text[:colon])
+        if head and any(label.endswith(head) for label in labels):
+            words += part(word, 0, colon), part(word, colon, len(word.text))
+        else:
+            words.append(word)
+    return line_of(words)
+
+
+def _is_minus(line: Line, at: int) -> bool:
+    """Whether a dash belongs to the number after it, and not to the label before it."""
+    dash, following = line.words[at], line.words[at + 1 : at + 2]
+    if dash.text.lstrip(":") not in MINUS or not following or not any(sign.isdigit() for sign in following[0].text):
+        return False
+    gap = following[0].left - dash.right
+    return gap <= dash.left - line.words[at - 1].right or not apart(dash, following[0])
+
+
+def _has_colon(line: Line, end: int) -> bool:
+    """Whether the phrase that ends before this word has a colon."""
+    return line.words[end - 1].text.endswith(":") or (end < len(line.words) and line.words[end].text.startswith(":"))
+
+
+def _range(lines: str) -> tuple[int, int | None]:
+    first, dash, last = lines.partition("-")
+    return int(first), (int(last) if last else None) if dash else int(first)
+
+
+def _inside(word: Word, area: Box) -> bool:
+    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
+    return area[0] <= x <= area[2] and area[1] <= y <= area[3]
+
+
+def _follows(word: Word, anchor: Box) -> bool:
+    middle = (word.top + word.bottom) / 2
+    return middle > anchor[3] or (middle > anchor[1] and word.left >= anchor[2])
+
+
+def _precedes(word: Word, anchor: Box) -> bool:
+    middle = (word.top + word.bottom) / 2
+    return middle < anchor[1] or (middle < anchor[3] and word.right <= anchor[0])

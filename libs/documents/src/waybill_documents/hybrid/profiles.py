@@ -1,0 +1,79 @@
+"""The profiles of Factur-X / ZUGFeRD, and the schema each one has to fit.
+
+The schemas are read from the drafthorse package, which ships the published ones; importing that package would load its
+whole object model, so only its folder is looked up.
+"""
+
+from __future__ import annotations
+
+import functools
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lxml import etree
+
+from waybill_documents.rendering.schemas import XmlSchema, load_schema
+
+if TYPE_CHECKING:
+    from waybill_documents.hybrid.attachments import EmbeddedInvoice
+
+_VERSION = "1.0.07"
+
+
+class Profile(StrEnum):
+    """How much an invoice says, from MINIMUM to EXTENDED. The value is the name in its schema's file."""
+
+    MINIMUM = "MINIMUM"
+    BASIC_WL = "BASICWL"
+    BASIC = "BASIC"
+    EN16931 = "EN16931"
+    EXTENDED = "EXTENDED"
+
+
+def profile_of(guideline: str) -> Profile:
+    """The profile that a guideline (BT-24) names.
+
+    What is not Factur-X's own is a national use of EN 16931, as XRechnung is, or an extension of it; anything else is
+    held against the EN 16931 schema too, which then says what does not fit.
+    """
+    name = guideline.lower()
+    last = name.rpartition(":")[2]
+    if last == "minimum":
+        return Profile.MINIMUM
+    if last == "basicwl":
+        return Profile.BASIC_WL
+    if last == "basic":
+        return Profile.BASIC
+    if last == "extended" or "extension" in name:
+        return Profile.EXTENDED
+    return Profile.EN16931
+
+
+@functools.cache
+def schema_of(profile: Profile) -> XmlSchema:
+    """The compiled schema. Compiling takes tens of milliseconds, so each process does it once."""
+    found = find_spec("drafthorse")
+    if found is None or found.origin is None:
+        raise RuntimeError("the package drafthorse, which holds the schemas of Factur-X, is not installed")
+    folder = Path(found.origin).parent / "schema"
+    name = f"Factur-X_{_VERSION}_{profile.value}.xsd"
+    return load_schema((folder / name).read_bytes(), beside=folder, name=name)
+
+
+def validate(embedded: EmbeddedInvoice) -> None:
+    """Raise DocumentFault INVALID_XML unless the invoice fits the schema of its profile."""
+    schema_of(embedded.profile).explain(embedded.root)
+
+
+def to_cii(embedded: EmbeddedInvoice) -> bytes:
+    """The embedded invoice once it fits its schema: byte for byte as it is, or in UTF-8 if it is in anything else.
+
+    It also travels inside JSON, which is UTF-8, and must not say there that it is in another encoding.
+    """
+    validate(embedded)
+    document = embedded.root.getroottree()
+    if (document.docinfo.encoding or "UTF-8").upper() in {"UTF-8", "US-ASCII", "ASCII"}:
+        return embedded.xml
+    return etree.tostring(document, encoding="UTF-8", xml_declaration=True)

@@ -1,0 +1,1 @@
+"""Mappings: the language, and the ones that are shipped."""

@@ -1,0 +1,82 @@
+"""Is this text a table, and with which sign between its cells?
+
+`csv.Sniffer` looks for any repeated character and finds tables in prose. Here a sign has to be one of four and give
+nearly all lines the same number of cells; when in doubt, a text is a text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+
+from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.office.limits import OfficeLimits
+
+_SIGNS = ("\t", ";", "|", ",")
+"""In the order in which they are believed: commas also stand in prose and in numbers."""
+_SAMPLE = 200
+_ALIKE = 0.9
+"""Which part of the lines has to have the same number of cells; titles and totals may differ."""
+_CHOSEN = re.compile(r"^sep=(.)\n")
+
+
+def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
+    """The rows of a CSV text, all equally long; None when it is none."""
+    chosen = _CHOSEN.match(text)
+    if chosen:  # Excel's own way to say it
+        text = text[chosen.end() :]
+    sign = chosen[1] if chosen else _sign(text)
+    if sign is None or sign in '"\n':
+        return None
+    rows = _parsed(text, sign)
+    if not rows:
+        return None
+    width = max(map(len, rows))
+    if len(rows) > limits.rows:
+        raise DocumentFault(FaultCode.TOO_MANY_ROWS, f"The table has {len(rows):,} rows; {limits.rows:,} can be read.")
+    if len(rows) * width > limits.cells:
+        raise DocumentFault(
+            FaultCode.TOO_MUCH_TEXT, f"The table has more than the {limits.cells:,} cells that can be read."
+        )
+    return [row + [""] * (width - len(row)) for row in rows]
+
+
+def _sign(text: str) -> str | None:
+    sample = "\n".join(text[: _SAMPLE * 1000].split("\n")[:_SAMPLE])
+    best: tuple[float, int] | None = None
+    found = None
+    for sign in _SIGNS:
+        rows = _parsed(sample, sign) if sign in sample else None
+        score = _score(rows, sample, sign) if rows else None
+        if score is not None and (best is None or score > best):
+            best, found = score, sign
+    return found
+
+
+def _score(rows: list[list[str]], sample: str, sign: str) -> tuple[float, int] | None:
+    """How alike the rows are, and how wide; None when this is no table."""
+    width, times = Counter(map(len, rows)).most_common(1)[0]
+    if len(rows) < 2 or width < 2 or times < _ALIKE * len(rows):
+        return None
+    if sign in ",;" and width < 5:
+        # In a sentence a comma is followed by a space, and its parts are words; in a table neither is the rule.
+        spaced = sample.count(sign + " ")
+        if spaced > 0.5 * sample.count(sign):
+            return None
+    if sign == "," and width == 2 and all(_is_decimal(row) for row in rows):
+        return None  # a column of numbers with decimal commas
+    return times / len(rows), width
+
+
+def _is_decimal(row: list[str]) -> bool:
+    return len(row) == 2 and all(part.strip().lstrip("-+").replace(".", "").isdigit() for part in row)
+
+
+def _parsed(text: str, sign: str) -> list[list[str]] | None:
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=sign)]
+    except csv.Error:  # a cell of more than 128 KB: an open quotation mark in a text that is no table
+        return None
+    return [row for row in rows if any(row)]

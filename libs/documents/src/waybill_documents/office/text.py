@@ -1,0 +1,59 @@
+"""Plain text: lines, pages where a printer would have turned one, and a table when it is a CSV file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.office.delimited import rows_of
+from waybill_documents.office.detection import detect, refuse
+from waybill_documents.office.encoding import decode
+from waybill_documents.office.limits import Budget, OfficeLimits
+from waybill_documents.plain import Plain, PlainPage, PlainTable
+
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x85\u2028\u2029]")
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+"""Colours and cursor movements of a terminal or an old printer."""
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_MOST_PAGES = 10_000
+
+
+def read_text(path: Path, limits: OfficeLimits | None = None) -> Plain:
+    """The text in any of the usual encodings, with plain line ends and without control characters."""
+    limits = limits or OfficeLimits()
+    if path.stat().st_size > limits.text_bytes:
+        raise DocumentFault(
+            FaultCode.TOO_MUCH_TEXT,
+            f"The text is larger than the {limits.text_bytes // 1_000_000} MB that can be read.",
+        )
+    data = path.read_bytes()
+    if not data:
+        raise DocumentFault(FaultCode.NO_TEXT, "The file is empty.")
+    text = decode(data)
+    if text is None:
+        kind = detect(path)
+        raise refuse(None if kind == "text" else kind)
+    text = clean(text)
+    Budget(limits).spend(len(text))
+    if not text.strip():
+        raise DocumentFault(FaultCode.NO_TEXT, "The file holds nothing but blank lines.")
+    pages = text.split("\f")
+    if len(pages) > _MOST_PAGES:
+        raise DocumentFault(
+            FaultCode.TOO_MANY_PAGES, f"The text has {len(pages):,} pages; {_MOST_PAGES:,} can be read."
+        )
+    return Plain(
+        kind="text",
+        pages=tuple(PlainPage(number=number, text=page.strip("\n")) for number, page in enumerate(pages, start=1)),
+        tables=tuple(
+            PlainTable(page=number, rows=rows)
+            for number, page in enumerate(pages, start=1)
+            if (rows := rows_of(page, limits)) is not None
+        ),
+    )
+
+
+def clean(text: str) -> str:
+    """Lines end with a line feed, pages with a form feed, and no other control character but the tab is left."""
+    return _CONTROL.sub("", _TERMINAL.sub("", _LINE_ENDS.sub("\n", text))).removesuffix("\f")

@@ -1,0 +1,1 @@
+"""PDF files: opening them, and reading words with boxes off their pages."""

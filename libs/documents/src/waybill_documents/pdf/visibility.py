@@ -1,0 +1,105 @@
+"""Whether a person can see a text: a sender could show one invoice and have another one read.
+
+Invisible text is left out. Only where a page has nothing else, it is what a scanner recognised in the page's picture.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from pypdfium2 import raw
+
+_INVISIBLE = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP})
+_UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP})
+_UNKNOWN = object()
+_WHITE = 250
+"""From here on, of 255, a colour is paper to the eye."""
+
+# Asked for every word and every text object, by plain addresses: wrapping them would take twice as long.
+_object_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
+    ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
+)
+_mode_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
+    ctypes.cast(raw.FPDFTextObj_GetTextRenderMode, ctypes.c_void_p).value or 0
+)
+_fill_of = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
+    ctypes.cast(raw.FPDFPageObj_GetFillColor, ctypes.c_void_p).value or 0
+)
+
+
+class Visibility:
+    """What of one page's text can be seen."""
+
+    def __init__(self, page: raw.FPDF_PAGE, text_page: raw.FPDF_TEXTPAGE) -> None:
+        self._page = page
+        self._text_page = text_page
+        self._handle = ctypes.cast(text_page, ctypes.c_void_p).value
+        self.has_invisible = False
+        """Whether a text was met that is drawn in no colour at all, as recognised text is."""
+        self._known: dict[int | None, bool | object | None] = {None: False}
+        self._backgrounds: list[tuple[float, float, float, float]] | None = None
+        self._colour = (ctypes.c_uint * 4)()
+        start = ctypes.addressof(self._colour)
+        self._parts = (start, start + 4, start + 8, start + 12)
+
+    def is_plain(self, index: int) -> bool:
+        """Whether the character is surely seen: the quick question, for nearly all are."""
+        address = _object_of(self._handle, index)
+        known = self._known.get(address, _UNKNOWN)
+        if known is _UNKNOWN and address is not None:
+            known = self._known[address] = self._hidden(address)
+        return known is False
+
+    def hides(self, index: int, x: float, y: float) -> bool:
+        """Whether the character, which stands at this point, cannot be seen."""
+        if self.is_plain(index):
+            return False
+        return self._known[_object_of(self._handle, index)] is True or not self._has_background(x, y)
+
+    def _hidden(self, address: int) -> bool | None:
+        """Whether a text object is invisible; None if that depends on what is behind it."""
+        mode = _mode_of(address)
+        if mode in _INVISIBLE:
+            self.has_invisible = True
+            return True
+        if mode in _UNFILLED or not _fill_of(address, *self._parts):
+            return False
+        red, green, blue, alpha = self._colour
+        if alpha == 0:
+            return True
+        return None if red >= _WHITE and green >= _WHITE and blue >= _WHITE else False
+
+    def _has_background(self, x: float, y: float) -> bool:
+        if self._backgrounds is None:
+            self._backgrounds = list(self._painted())
+        return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in self._backgrounds)
+
+    def _painted(self) -> list[tuple[float, float, float, float]]:
+        """Where white text can be read: the boxes of pictures and of areas in other colours."""
+        found = []
+        for number in range(raw.FPDFPage_CountObjects(self._page)):
+            each = raw.FPDFPage_GetObject(self._page, number)
+            kind = raw.FPDFPageObj_GetType(each)
+            if kind == raw.FPDF_PAGEOBJ_TEXT or (kind == raw.FPDF_PAGEOBJ_PATH and not _is_dark(each)):
+                continue
+            left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+            if raw.FPDFPageObj_GetBounds(each, left, bottom, right, top):
+                found.append((left.value, bottom.value, right.value, top.value))
+        return found
+
+
+def _is_dark(path: raw.FPDF_PAGEOBJECT) -> bool:
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    if not raw.FPDFPath_GetDrawMode(path, mode, stroke):
+        return False
+    if stroke.value:
+        return True  # a thick line can be a background too
+    colour = _fill(path)
+    return mode.value != raw.FPDF_FILLMODE_NONE and (colour is None or min(colour[:3]) < _WHITE)
+
+
+def _fill(each: raw.FPDF_PAGEOBJECT) -> tuple[int, int, int, int] | None:
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    if not raw.FPDFPageObj_GetFillColor(each, red, green, blue, alpha):
+        return None
+    return red.value, green.value, blue.value, alpha.value

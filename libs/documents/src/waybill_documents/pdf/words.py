@@ -1,0 +1,278 @@
+"""Words with boxes, from one page of a PDF.
+
+pdfium hands out one character's box per call, and those calls are most of what reading costs. A word needs two of
+them, its first and its last character, so we ask for no more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import atan2, degrees
+
+import pypdfium2
+from pypdfium2 import raw
+
+from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.limits import Limits
+from waybill_documents.pdf.visibility import Visibility
+from waybill_documents.words import Page, Word
+
+_WORD = re.compile(r"(?:[^\s\x00-\x01\x03-\x1f\x7f]|(?<=\d)[\xa0\u2009\u202f](?=\d{3}(?!\d)))+")
+"""No white space and no control characters, but the spaces in `1 234 567` that are not to be broken."""
+_HYPHENS = frozenset("-\x02\ufffe\xad")
+_PRINTED: dict[int, str | None] = str.maketrans(
+    {"\x02": "-", "\ufffe": "-", "\xad": "-"}
+    | dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
+    | {chr(code): unicodedata.normalize("NFKC", chr(code)) for code in (*range(0xFB00, 0xFB07), *range(0xFF01, 0xFF5F))}
+)
+"""What pdfium puts in the place of a hyphen at the end of a line; nothing for what is not seen; ligatures and
+full-width letters as they are typed. No more than that: `½` and `²` are part of a product's name."""
+_SAMPLES = 40
+"""Characters asked for their direction. A page is turned when most of its text is."""
+_SIZES = 2.2
+"""Letters of one word differ in height by less than this, raised ones included."""
+_ASKEW = 10
+"""Degrees by which a word may lean before it is no part of a line."""
+
+Transform = Callable[[float, float], tuple[float, float]]
+
+
+def pages(document: pypdfium2.PdfDocument, limits: Limits) -> Iterator[Page]:
+    """The pages in order, one at a time: nothing of a page is kept once the next is asked for."""
+    words = 0
+    for index in range(len(document)):
+        page = _read(document, index, limits)
+        words += len(page.words)
+        if words > limits.words:
+            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, f"The PDF has more than {limits.words:,} words.")
+        yield page
+
+
+def _read(document: pypdfium2.PdfDocument, index: int, limits: Limits) -> Page:
+    try:
+        page = document[index]
+        text_page = page.get_textpage()
+    except pypdfium2.PdfiumError as error:
+        raise DocumentFault(FaultCode.UNREADABLE, f"Page {index + 1} of the PDF is damaged.") from error
+    try:
+        left, bottom, right, top = page.get_bbox()
+        turn = _turn(page, text_page)
+        visibility = Visibility(page.raw, text_page.raw)
+        words, askew = _words(text_page.raw, turn, limits.words_on_page, visibility)
+        recognised = not words and not askew and visibility.has_invisible
+        if recognised:
+            words, askew = _words(text_page.raw, turn, limits.words_on_page, None)
+        wide, high = right - left, top - bottom
+        if turn in (90, 270):
+            wide, high = high, wide
+        box = (left, bottom, right, top)
+        seen, leaning = (
+            tuple(
+                [
+                    word
+                    for word in _upright(each, turn, box)
+                    if word.right > 0 and word.left < wide and word.bottom > 0 and word.top < high
+                ]
+            )
+            for each in (words, askew)
+        )
+        return Page(index + 1, round(wide, 2), round(high, 2), turn, seen, leaning, recognised)
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _words(
+    text_page: raw.FPDF_TEXTPAGE, turn: int, limit: int, visibility: Visibility | None
+) -> tuple[list[Word], list[Word]]:
+    """The page's words in its own coordinates, which grow upwards: here `top` is greater than `bottom`.
+
+    First those that run in the page's direction, then the others. What cannot be seen is left out, if that is asked.
+    """
+    text = _text(text_page)
+    sideways = turn in (90, 270)
+    box = raw.FS_RECTF()
+    reference = ctypes.byref(box)
+    box_of = raw.FPDFText_GetLooseCharBox
+    seen = visibility.is_plain if visibility is not None else None
+    words: list[Word] = []
+    askew: list[Word] = []
+    for found in _WORD.finditer(text):
+        if len(words) + len(askew) >= limit:
+            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, f"A page of the PDF has more than {limit:,} words.")
+        start, end = found.span()
+        printed = found.group()
+        if not printed.isascii():
+            printed = unicodedata.normalize("NFC", printed.translate(_PRINTED))
+            if not printed:
+                continue
+        if not box_of(text_page, start, reference):
+            continue
+        left, bottom, right, top = box.left, box.bottom, box.right, box.top
+        if (
+            visibility
+            and seen
+            and not (seen(start) and (end - start == 1 or not printed[-1].isdigit() or seen(end - 1)))
+        ):
+            x, y = (left + right) / 2, (bottom + top) / 2
+            hidden = visibility.hides(start, x, y)
+            if end - start > 1 and visibility.hides(end - 1, x, y) is not hidden:
+                words += _letter_by_letter(text_page, found.group(), start, sideways, visibility)
+                continue
+            if hidden:
+                continue
+        level = False  # until its last letter turns out to stand on the line of its first
+        if end - start > 1 and box_of(text_page, end - 1, reference):
+            hyphens = not _HYPHENS.isdisjoint(printed)
+            level = box.left == left if sideways else box.top == top
+            if level and not hyphens and not sideways and 0 <= box.right - left <= (top - bottom) * (end - start):
+                words.append(Word(printed, left, top, box.right, bottom))  # what nearly all words are
+                continue
+            torn = hyphens or _is_torn(left, bottom, right, top, box, sideways, end - start)
+            if torn and (level or not _leans(text_page, start, turn)):
+                words += _letter_by_letter(text_page, found.group(), start, sideways)
+                continue
+            left = min(left, box.left)
+            bottom = min(bottom, box.bottom)
+            right = max(right, box.right)
+            top = max(top, box.top)
+        to = words if level or not _leans(text_page, start, turn) else askew
+        to.append(Word(printed, left, top, right, bottom))
+    return words, askew
+
+
+def _is_torn(
+    left: float, bottom: float, right: float, top: float, last: raw.FS_RECTF, sideways: bool, letters: int
+) -> bool:
+    """Whether a word's last letter stands in another line than its first, too far away, or is of another size."""
+    if sideways:
+        return bool(
+            last.left > right
+            or last.right < left
+            or not 1 / _SIZES < (last.right - last.left) / ((right - left) or 1) < _SIZES
+            or max(last.top - bottom, top - last.bottom) > (right - left) * letters
+        )
+    return bool(
+        last.bottom > top
+        or last.top < bottom
+        or not 1 / _SIZES < (last.top - last.bottom) / ((top - bottom) or 1) < _SIZES
+        or max(last.right - left, right - last.left) > (top - bottom) * letters
+    )
+
+
+def _letter_by_letter(
+    text_page: raw.FPDF_TEXTPAGE, text: str, start: int, sideways: bool, visibility: Visibility | None = None
+) -> Iterator[Word]:
+    """What pdfium took for one word and may be several: it joins what stands apart when the file draws it in a row.
+
+    After a hyphen it nearly always does, wherever on the page the next letter stands.
+    """
+    box = raw.FS_RECTF()
+    word: Word | None = None
+    for offset, letter in enumerate(text):
+        printed = letter.translate(_PRINTED)
+        if not printed or not raw.FPDFText_GetLooseCharBox(text_page, start + offset, ctypes.byref(box)):
+            continue
+        if visibility is not None and visibility.hides(start + offset, (box.left + box.right) / 2, box.bottom):
+            continue
+        if word is not None and _touches(word, box, sideways):
+            word = Word(
+                unicodedata.normalize("NFC", word.text + printed),
+                min(word.left, box.left),
+                max(word.top, box.top),
+                max(word.right, box.right),
+                min(word.bottom, box.bottom),
+            )
+            continue
+        if word is not None:
+            yield word
+        word = Word(printed, box.left, box.top, box.right, box.bottom)
+    if word is not None:
+        yield word
+
+
+def _touches(word: Word, box: raw.FS_RECTF, sideways: bool) -> bool:
+    """Whether a letter stands in the word's line and next to it."""
+    if sideways:
+        height, own = word.right - word.left, box.right - box.left
+        off = abs(box.left + box.right - word.left - word.right) / 2
+        gap = max(box.bottom - word.top, word.bottom - box.top)
+    else:
+        height, own = word.top - word.bottom, box.top - box.bottom
+        off = abs(box.top + box.bottom - word.top - word.bottom) / 2
+        gap = max(box.left - word.right, word.left - box.right)
+    return bool(off < height * 0.4 and gap < height / 2 and 1 / _SIZES < own / (height or 1) < _SIZES)
+
+
+def _text(text_page: raw.FPDF_TEXTPAGE) -> str:
+    """The page's text with exactly one character for each of pdfium's, so that positions agree."""
+    count = raw.FPDFText_CountChars(text_page)
+    if count <= 0:
+        return ""
+    buffer = (ctypes.c_ushort * (count + 1))()
+    raw.FPDFText_GetText(text_page, 0, count, buffer)
+    text = bytes(buffer)[: count * 2].decode("utf-16-le", "replace")
+    if len(text) == count and "\x00" not in text:
+        return text
+    # Characters beyond the basic plane, or ones pdfium leaves out of its text: ask for each.
+    codes = (raw.FPDFText_GetUnicode(text_page, index) for index in range(count))
+    return "".join(chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else " " for code in codes)
+
+
+def _turn(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> int:
+    """By how many degrees, clockwise, the page is turned for its text to stand upright."""
+    count = text_page.count_chars()
+    directions = Counter(
+        round(direction / 90) % 4 * 90
+        for index in range(0, count, max(1, count // _SAMPLES))
+        if (direction := _direction(text_page.raw, index)) is not None
+    )
+    return directions.most_common(1)[0][0] if directions else int(page.get_rotation())
+
+
+def _leans(text_page: raw.FPDF_TEXTPAGE, index: int, turn: int) -> bool:
+    """Whether a letter's line runs in another direction than the page's text."""
+    direction = _direction(text_page, index)
+    return direction is not None and abs((direction - turn + 180) % 360 - 180) > _ASKEW
+
+
+def _direction(text_page: raw.FPDF_TEXTPAGE, index: int) -> float | None:
+    """The direction of a letter's line in degrees against the clock, whether its letters are slanted or not."""
+    matrix = raw.FS_MATRIX()
+    if raw.FPDFText_IsGenerated(text_page, index) == 1 or not raw.FPDFText_GetMatrix(text_page, index, matrix):
+        return None
+    return degrees(atan2(matrix.b, matrix.a))
+
+
+def _upright(words: list[Word], turn: int, page: tuple[float, float, float, float]) -> Iterator[Word]:
+    """The words from the top left corner of the turned page."""
+    left, bottom, right, top = page
+    if turn == 0:
+        for word in words:
+            yield Word(
+                word.text,
+                round(word.left - left, 2),
+                round(top - word.top, 2),
+                round(word.right - left, 2),
+                round(top - word.bottom, 2),
+            )
+        return
+    moved: dict[int, Transform] = {
+        90: lambda x, y: (y - bottom, x - left),
+        180: lambda x, y: (right - x, y - bottom),
+        270: lambda x, y: (top - y, right - x),
+    }
+    move = moved[turn]
+    for word in words:
+        one, other = move(word.left, word.top), move(word.right, word.bottom)
+        yield Word(
+            word.text,
+            round(min(one[0], other[0]), 2),
+            round(min(one[1], other[1]), 2),
+            round(max(one[0], other[0]), 2),
+            round(max(one[1], other[1]), 2),
+        )

@@ -1,0 +1,55 @@
+"""Where every value came from, as JSON: page, box, rule, raw text and confidence. The review page draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from waybill_documents.extraction import PageSize
+from waybill_documents.values import Extracted, Scalar, Value
+
+
+def plain(value: Scalar) -> str | int | bool | None:
+    """A value as JSON carries it. Decimals are strings: a reader's float would not be the amount any more."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
+
+
+def data_of(extracted: Extracted) -> dict[str, Any]:
+    """The plain values: fields by name, tables as lists of rows."""
+    found: dict[str, Any] = {name: plain(value.value) for name, value in extracted.fields.items()}
+    for name, rows in extracted.tables.items():
+        found[name] = [{column: plain(value.value) for column, value in row.items()} for row in rows]
+    return found
+
+
+def provenance_of(extracted: Extracted) -> dict[str, Any]:
+    """For each value of the data, in the same shape, where it came from."""
+    return {
+        "fields": {name: _origin(value) for name, value in extracted.fields.items()},
+        "tables": {
+            name: [{column: _origin(value) for column, value in row.items()} for row in rows]
+            for name, rows in extracted.tables.items()
+        },
+    }
+
+
+def pages_of(sizes: Iterable[PageSize]) -> list[dict[str, Any]]:
+    """The pages that the boxes refer to."""
+    return [{"number": size.number, "width": size.width, "height": size.height, "turn": size.turn} for size in sizes]
+
+
+def _origin(value: Value) -> dict[str, Any]:
+    origin: dict[str, Any] = {"rule": value.rule, "raw": value.raw, "confidence": value.confidence}
+    if value.places:
+        first, *others = value.places
+        origin["page"] = first.page
+        origin["box"] = first.box
+        if others:  # it runs over a page break
+            origin["continues"] = [{"page": place.page, "box": place.box} for place in others]
+    return origin

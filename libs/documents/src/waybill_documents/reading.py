@@ -1,0 +1,145 @@
+"""From a printed text to a typed value, and back for findings. Strict: what is not clearly a number is not one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import date
+from decimal import Decimal
+
+from waybill_documents.expressions.numbers import MOST_DIGITS, plain_text
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import ValueType
+from waybill_documents.values import Scalar
+
+LONGEST = 200
+"""Characters of a printed number. Longer texts are not looked at."""
+
+_NOT_DIGITS = re.compile("[^0-9]+")
+
+# Every sort of space is a space, every sort of minus a minus, every apostrophe the straight one.
+_ALIKE = str.maketrans(
+    dict.fromkeys(
+        "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t\r\n", " "
+    )
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d", "-")
+    | dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")
+)
+
+
+class Unreadable(ValueError):
+    """The text is not what it should be. The message is a sentence for a clerk."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A002 - the mapping's word
+    """The value of a printed text; None when nothing is printed. `Unreadable` when it is not of that type.
+
+    - `text`: without the spaces around it.
+    - `digits`: only 0 to 9, as a text, so that leading zeros stay.
+    - `decimal`: `1.234,50`, `-5`, `5-`, `(5)`, `Rp 5`, `5,-`, `5 €`, `12 %`; group signs only where they belong.
+    - `integer`: the same without a fraction.
+    - `date`: the first of the locale's formats that fits.
+    """
+    if type == "decimal":
+        # The quick way for what most cells hold; anything unusual goes through `_number`.
+        if locale.plain_number.fullmatch(text) and len(text) <= MOST_DIGITS:
+            return Decimal(_ungrouped(text, locale))
+        return _number(text, locale)
+    stripped = text.strip()
+    if not stripped:
+        return None
+    if type == "text":
+        return stripped
+    if type == "digits":
+        digits = _NOT_DIGITS.sub("", stripped)
+        if not digits:
+            raise Unreadable(f"{_quoted(text)} has no digits")
+        return digits
+    if type == "integer":
+        if locale.plain_number.fullmatch(text) and len(text) <= MOST_DIGITS and locale.decimal not in text:
+            return int(_ungrouped(text, locale))
+        number = _number(text, locale)
+        if number is not None and number.as_tuple().exponent != 0:
+            raise Unreadable(f"{_quoted(text)} is not a whole number")
+        return None if number is None else int(number)
+    return _date(stripped, locale)
+
+
+def show(value: Scalar, locale: LocaleRules) -> str:
+    """The value as the document would print it: `37.050,00`, `7 Agustus 2025`. None is an empty text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return locale.answers[0 if value else 1]
+    if isinstance(value, Decimal | int):
+        return _shown_number(value, locale)
+    if isinstance(value, date):
+        return locale.dates[0].write(value, locale.month_names)
+    return ""
+
+
+def _ungrouped(number: str, locale: LocaleRules) -> str:
+    for sign in locale.groups:
+        number = number.replace(sign, "")
+    return number.replace(",", ".") if locale.decimal == "," else number
+
+
+def _number(text: str, locale: LocaleRules) -> Decimal | None:
+    if len(text) > LONGEST:
+        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+    alike = " ".join(text.translate(_ALIKE).split())
+    if not alike:
+        return None
+    match = locale.dressed_number.fullmatch(alike)
+    if match is None:
+        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+    head, number, tail = match.groups()
+    sign = locale.dress.sign(head, tail, fraction=locale.decimal in number)
+    if sign is None and head.endswith(locale.decimal) and number.isdigit():
+        # `$.50`, where the head took the decimal sign; `Rs.50` has been tried before and is 50.
+        sign = locale.dress.sign(head[:-1], tail, fraction=True)
+        number = f"0{locale.decimal}{number}"
+    if sign is None:
+        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+    plain = _ungrouped(number, locale)
+    if len(plain) - ("." in plain) > MOST_DIGITS:
+        raise Unreadable(f"{_quoted(text)} has more than {MOST_DIGITS} digits")
+    return Decimal(plain) if sign > 0 else Decimal(plain).copy_negate()
+
+
+def _expected(locale: LocaleRules) -> str:
+    group = locale.groups[0] if locale.groups else ""
+    return f" such as 1{group}234{locale.decimal}56"
+
+
+def _date(text: str, locale: LocaleRules) -> date:
+    # Composed, because some PDFs print an é as an e and an accent.
+    plain = unicodedata.normalize("NFC", " ".join(text.split())) if len(text) <= LONGEST else text
+    for form in locale.dates:
+        found = form.read(plain, locale.months)
+        if found is not None:
+            return found
+    example = locale.dates[0].write(date(2025, 8, 7), locale.month_names)
+    raise Unreadable(f"{_quoted(text)} is not a date such as {example}")
+
+
+def _shown_number(value: Decimal | int, locale: LocaleRules) -> str:
+    plain = plain_text(value)
+    if plain is None:
+        return str(value) if isinstance(value, Decimal) else "a number with too many digits"
+    sign, plain = ("-", plain[1:]) if plain.startswith("-") else ("", plain)
+    whole, point, fraction = plain.partition(".")
+    if locale.groups:
+        # A space must not break in a sentence.
+        group = "\u00a0" if locale.groups[0] == " " else locale.groups[0]
+        whole = f"{int(whole):,}".replace(",", group)
+    return f"{sign}{whole}{locale.decimal if point else ''}{fraction}"
+
+
+def _quoted(text: str) -> str:
+    plain = " ".join(text[:LONGEST].split())
+    return f"'{plain if len(plain) <= 60 else plain[:59] + '…'}'"

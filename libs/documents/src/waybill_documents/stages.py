@@ -1,0 +1,45 @@
+"""How long each stage took, by a clock that the caller brings: this library has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Clock = Callable[[], float]
+"""Seconds from any beginning, as `time.perf_counter` gives them."""
+
+T = TypeVar("T")
+
+
+class Stages:
+    """Milliseconds by stage, in the order in which the stages first ran."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.milliseconds: dict[str, float] = {}
+        self._clock = clock
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Count the time of this block towards a stage."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            self._add(stage, start)
+
+    def through(self, stage: str, items: Iterable[T]) -> Iterator[T]:
+        """Count the time it takes to make each item towards a stage."""
+        iterator = iter(items)
+        while True:
+            start = self._clock()
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            finally:
+                self._add(stage, start)
+            yield item
+
+    def _add(self, stage: str, start: float) -> None:
+        self.milliseconds[stage] = self.milliseconds.get(stage, 0.0) + (self._clock() - start) * 1000

@@ -1,0 +1,1 @@
+"""Tables: where the columns are, and which lines make a row."""

@@ -1,0 +1,233 @@
+"""Finding a table's header by its words, wherever the columns stand and in however many lines it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from waybill_documents.lines import Line, Lines, Span, fold, segments
+from waybill_documents.mapping.model import TableRule
+from waybill_documents.words import Box, Word, around
+
+_ENOUGH = 0.6
+"""The part of the columns that must be found before a line counts as the header."""
+_APART = 1.0
+"""Words of the header that stand this many heights away from all known columns head a column of their own."""
+_MOST_STRANGERS = 40
+"""As many columns without a name are looked for as a table may have with one."""
+_MOST_PARTS = 60
+"""Words of a header that may be parts of one phrase; there are no more unless somebody wants us to search for long."""
+_STACKED = 1.6
+"""Lines of one header are at most this many heights apart, from middle to middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header on one page: a box for each column that is there, and how far down it reaches."""
+
+    boxes: dict[str, Box]
+    first_line: int
+    last_line: int
+    strangers: frozenset[str] = frozenset()
+    """Those of the boxes that the mapping has no column for. What stands under them is nobody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderWords:
+    """What to look for, folded once for all pages."""
+
+    phrases: dict[str, tuple[str, ...]]
+    must: frozenset[str]
+
+    @classmethod
+    def of(cls, rule: TableRule) -> HeaderWords:
+        """The header words of a table's columns."""
+        phrases = {
+            name: tuple(fold(phrase) for phrase in column.header)
+            for name, column in rule.columns.items()
+            if column.header is not None
+        }
+        return cls(phrases, frozenset(name for name in phrases if not rule.columns[name].optional))
+
+
+def find_header(lines: Lines, words: HeaderWords) -> Header | None:
+    """The first header on the page, if there is one."""
+    hits: dict[int, dict[str, Span]] = {}
+    for name, phrases in words.phrases.items():
+        for phrase in phrases:
+            for span in lines.find(phrase):
+                longest = hits.setdefault(span.line, {})
+                if name not in longest or _rank(lines, longest[name]) < _rank(lines, span):
+                    longest[name] = span
+    needed = max(1, round(_ENOUGH * len(words.must)))
+    best: Header | None = None
+    for number in sorted(hits):
+        # Stacked headers spread over lines: what is missing on this line may stand in the ones beside it.
+        band = _band(lines, number)
+        boxes, taken = _boxes(lines, band, hits, words)
+        if len(boxes.keys() & words.must) < needed or not _belongs(lines, number, boxes):
+            continue
+        # A sentence above the table may have some of the words: the header has the most.
+        if best is None or len(boxes) > len(best.boxes) - len(best.strangers):
+            bottom = max(box[3] for box in boxes.values())
+            last = max(index for index in band if lines.lines[index].top < bottom - 0.1)
+            first = min(
+                index for index in band if lines.lines[index].bottom > min(box[1] for box in boxes.values()) + 0.1
+            )
+            strangers = _strangers(lines, range(first, last + 1), taken, boxes)
+            best = Header(boxes | strangers, first, last, frozenset(strangers))
+            if len(boxes) == len(words.phrases):
+                break
+    return best
+
+
+def _strangers(lines: Lines, band: range, taken: set[tuple[int, int]], boxes: Mapping[str, Box]) -> dict[str, Box]:
+    """What else the header says, well apart from all that is known: columns without a name."""
+    found: list[Box] = []
+    for index in band:
+        line = lines.lines[index]
+        free = [word for position, word in enumerate(line.words) if (index, position) not in taken]
+        for words in segments(free):
+            left, _, right, _ = box = around(words)
+            room = line.height * _APART
+            if all(right + room < other[0] or left - room > other[2] for other in (*boxes.values(), *found)):
+                found.append(box)
+            if len(found) >= _MOST_STRANGERS:
+                break
+    return {f"#{number}": box for number, box in enumerate(found)}
+
+
+def _rank(lines: Lines, span: Span) -> tuple[int, float]:
+    """Longer is better; then, words close together are: `Harga` and `Satuan` may also be two columns."""
+    words = lines.lines[span.line].words[span.start : span.end]
+    return len(words), -max([right.left - left.right for left, right in pairwise(words)], default=0.0)
+
+
+def _belongs(lines: Lines, number: int, boxes: Mapping[str, Box]) -> bool:
+    """Whether the line itself has part in the header, not only its neighbours."""
+    line = lines.lines[number]
+    return any(box[1] < line.bottom and box[3] > line.top for box in boxes.values())
+
+
+def _band(lines: Lines, number: int) -> list[int]:
+    """The line and up to two below it that are close enough to be the same header, and one above."""
+    band = [number]
+    if _counts(lines.lines[number]):
+        return band
+    for step in (1, 2):
+        below = number + step
+        if (
+            below < len(lines)
+            and _close(lines.lines[below - 1], lines.lines[below])
+            and not _counts(lines.lines[below])
+        ):
+            band.append(below)
+        else:
+            break
+    if number > 0 and _close(lines.lines[number - 1], lines.lines[number]) and not _counts(lines.lines[number - 1]):
+        band.insert(0, number - 1)
+    return band
+
+
+def _counts(line: Line) -> bool:
+    """Whether it has a number, as rows do and headers do not."""
+    return any(folded.isdecimal() for folded in line.folded)
+
+
+def _close(upper: Line, lower: Line) -> bool:
+    distance = (lower.top + lower.bottom - upper.top - upper.bottom) / 2
+    return distance <= _STACKED * min(upper.height, lower.height)
+
+
+def _boxes(
+    lines: Lines, band: list[int], hits: dict[int, dict[str, Span]], words: HeaderWords
+) -> tuple[dict[str, Box], set[tuple[int, int]]]:
+    """A box for each column found in the band, and the positions of its words.
+
+    Longer phrases come first, so that `Jumlah` does not take the word of `Jumlah Harga`.
+    """
+    found: dict[str, Box] = {}
+    taken: set[tuple[int, int]] = set()
+    spans = [(name, span) for index in band for name, span in hits.get(index, {}).items()]
+    for name, span in sorted(spans, key=lambda item: -_letters(lines, item[1])):
+        positions = {(span.line, position) for position in range(span.start, span.end)}
+        if name not in found and not positions & taken:
+            found[name] = lines.box(span)
+            taken |= positions
+    missing = {name: phrases for name, phrases in words.phrases.items() if name not in found}
+    if missing:
+        free = [
+            word
+            for index in band
+            for position, word in enumerate(lines.lines[index].words)
+            if (index, position) not in taken
+        ]
+        for name, stack in _stacked(free, missing).items():
+            found[name] = around(stack)
+            taken |= {
+                (index, position)
+                for index in band
+                for position, word in enumerate(lines.lines[index].words)
+                if word in stack
+            }
+    return found, taken
+
+
+def _letters(lines: Lines, span: Span) -> int:
+    return sum(len(part) for part in lines.lines[span.line].folded[span.start : span.end])
+
+
+def _stacked(words: list[Word], missing: Mapping[str, tuple[str, ...]]) -> dict[str, list[Word]]:
+    """Headers whose words stand one above the other."""
+    found: dict[str, list[Word]] = {}
+    for name, phrases in missing.items():
+        for phrase in phrases:
+            parts = [word for word in words if (folded := fold(word.text)) and folded in phrase][:_MOST_PARTS]
+            for word in parts:
+                stack = _stack_from(word, parts, phrase)
+                if stack:
+                    found[name] = stack
+                    break
+            if name in found:
+                break
+    return found
+
+
+def _stack_from(first: Word, words: list[Word], phrase: str) -> list[Word]:
+    """The words that, from this one on, to the right and then downwards, spell the phrase; none if they do not."""
+    read = fold(first.text)
+    if not read or not phrase.startswith(read):
+        return []
+    stack = [first]
+    while read != phrase:
+        left, _, right, bottom = around(stack)
+        tall = first.bottom - first.top
+        beside = [
+            word
+            for word in words
+            if word not in stack
+            and abs(word.top - stack[-1].top) < tall / 2
+            and 0 <= word.left - stack[-1].right < tall
+        ]
+        below = [
+            word
+            for word in words
+            if word not in stack
+            and -tall / 2 <= word.top - bottom < tall
+            and word.left < right + tall
+            and word.right > left - tall
+        ]
+        onward = next(
+            (
+                word
+                for word in (*sorted(beside, key=lambda word: word.left), *sorted(below, key=lambda word: word.left))
+                if phrase.startswith(read + fold(word.text)) and fold(word.text)
+            ),
+            None,
+        )
+        if onward is None:
+            return []
+        stack.append(onward)
+        read += fold(onward.text)
+    return stack

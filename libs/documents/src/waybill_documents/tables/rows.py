@@ -1,0 +1,342 @@
+"""A table's lines, page by page: where it begins and ends, which lines are its rows and which carry a sum over.
+
+A reader sees one page after the other and keeps only rows, so that a document of any length needs the memory of its
+largest page and of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import takewhile
+from math import inf
+from typing import Literal
+
+import re2
+
+from waybill_documents.currencies import Amounts
+from waybill_documents.lines import Line, Lines, fold
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import TableRule
+from waybill_documents.reading import Unreadable, read
+from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
+from waybill_documents.tables.cells import Division
+from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
+from waybill_documents.tables.header import Header, HeaderWords, find_header
+from waybill_documents.tables.unread import FieldLines, UnreadLine, UnreadLines
+from waybill_documents.values import Carry
+from waybill_documents.words import Place, Word, around, cut
+
+_MOST_GRIDS = 10
+"""Rows with the words of the table's end for each of which the columns are measured anew; later ones take the last."""
+_TALL = 2.0
+"""Lines this many times as high as the header are stamps: neither rows nor in their way."""
+
+
+class TableReader:
+    """Reads one table off the pages as they come."""
+
+    def __init__(self, name: str, rule: TableRule, locale: LocaleRules, fields: FieldLines) -> None:
+        self.carries: list[Carry] = []
+        self.missing: dict[str, Place] = {}
+        """Columns that a header does not have and should have, and where the first such header stands."""
+        self.header_place: Place | None = None
+        self._rule = rule
+        self._fields = fields
+        self._locale = locale
+        self._amounts = Amounts(locale)
+        self._header_words = HeaderWords.of(rule)
+        self._needed = self._header_words.must  # and what the first header has, for a column does not go away
+        self._start = _folded(rule.start)
+        self._end = _folded(rule.end)
+        self._skip = _folded(rule.skip)
+        self._out = _folded(rule.carry.out if rule.carry else ())
+        self._into = _folded(rule.carry.into if rule.carry else ())
+        self._notes = [(column, re2.compile(pattern)) for column, pattern in rule.notes.items()]
+        self._wrapping = frozenset(
+            column
+            for column, its in rule.columns.items()
+            if (its.wraps if its.wraps is not None else its.type == "text")
+        )
+        self._kinds = ColumnKinds(
+            frozenset(column for column, its in rule.columns.items() if its.type in ("decimal", "integer")),
+            frozenset(column for column, its in rule.columns.items() if its.required),
+        )
+        self._pattern = re2.compile(rule.row.pattern) if rule.row.pattern else None
+        self._assembly = Assembly(name, rule.max_rows, self._wrapping, rule.row.anchor)
+        self._unread = UnreadLines()
+        self._grid: Grid | None = None
+        self._started = False
+        self._ended = False
+        self._under_header: list[str] = []
+        self._tall = inf
+
+    @property
+    def rows(self) -> list[RawRow]:
+        """What was read so far."""
+        return self._assembly.rows
+
+    @property
+    def unread(self) -> list[UnreadLine]:
+        """Lines between its rows that nothing was made of."""
+        return self._unread.found
+
+    def take(self, lines: Lines, running: Mapping[int, int]) -> list[Line]:
+        """Read the table's part of a page. Returns the lines that are not part of it.
+
+        `running` are the numbers of lines that stand on neighbouring pages too, and on how many: probably their head
+        or foot, and no row's text.
+        """
+        if self._ended:
+            return lines.lines
+        header = find_header(lines, self._header_words) if self._pattern is None else None
+        first = self._first_line(lines, header)
+        if first is None:
+            return lines.lines
+        plain = lines.lines[first:]
+        boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
+        body = [self._amounts.joined(line, boxes) for line in plain]
+        if self._pattern is not None:
+            body = body[: self._end_of(lines.page.number, body, None)]
+            used = self._read_pattern(lines.page.number, body)
+        else:
+            body = body[: self._end_of(lines.page.number, body, header)]
+            self._fit_grid(header, lines, body)
+            if header is not None:
+                # Below a header, what seems to be the page's head is a text that goes on.
+                head = set(takewhile(running.__contains__, range(len(lines))))
+                running = {number: pages for number, pages in running.items() if number not in head}
+            shifted = {number - first: pages for number, pages in running.items()}
+            used = self._read_grid(lines.page.number, body, header, shifted)
+        return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
+
+    # Where the table is on the page.
+
+    def _first_line(self, lines: Lines, header: Header | None) -> int | None:
+        if header is not None:
+            place = Place(lines.page.number, around([Word("", *box) for box in header.boxes.values()]))
+            for column in self._needed - header.boxes.keys():
+                self.missing.setdefault(column, place)
+            if not self._started:
+                self.header_place = place
+                self._needed |= header.boxes.keys() & self._header_words.phrases.keys()
+            self._started = True
+            return header.last_line + 1
+        if self._started:
+            return 0
+        if self._pattern is not None:
+            number = next((number for number, line in enumerate(lines) if line.begins_with(self._start)), -1)
+            self._started = number >= 0 or not self._start
+            return number + 1 if self._started else None
+        return None
+
+    def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
+        """How many lines of the page are the table's. A row may have the words of its end in a description."""
+        known = self._grid
+        tried = 0
+        for number, line in enumerate(body):
+            if not line.has_part_with(self._end):
+                continue
+            if self._pattern is None and not line.begins_with(self._end):
+                grid = known
+                if header is not None and (grid is None or not grid.fits(header)):
+                    grid = grid_for(header, [each.words for each in body[:number]], self._kinds)
+                    tried += 1
+                    known = grid if tried == _MOST_GRIDS else known
+                if grid is not None and self._begins(self._division(grid).divided(line, page).cells):
+                    continue
+            self._ended = True
+            return number
+        return len(body)
+
+    def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line]) -> None:
+        if header is None:
+            return
+        self._tall = _TALL * lines.lines[header.last_line].height
+        rows = [line.words for line in body if not self._is_stamp(line) and not self._is_apart(line)]
+        grid = self._grid
+        if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
+            return
+        self._grid = grid_for(header, rows, self._kinds)
+
+    def _is_stamp(self, line: Line) -> bool:
+        return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)
+
+    def _is_apart(self, line: Line) -> bool:
+        """Whether a line is printed across the columns."""
+        return (
+            line.begins_with(self._skip)
+            or line.begins_with(self._out)
+            or line.begins_with(self._into)
+            or any(pattern.search(line.text) for _, pattern in self._notes)
+        )
+
+    # Rows by columns.
+
+    def _read_grid(self, page: int, body: list[Line], header: Header | None, running: Mapping[int, int]) -> set[int]:
+        """Read the rows. Returns the numbers of the lines that were used."""
+        grid = self._grid
+        if grid is None:
+            return set()
+        used: set[int] = set()
+        division = self._division(grid)
+        divided = [division.divided(line, page) for line in body]
+        start = 0 if header is not None else self._joins(divided)
+        if any(line.begins_with(self._out) for line in body):
+            running = {}  # the page's foot is below what it carries over
+        near = bool(self.rows)  # the first lines of a page may go on with a row of the page before
+        unread = self._unread
+        unread.begin_page()
+        for number, given in enumerate(divided):
+            line = given.line
+            if number < start:
+                if number not in running and self._is_like_a_row(given.cells):
+                    unread.add(line, page, len(self.rows), like_a_row=True)
+                continue
+            if self._is_stamp(line) or (header is not None and self._is_under_header(number, given)):
+                continue
+            if line.begins_with(self._skip) or self._carry(line, page, "into", self._into):
+                used.add(number)
+            elif self._carry(line, page, "out", self._out):
+                used.add(number)
+                unread.goes_on(len(self.rows))
+                break
+            elif self._note(line, page):
+                used.add(number)
+            elif self._begins(given.cells):
+                unread.goes_on(len(self.rows))
+                self._assembly.begin(given)
+                used.add(number)
+                near = True
+            elif number in running and not (near and running[number] == 1 and self._assembly.is_close(given)):
+                # Two pages may also end with the same product: close below a row, a foot must stand on three.
+                near = False
+                continue
+            elif self._goes_on(given, near):
+                used.add(number)
+            else:
+                near = False
+                if not self._fields.has(line, self._numbers(given.cells)):
+                    unread.add(line, page, len(self.rows), like_a_row=self._is_like_a_row(given.cells))
+                continue
+            unread.understood(line)
+        self._assembly.end_page()
+        unread.end_page()
+        if self._ended:
+            unread.end()
+        return used
+
+    def _goes_on(self, given: CellLine, near: bool) -> bool:
+        """Whether a line, or the texts in it, are more of a row. What is left of it is not understood."""
+        if self._is_like_a_row(given.cells):
+            return False
+        left = {column: piece for column, piece in given.cells.items() if column not in self._wrapping}
+        if not all(self._is_readable(column, piece.text) for column, piece in left.items()):
+            return False
+        if not self._assembly.go_on(given, near):
+            return False
+        for piece in left.values():
+            place = Place(piece.page, around(piece.words))
+            self._unread.add_rest(UnreadLine(piece.text, place, len(self.rows)))
+        return True
+
+    def _numbers(self, cells: dict[str, Piece]) -> int:
+        return sum(self._is_readable(column, cells[column].text) for column in self._kinds.numeric & cells.keys())
+
+    def _is_like_a_row(self, cells: dict[str, Piece]) -> bool:
+        """Whether a line that does not begin a row has what every row has: a number in a column that needs one."""
+        needed = self._kinds.numeric & self._kinds.required & cells.keys() - {self._rule.row.begins}
+        return any(self._is_readable(column, cells[column].text) for column in needed)
+
+    def _joins(self, divided: list[CellLine]) -> int:
+        """Where the table goes on if its header is not repeated: at a row, or at the text close above it."""
+        first = next((number for number, given in enumerate(divided) if self._begins(given.cells)), len(divided))
+        if first == len(divided):
+            return 0
+        while first > 0:
+            upper, lower = divided[first - 1], divided[first]
+            if not upper.cells.keys() <= self._wrapping or (
+                lower.line.top - upper.line.bottom > NEXT_LINE * min(upper.line.height, lower.line.height)
+            ):
+                break
+            first -= 1
+        return first
+
+    def _is_under_header(self, number: int, given: CellLine) -> bool:
+        """Whether a line belongs to the header although no column is named by it, as `(Rp)` does.
+
+        On the first page nothing can go on before the first row, so what stands there is remembered.
+        """
+        folded = "".join(given.line.folded)
+        if not self.rows and self.header_place is not None and self.header_place.page == given.page:
+            if len(self._under_header) == number and not self._begins(given.cells):
+                self._under_header.append(folded)
+            return False
+        return number < len(self._under_header) and self._under_header[number] == folded
+
+    def _begins(self, cells: dict[str, Piece]) -> bool:
+        begins = self._rule.row.begins
+        if begins is None or begins not in cells:
+            return False
+        text = cells[begins].text
+        return text not in self._rule.columns[begins].empty and self._is_readable(begins, text)
+
+    def _division(self, grid: Grid) -> Division:
+        return Division(grid, self._kinds.required, self._is_readable)
+
+    def _is_readable(self, column: str, text: str) -> bool:
+        if column not in self._rule.columns:
+            return True
+        try:
+            return read(text, self._rule.columns[column].type, self._locale) is not None
+        except Unreadable:
+            return False
+
+    # Rows by a pattern.
+
+    def _read_pattern(self, page: int, body: list[Line]) -> set[int]:
+        used = set()
+        for number, line in enumerate(body):
+            found = self._pattern.search(line.text) if self._pattern else None
+            if line.begins_with(self._skip) or self._note(line, page):
+                used.add(number)
+            elif found is not None:
+                used.add(number)
+                cells = {
+                    column: [Piece(page, cut(line.words, *found.span(group)))]
+                    for column, group in found.re.groupindex.items()
+                    if found.group(group)
+                }
+                self._assembly.add(RawRow(cells))
+        return used
+
+    # Lines that are no rows.
+
+    def _note(self, line: Line, page: int) -> bool:
+        for column, pattern in self._notes:
+            found = pattern.search(line.text)
+            if found is not None:
+                words = cut(line.words, *found.span(1 if pattern.groups else 0))
+                if words:
+                    self._assembly.add(RawRow({column: [Piece(page, words)]}))
+                return True
+        return False
+
+    def _carry(self, line: Line, page: int, direction: Literal["out", "into"], phrases: tuple[str, ...]) -> bool:
+        """Whether the line carries a sum over. A description may begin with the same words, but has no amount."""
+        if not line.begins_with(phrases):
+            return False
+        for word in reversed(line.words):
+            try:
+                amount = read(word.text, "decimal", self._locale)
+            except Unreadable:
+                continue
+            if isinstance(amount, Decimal):
+                place = Place(page, around([word]))
+                self.carries.append(Carry(page, direction, amount, len(self.rows), place, word.text))
+                return True
+        return False
+
+
+def _folded(phrases: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(fold(phrase) for phrase in phrases or ())

@@ -1,0 +1,1 @@
+"""The gateway: documents in, JSON or XML out, each parsed in a process that may die."""

@@ -1,0 +1,50 @@
+"""Sending answers: a file in pieces, or a problem document to a client that may still be talking."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Send
+
+from waybill.http import Problem
+from waybill_gateway.body import Body
+
+_PIECE = 256 * 1024
+_PATIENCE = 60.0
+"""Seconds that a client may take to read an answer."""
+_LINGER = 5.0
+"""Seconds for which the rest of a refused document is read and thrown away."""
+
+
+async def send_file(file: Path, status: int, headers: Mapping[str, str], send: Send) -> None:
+    """Send what lies in a file; it is never in memory as a whole, and off the disk before the client has it all."""
+    with file.open("rb") as opened:
+        os.unlink(file)  # noqa: PTH108 - what is open stays readable
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(0)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await send(_start(status, {**headers, "Content-Length": str(size)}))
+                while piece := await asyncio.to_thread(opened.read, _PIECE):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            raise ClientDisconnect from None  # it reads so slowly that it might as well be gone
+
+
+async def send_problem(problem: Problem, body: Body, send: Send, *, most: int) -> None:
+    """Answer at once, also in the middle of an upload; then read on for a moment, and close the connection."""
+    headers = {name.decode(): value.decode() for name, value in problem.raw_headers}
+    await send(_start(problem.status_code, {**headers, "Connection": "close"}))
+    await send({"type": "http.response.body", "body": bytes(problem.body), "more_body": True})
+    await body.drain(seconds=_LINGER, most=most)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _start(status: int, headers: Mapping[str, str]) -> Message:
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    return {"type": "http.response.start", "status": status, "headers": encoded}

@@ -1,0 +1,20 @@
+"""A pool of parsing processes, each of which may die without hurting another or the service.
+
+The standard library's pool breaks as a whole when one of its processes dies, and has no limits.
+"""
+
+from waybill_gateway.pool.child import Blueprint
+from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory, Unavailable
+from waybill_gateway.pool.pool import Pool
+
+__all__ = [
+    "Blueprint",
+    "Broken",
+    "Crashed",
+    "OutOfSpace",
+    "Pool",
+    "PoolError",
+    "TooMuchMemory",
+    "TookTooLong",
+    "Unavailable",
+]

@@ -1,0 +1,66 @@
+"""`python -m waybill_gateway.sandbox`: a parsing process. Prepares itself, then parses until it is killed.
+
+It is told what to run as `module:function`. `function(call, result)` reads what the call names, writes its answer
+to the file `result` and returns a few words about it. A module's `prepare(options)`, if it has one, runs first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from waybill_gateway.sandbox import landlock, limits, messages
+
+Parse = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
+
+_SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom")
+_LONGEST_TRACEBACK = 20_000
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    limits.end_with(order["parent"])
+    channel = socket.socket(fileno=order["channel"])
+    memory = limits.Memory()
+    limits.apply(limits.Limits(**order["limits"]))
+    parse = _prepared(order["function"], order["options"])
+    readable = [*sys.path, sys.prefix, sys.base_prefix, *_SYSTEM, *order["readable"]]
+    version = landlock.confine(
+        readable=(Path(path) for path in readable if path), writable=(Path(path) for path in order["writable"])
+    )
+    channel.sendall(messages.pack({"outcome": "ready", "landlock": version, "peak": limits.peak()}))
+    while (request := messages.receive(channel)) is not None:
+        # From here on a death is the document's doing.
+        channel.sendall(messages.pack({"outcome": "begun"}))
+        limits.allow_cpu(request["seconds"])
+        reply = _answer(parse, request["call"], Path(request["result"]))
+        channel.sendall(messages.pack({**reply, "resident": memory.resident()}))
+
+
+def _prepared(function: str, options: Mapping[str, Any]) -> Parse:
+    module_name, _, name = function.partition(":")
+    module = importlib.import_module(module_name)
+    if prepare := getattr(module, "prepare", None):
+        prepare(options)
+    parse: Parse = getattr(module, name)
+    return parse
+
+
+def _answer(parse: Parse, call: Mapping[str, Any], result: Path) -> dict[str, Any]:
+    try:
+        return {"outcome": "done", "note": dict(parse(call, result))}
+    except MemoryError:
+        return {"outcome": "memory"}
+    except Exception as error:  # noqa: BLE001 - the service decides what a surprise means, and logs it
+        text = traceback.format_exc()[-_LONGEST_TRACEBACK:]
+        return {"outcome": "broken", "errno": getattr(error, "errno", None), "traceback": text}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""A gateway as a process of its own on a free port of loopback, and ways to talk to it, also rude ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+TESTS = Path(__file__).parents[1]
+START = "import sys; from waybill_gateway.__main__ import main; main(*sys.argv[1:])"
+RUDE = "support.rude_parses:as_told"
+PATIENCE = 60.0
+
+
+class Gateway:
+    """Runs from the start to `close`; `ready=False` does not wait until it can take documents."""
+
+    def __init__(self, folder: Path, parse: str | None = None, *, ready: bool = True, **settings: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self.spool = folder / "spool"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = folder / "log"
+        self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=PATIENCE)
+        address = f"waybill-gateway-{os.getpid()}-{secrets.token_hex(4)}"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(TESTS),
+            "WAYBILL_GATEWAY_PORT": str(self.port),
+            "WAYBILL_GATEWAY_SPOOL_DIR": str(self.spool),
+            "WAYBILL_GATEWAY_PROCESSES": "1",
+            "WAYBILL_LOG_FORMAT": "json",
+            "NOTIFY_SOCKET": f"@{address}",
+            **{f"WAYBILL_{name.upper()}": value for name, value in settings.items()},
+        }
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices, self._log.open("ab") as log:
+            notices.bind(f"\0{address}")
+            notices.settimeout(0.1)
+            command = [sys.executable, "-c", START, *([parse] if parse else [])]
+            self.process = subprocess.Popen(command, env=environment, stderr=log, cwd=folder)
+            if ready:
+                self._wait_for(notices)
+
+    def _wait_for(self, notices: socket.socket) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with contextlib.suppress(TimeoutError):
+                if notices.recv(100) == b"READY=1":
+                    return
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise AssertionError(f"the gateway does not start:\n{self.log_text}")
+
+    def send(
+        self,
+        document: bytes | None,
+        *,
+        accept: str | None = "application/json",
+        headers: Mapping[str, str] | None = None,
+        **fields: str,
+    ) -> httpx.Response:
+        """`POST /process` as any client would."""
+        given = {**({"Accept": accept} if accept is not None else {}), **(headers or {})}
+        files = {"file": ("a.bin", document, "application/octet-stream")} if document is not None else {"x": b""}
+        return self.client.post("/process", files=files, data=fields, headers=given)
+
+    def raw(self, head: str, *chunks: bytes, hang_up: bool = False) -> bytes:
+        """Send bytes as they are, and read whatever comes back until the other side closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(head.replace("\n", "\r\n").encode())
+                for chunk in chunks:
+                    connection.sendall(chunk)
+            return b"" if hang_up else read_all(connection)
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """Every line so far."""
+        lines = self._log.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    @property
+    def log_text(self) -> str:
+        return self._log.read_text()
+
+    def parsers(self) -> list[psutil.Process]:
+        return [each for each in psutil.Process(self.process.pid).children(recursive=True) if each.is_running()]
+
+    def memory(self) -> int:
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def spooled(self) -> list[Path]:
+        """The documents and answers that lie on disk at this moment."""
+        return [path for path in self.spool.rglob("*") if path.is_file() and path.name != "lock"]
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(timeout=PATIENCE)
+
+    def close(self) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def read_all(connection: socket.socket) -> bytes:
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+def told(**what: Any) -> bytes:
+    """A document that tells `rude_parses.as_told` what to do."""
+    return b"%PDF-" + json.dumps(what).encode() + b"\n"
+
+
+BOUNDARY = "waybill-test-boundary"
+
+
+def part(name: str, value: bytes, *, filename: str | None = None) -> bytes:
+    disposition = f'form-data; name="{name}"' + (f'; filename="{filename}"' if filename else "")
+    return f"--{BOUNDARY}\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + value + b"\r\n"
+
+
+def form(*parts: bytes) -> bytes:
+    return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
+
+
+def head(*, accept: str = "application/json", **headers: str) -> str:
+    """The head of a request, without its empty last line when more headers shall follow."""
+    lines = {
+        "Host": "waybill",
+        "Accept": accept,
+        "Content-Type": f"multipart/form-data; boundary={BOUNDARY}",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    return "POST /process HTTP/1.1\n" + "".join(f"{name}: {value}\n" for name, value in lines.items()) + "\n"
+
+
+def chunked(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Transfer-Encoding: chunked, by hand."""
+    for piece in pieces:
+        yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
+    yield b"0\r\n\r\n"
+
+
+def assert_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    problem: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail", "code"} <= problem.keys()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert "Traceback" not in answer.text
+    return problem

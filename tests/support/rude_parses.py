@@ -1,0 +1,169 @@
+"""Parses that misbehave in every way a document could make a parser misbehave, for the pool to survive.
+
+They run in sandboxed processes: `support.rude_parses:NAME` is what the pool is told to run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Call = Mapping[str, Any]
+
+
+def obey(call: Call, result: Path) -> dict[str, Any]:
+    """Does what the call says: the name of one of the functions below."""
+    done: dict[str, Any] = globals()[call["do"]](call, result)
+    return done
+
+
+def echo(call: Call, result: Path) -> dict[str, Any]:
+    result.write_text(str(call.get("say", "")))
+    return {"pid": os.getpid(), "said": call.get("say")}
+
+
+def segfault(call: Call, result: Path) -> dict[str, Any]:
+    ctypes.string_at(0)
+    return {}
+
+
+def abort(call: Call, result: Path) -> dict[str, Any]:
+    os.abort()
+
+
+def spin(call: Call, result: Path) -> dict[str, Any]:
+    _started(call)
+    while True:
+        pass
+
+
+def sleep(call: Call, result: Path) -> dict[str, Any]:
+    _started(call)
+    time.sleep(float(call.get("for", 3600)))
+    return {"pid": os.getpid()}
+
+
+def ignore_signals(call: Call, result: Path) -> dict[str, Any]:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
+        signal.signal(number, signal.SIG_IGN)
+    return spin(call, result)
+
+
+def hoard(call: Call, result: Path) -> dict[str, Any]:
+    held = []
+    while True:
+        held.append(bytearray(10_000_000))
+
+
+def swell(call: Call, result: Path) -> dict[str, Any]:
+    """Keeps what it used, as a leaking library would."""
+    globals().setdefault("_kept", []).append(b"x" * int(call["bytes"]))
+    return {"pid": os.getpid()}
+
+
+def scribble(call: Call, result: Path) -> dict[str, Any]:
+    """Writes more than it may."""
+    with result.open("wb") as file:
+        while True:
+            file.write(b"x" * 1_000_000)
+
+
+def leave(call: Call, result: Path) -> dict[str, Any]:
+    sys.exit(0)
+
+
+def vanish(call: Call, result: Path) -> dict[str, Any]:
+    os._exit(3)
+
+
+def stumble(call: Call, result: Path) -> dict[str, Any]:
+    raise RuntimeError("password=hunter2")
+
+
+def recurse(call: Call, result: Path) -> dict[str, Any]:
+    return recurse(call, result)
+
+
+def shout(call: Call, result: Path) -> dict[str, Any]:
+    """Answers with more than a message can hold."""
+    return {"shout": "x" * 10_000_000}
+
+
+def chatter(call: Call, result: Path) -> dict[str, Any]:
+    os.write(1, b"noise\n" * 100_000)
+    return {"pid": os.getpid()}
+
+
+def forge(call: Call, result: Path) -> dict[str, Any]:
+    """Speaks into the channel as if it were the service's own code."""
+    order = json.loads(sys.argv[1])
+    os.write(order["channel"], b"\xff\xff\xff\xff nonsense")
+    return {}
+
+
+def spawn(call: Call, result: Path) -> dict[str, Any]:
+    subprocess.run(["true"], check=True)
+    return {"escaped": True}
+
+
+def fork(call: Call, result: Path) -> dict[str, Any]:
+    """Leaves a process behind that would go on for ever."""
+    if (pid := os.fork()) == 0:
+        time.sleep(3600)
+    _started({**call, "pid": pid})
+    return sleep({}, result)
+
+
+def connect(call: Call, result: Path) -> dict[str, Any]:
+    with socket.create_connection(("127.0.0.1", call["port"]), timeout=5):
+        return {"escaped": True}
+
+
+def read(call: Call, result: Path) -> dict[str, Any]:
+    return {"text": Path(call["path"]).read_text()[:100]}
+
+
+def write(call: Call, result: Path) -> dict[str, Any]:
+    Path(call["path"]).write_text("escaped")
+    return {"escaped": True}
+
+
+def environment(call: Call, result: Path) -> dict[str, Any]:
+    return dict(os.environ)
+
+
+def _started(call: Call) -> None:
+    """Tell the test that we are there: an empty file beside the result, or our pid in it."""
+    if "started" in call:
+        half = Path(str(call["started"]) + ".half")
+        half.write_text(str(call.get("pid", os.getpid())))
+        half.rename(call["started"])
+
+
+def as_told(call: Call, result: Path) -> dict[str, Any]:
+    """For documents that say themselves what happens, as `%PDF-{"do": "segfault"}`; answers with the call."""
+    content = Path(call["source"]).read_bytes()
+    told = json.loads(content.removeprefix(b"%PDF-").split(b"\n")[0]) if content.startswith(b"%PDF-{") else {}
+    note: dict[str, Any] = {}
+    if "do" in told:
+        note = globals()[told["do"]](told, result)
+    if "fault" in told:
+        result.write_text(
+            json.dumps({**call["problem"], "detail": "At fault.", "fault": told["fault"], "findings": []})
+        )
+        return {"status": 422, "fault": told["fault"], "stages": {"words": 1.25}}
+    if "mapping_fault" in told:
+        return {"status": 400, "detail": told["mapping_fault"]}
+    answer = json.dumps({**call, "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "note": note})
+    result.write_text(answer + " " * int(told.get("padding", 0)))
+    return {"status": 200, "stages": {"words": 12.345, "table": 4.0}}
