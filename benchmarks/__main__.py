@@ -17,9 +17,9 @@ import asyncpg
 import uvloop
 from rich.console import Console
 
-from benchmarks import claim_cost, drain, enqueuing, idle, pick_up
+from benchmarks import claim_cost, documents, drain, enqueuing, gateway, idle, pick_up, vendors
 from benchmarks.arena import SERVER, Arena, ContestantFailed
-from benchmarks.contestants import peers
+from benchmarks.contestants import interpreter, peers
 from benchmarks.options import Options
 from benchmarks.report import Section, as_json, machine, show
 from waybill_cli.local.postgres import EmbeddedPostgres
@@ -31,6 +31,9 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "enqueue": enqueuing.measure,
     "claim-cost": claim_cost.measure,
     "idle": idle.measure,
+    "documents": documents.measure,
+    "vendors": vendors.measure,
+    "gateway": gateway.measure,
 }
 
 
@@ -65,6 +68,7 @@ def main() -> None:
         rows=arguments.rows,
         seconds=arguments.seconds,
         peers=tuple(known),
+        peers_python=None if arguments.no_peers else interpreter(arguments.peers),
         say=lambda line: progress.print(line, highlight=False),
     )
     started = time.perf_counter()

@@ -120,7 +120,7 @@ class Arena:
         try:
             yield process
         finally:
-            await _stop(process)
+            await stop(process)
 
     def _words(self, contestant: Contestant) -> Path:
         return self.home / f"{contestant.slug}.log"
@@ -164,7 +164,7 @@ class Feeder:
         return int(answer)
 
 
-async def _stop(process: Process) -> None:
+async def stop(process: Process) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.returncode is not None:
             return

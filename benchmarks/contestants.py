@@ -157,12 +157,18 @@ def _words(settings: Settings) -> list[str]:
     return found
 
 
+def interpreter(environment: Path | None) -> Path | None:
+    """Python in the environment the Python peers are installed in."""
+    python = environment and environment.absolute() / "bin" / "python"
+    return python if python and python.exists() else None
+
+
 def peers(environment: Path | None) -> tuple[list[Contestant], list[str]]:
     """The peers that are installed here, and a sentence about each that is not."""
     found: list[Contestant] = []
     absent: list[str] = []
-    python = environment and environment.absolute() / "bin" / "python"
-    if python and python.exists():
+    python = interpreter(environment)
+    if python is not None:
         found += [replace(one, program=(str(python), *one.program)) for one in (_PGQUEUER, _PROCRASTINATE)]
     else:
         absent.append("PGQueuer and Procrastinate are not installed; `make bench` installs them.")

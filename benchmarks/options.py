@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.contestants import Contestant
 
@@ -20,4 +21,6 @@ class Options:
     seconds: float
     """How long idling is watched."""
     peers: tuple[Contestant, ...]
+    peers_python: Path | None
+    """The interpreter of the environment that the peers are installed in."""
     say: Callable[[str], None]

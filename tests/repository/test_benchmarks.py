@@ -42,5 +42,5 @@ def test_a_ratio_compares_the_two_of_a_round() -> None:
 
 def test_peers_run_without_waybill() -> None:
     root = Path(__file__).parents[2] / "benchmarks"
-    for path in (root / "program.py", *(root / "peers").glob("*.py")):
+    for path in (root / "program.py", root / "reading.py", *(root / "peers").glob("*.py")):
         assert "from waybill" not in path.read_text(), path

@@ -11,9 +11,9 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     OK = 0
     REFUSED = 1
-    """Not found, in conflict with how things are now, or not finished in time."""
+    """Not found, in conflict with how things are now, not finished in time, or a document at fault."""
     USAGE = 2
-    """Wrong arguments, wrong configuration, or a schema this program was not built for."""
+    """Wrong arguments, wrong configuration, a broken mapping, or a schema this program was not built for."""
     UNREACHABLE = 3
     """The database does not answer, or does not let us in."""
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "tenant": "waybill_cli.tenants:app",
     "caps": "waybill_cli.caps:app",
     "workers": "waybill_cli.workers:app",
+    "mapping": "waybill_cli.mappings:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",

@@ -1,0 +1,51 @@
+"""The documents that are read: invoices printed for the run, and real ones where they are at hand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pypdfium2
+
+from benchmarks.contestants import ROOT
+
+sys.path.append(str(ROOT / "tests"))  # the tests' generator prints them
+
+from support.invoices import print_invoice, reference_invoice
+
+MAPPING = "pt_simon_invoice_v1"
+
+VENDORS = {
+    "AmazonWebServices": "amazon_web_services_v1",
+    "AzureInterior": "azure_interior_v1",
+    "FlipkartInvoice": "flipkart_v1",
+    "QualityHosting": "quality_hosting_v1",
+    "coolblue1": "coolblue_v1",
+    "oyo": "oyo_v1",
+}
+"""Invoices that invoice2data tests its own templates with, and our mapping for each."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    file: Path
+    lines: int
+    pages: int
+
+
+def printed(home: Path, lines: int) -> Printed:
+    """The reference invoice with so many lines."""
+    file = home / f"invoice-{lines}.pdf"
+    if not file.exists():
+        file.write_bytes(print_invoice(*reference_invoice(lines=lines)))
+    document = pypdfium2.PdfDocument(file)
+    pages = len(document)
+    document.close()
+    return Printed(file, lines, pages)
+
+
+def vendors() -> dict[str, Path]:
+    """The real ones, which lie beside the repository; none where they are absent."""
+    folder = ROOT.parent / "shared" / "data" / "invoices" / "vendors"
+    return {name: folder / f"{name}.pdf" for name in VENDORS if (folder / f"{name}.pdf").exists()}

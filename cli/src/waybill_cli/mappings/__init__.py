@@ -1,0 +1,27 @@
+"""`waybill mapping`: write, check and try mappings. One module per command; nothing here touches a database.
+
+A document is read in this process, without the gateway's sandbox: it is the user's own file, on the user's machine.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from waybill_cli.mappings.check import check
+from waybill_cli.mappings.ls import ls
+from waybill_cli.mappings.schema import schema
+from waybill_cli.mappings.show import show
+from waybill_cli.mappings.text import text
+from waybill_cli.mappings.trying import try_
+
+app = typer.Typer(
+    help="Look at mappings, write one and try it: list, show, text, check, try, schema.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("ls")(ls)
+app.command("show")(show)
+app.command("text")(text)
+app.command("check")(check)
+app.command("try")(try_)
+app.command("schema")(schema)

@@ -1,0 +1,53 @@
+"""A mapping's rules in words, for a person who does not read JSON."""
+
+from __future__ import annotations
+
+from waybill_documents.mapping.model import ColumnRule, FieldRule
+
+_WHERE = {"right": "right of", "below": "below", "block": "at and below"}
+
+
+def described(rule: FieldRule) -> str:
+    """How a field is found."""
+    if rule.constant is not None:
+        return f"always “{rule.constant}”"
+    parts = [f"{'' if rule.type == 'text' else f'{rule.type}, '}{_found(rule)}"]
+    if rule.after:
+        parts.append(f"after “{rule.after}”")
+    if rule.before:
+        parts.append(f"before “{rule.before}”")
+    if rule.page != "any":
+        parts.append(f"on the {rule.page} page")
+    if rule.required:
+        parts.append("required")
+    elif rule.default is not None:
+        parts.append(f"otherwise {rule.default}")
+    return ", ".join(parts)
+
+
+def _found(rule: FieldRule) -> str:
+    lines = "" if rule.lines == "1" else f", line{'s' if '-' in rule.lines else ''} {rule.lines}"
+    picked = f", what matches /{rule.pattern}/" if rule.pattern else ""
+    if rule.label:
+        labels = " or ".join(f"“{label}”" for label in rule.label)
+        return f"{_WHERE[rule.direction]} {labels}{lines}{picked}"
+    if rule.pattern:
+        return f"what matches /{rule.pattern}/"
+    area = rule.area
+    return f"what stands in {area.left}–{area.right} % across, {area.top}–{area.bottom} % down{lines}" if area else ""
+
+
+def described_column(rule: ColumnRule) -> str:
+    """How a column is found."""
+    parts: list[str] = [rule.type] if rule.type != "text" else []
+    if rule.header:
+        parts.append(f"under {' or '.join(f'“{header}”' for header in rule.header)}")
+    if rule.pattern:
+        parts.append(f"what matches /{rule.pattern}/")
+    if rule.required:
+        parts.append("required")
+    if rule.optional:
+        parts.append("the column may be missing")
+    if rule.default is not None:
+        parts.append(f"otherwise {rule.default}")
+    return ", ".join(parts) or "text"
