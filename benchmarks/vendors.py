@@ -13,7 +13,7 @@ from benchmarks.documents import EXTRACTION, PLUMBER, TEXT
 from benchmarks.figures import paired_ratio
 from benchmarks.options import Options
 from benchmarks.report import Section
-from waybill_documents.mapping.loading import names
+from waybill_documents.catalogue import names
 
 _PEER = "invoice2data"
 _TIMES = 5

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from api.conftest import Serve
 from support.server import embedded
+from support.serving import Api, serving
 from support.waiting import eventually
-from waybill.config import CommonSettings
+from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
-from waybill_api.app import create_app
 
 
 @pytest.fixture
-async def client(db: Database) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(db) as client:
-        yield client
-
-
-def client_of(db: Database) -> httpx.AsyncClient:
-    # Exceptions are answered, not raised: what a client would see is what counts.
-    transport = httpx.ASGITransport(create_app(db), raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://waybill.test")
+def client(api: Api) -> httpx.AsyncClient:
+    return api.client()
 
 
 async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
@@ -40,7 +33,7 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
     assert (await client.get("/readyz")).json() == {"status": "ready"}
     health = (await client.get("/api/healthz")).json()
     assert health["status"] == "ok"
-    assert health["checks"] == {"database": "ok", "schema": "ok"}
+    assert health["checks"] == {"database": "ok", "schema": "ok", "storage": "ok"}
 
 
 async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncClient, database_url: str) -> None:
@@ -54,27 +47,37 @@ async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncC
     assert (await client.get("/livez")).status_code == 200, "restarting would not help"
 
 
-async def test_not_ready_while_postgres_is_away_and_ready_again_by_itself() -> None:
+async def test_not_ready_while_postgres_is_away_and_ready_again_by_itself(tmp_path: Path) -> None:
     with embedded() as server:
         await upgrade(server.url)
-        settings = CommonSettings.model_validate({"database_url": server.url})
+        settings = ApiSettings.model_validate({"database_url": server.url})
         db = await Database.connect(settings)
-        async with client_of(db) as client:
+        async with serving(settings, db, tmp_path) as api:
+            client = api.client()
             assert (await client.get("/readyz")).status_code == 200
             server.stop("immediate")
             answer = await client.get("/readyz")
             assert_problem(answer, 503, "DB_UNAVAILABLE")
             assert str(server.port) not in answer.text, "where our database is, is nobody's business"
-            page = await client.get("/")
-            assert page.status_code == 200
-            assert "not ready" in page.text
+            assert_problem(await client.get("/api/jobs"), 503, "DB_UNAVAILABLE")
             server.start()
 
             async def ready() -> bool:
                 return (await client.get("/readyz")).status_code == 200
 
             await eventually(ready, what="readiness after Postgres came back")
+            await api.listening()
         await db.close()
+
+
+async def test_not_ready_while_nothing_can_be_stored(serve: Serve, folder: Path) -> None:
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file where the folder should be")
+    async with serve() as api:
+        answer = await api.client().get("/readyz")
+        assert_problem(answer, 503, "IO_ERROR")
+        assert str(folder) not in answer.text
+        assert (await api.client().get("/livez")).status_code == 200
 
 
 async def test_refusals_are_problem_documents(client: httpx.AsyncClient) -> None:
@@ -84,16 +87,15 @@ async def test_refusals_are_problem_documents(client: httpx.AsyncClient) -> None
     assert answer.headers["allow"] == "GET"
 
 
-async def test_a_surprise_is_a_problem_document_without_our_secrets(db: Database) -> None:
-    app = create_app(db)
+async def test_a_surprise_is_a_problem_document_without_our_secrets(api: Api) -> None:
+    app = api.server.config.app
+    assert isinstance(app, FastAPI)
 
     @app.get("/surprise")
     async def surprise() -> None:
         raise RuntimeError("password=hunter2")
 
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://waybill.test") as client:
-        answer = await client.get("/surprise")
+    answer = await api.client().get("/surprise")
     assert_problem(answer, 500, "UNKNOWN")
     assert "hunter2" not in answer.text
 
@@ -105,24 +107,6 @@ def assert_problem(answer: httpx.Response, status: int, code: str) -> None:
     problem = answer.json()
     assert {"type", "title", "status", "detail", "code"} <= problem.keys()
     assert (problem["status"], problem["code"]) == (status, code)
-
-
-async def test_nothing_is_described_that_does_not_exist(client: httpx.AsyncClient) -> None:
-    for path in ("/docs", "/redoc", "/openapi.json"):
-        assert (await client.get(path)).status_code == 404
-
-
-async def test_the_landing_page_runs_nothing(client: httpx.AsyncClient) -> None:
-    page = await client.get("/")
-    assert page.status_code == 200
-    assert "running" in page.text
-    assert "connected, schema current" in page.text
-    policy = page.headers["content-security-policy"]
-    assert policy.startswith("default-src 'none'")
-    assert "unsafe" not in policy
-    assert not re.search(r"<script|\son\w+=|\sstyle=", page.text)
-    for link in re.findall(r'href="([^"]+)"', page.text):
-        assert (await client.get(link)).status_code == 200, link
 
 
 async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str, tmp_path: Path) -> None:
@@ -138,6 +122,7 @@ async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str,
             **os.environ,
             "WAYBILL_DATABASE_URL": database_url,
             "WAYBILL_API_PORT": str(port),
+            "WAYBILL_HOME": str(tmp_path / "home"),
             "NOTIFY_SOCKET": f"@{name}" if sys.platform == "linux" else str(tmp_path / "s"),
         }
         process = subprocess.Popen([sys.executable, "-m", "waybill_api"], env=environment, stderr=subprocess.PIPE)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from waybill_documents.catalogue import names
 from waybill_documents.golden import GoldenCase, golden_cases
-from waybill_documents.mapping.loading import load, names, shipped
+from waybill_documents.mapping.loading import load, shipped
 
 MAPPINGS = resources.files("waybill_documents") / "mappings"
 CASES = [(name, case) for name in names() for case in golden_cases(MAPPINGS / name)]

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from waybill_documents.mapping.loading import names
+from waybill_documents.catalogue import names
 from waybill_documents.mapping.schema import as_text, schema
 
 ROOT = Path(__file__).parents[2]

@@ -110,4 +110,4 @@ async def test_two_runs_never_write_the_same_object(hot: Connection) -> None:
     _, lease = await running_job(hot)
     first, second = artefact_key(lease.id, 1, "out"), artefact_key(lease.id, 2, "out")
     assert first != second
-    assert first == f"results/{made_at(lease.id):%y/%m/%d}/{lease.id}/1/out"
+    assert first == f"results/{made_at(lease.id):%y/%m/%d}/{lease.id}/1.out"

@@ -622,6 +622,7 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
             deadline=None,
             database=None,
             print_blob=True,
+            derandomize=examples < 1000,  # new cases are looked for in `make test-heavy`
             suppress_health_check=list(HealthCheck),
             # Shrinking talks to Postgres for minutes; the steps are printed as they were.
             phases=[Phase.generate],

@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
 from hypothesis import settings
+
+from support.s3 import Bucket, Line, line_to, s3_server
 
 # A busy machine is slow, not wrong: what must be fast has a test of its own.
 settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The URL of an S3 server."""
+    with s3_server() as url:
+        yield url
+
+
+@pytest.fixture
+def bucket(s3: str) -> Iterator[Bucket]:
+    """A bucket of one's own."""
+    bucket = Bucket(s3)
+    yield bucket
+    bucket.close()
+
+
+@pytest.fixture
+async def line(s3: str) -> AsyncIterator[Line]:
+    """A line to the S3 server that can fail."""
+    async with line_to(s3) as line:
+        yield line

@@ -66,6 +66,22 @@ async def test_data_is_there_again_after_a_restart(start_up: StartUp, home: Path
     up.stop(signal.SIGTERM)
 
 
+def test_the_first_admin_key_works_and_is_shown_once(start_up: StartUp, free_port: int) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    (line,) = [line for line in up.lines if "admin key" in line]
+    key = line.rpartition(" ")[2]
+    answer = httpx.get(
+        f"http://127.0.0.1:{free_port}/api/session", headers={"Authorization": f"Bearer {key}"}, trust_env=False
+    )
+    assert answer.json() == {"signed_in": True, "tenant": "admin", "permissions": ["admin"]}
+    up.stop(signal.SIGTERM)
+    again = start_up()
+    again.wait_for(READY)
+    assert not [line for line in again.lines if "wb_" in line]
+    again.stop(signal.SIGTERM)
+
+
 async def execute(url: str | None, statement: str) -> object:
     assert url is not None
     connection = await asyncpg.connect(url)

@@ -61,6 +61,18 @@ DATA = {
         VALUES ('01890000-0000-7000-8000-000000000006', 'acme', 'acme', 'selftest', 'default', 'queued', '{}', 60,
                 '01890000-0000-7000-8000-000000000005', true);
     """,
+    "0006": """
+        INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit)
+        VALUES ('01890000-0000-7000-8000-000000000007', 'acme', 'tenant:acme', 'convert_pdf', 'convert', 'queued', '{}',
+                600);
+        INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key)
+        VALUES ('01890000-0000-7000-8000-000000000007', 'acme', 'tenant:acme', 'invoice.pdf', 1000, 'ab',
+                'pt_simon_invoice_v1', 'uploads/23/06/30/01890000-0000-7000-8000-000000000007.pdf');
+        INSERT INTO api_keys (id, tenant, name, hash, hint, permissions)
+        VALUES ('01890000-0000-7000-8000-0000000000aa', 'acme', 'erp', '\\xab', 'wxyz', '{convert:read}');
+        INSERT INTO secrets (name, value) VALUES ('sessions', '\\xab');
+        INSERT INTO rate_limits (subject, tat) VALUES ('upload:tenant:acme', now());
+    """,
 }
 
 

@@ -64,9 +64,11 @@ class WorkerProcess:
         return await asyncio.wait_for(asyncio.to_thread(self.process.wait), within)
 
     def clean_up(self) -> None:
-        family = [psutil.Process(self.pid)] if self.process.poll() is None else []
-        for process in family:
-            family += process.children(recursive=True)
+        family: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may end while we look
+            if self.process.poll() is None:
+                family = [psutil.Process(self.pid)]
+                family += family[0].children(recursive=True)
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

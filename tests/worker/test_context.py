@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from support.clock import Clock
 from support.engine import NO_SETTLE, TTL, WORK, events, running_job, start_worker, state, take_isolated
 from support.network import network
+from support.outside import outside
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -19,7 +20,6 @@ from waybill.errors import LeaseLost, is_database_outage
 from waybill.jobs import NewJob, State, enqueue
 from waybill.jobs.breaker import BreakerPolicy
 from waybill.jobs.rescue import rescue
-from waybill.storage import LocalStorage
 from waybill_worker.blocking import BlockingPool
 from waybill_worker.context import JobContext, Tools
 from waybill_worker.dependencies import Dependencies
@@ -36,7 +36,7 @@ async def a_run(connection: Connection, url: str, folder: Path) -> AsyncIterator
     progress = ProgressWriter(db, DatabaseHealth())
     dependencies = Dependencies(db, DatabaseHealth(), BreakerPolicy())
     try:
-        yield JobContext(lease, Tools(worker.id, db, LocalStorage(folder), BlockingPool(1), progress, dependencies))
+        yield JobContext(lease, Tools(worker.id, db, outside(folder), BlockingPool(1), progress, dependencies))
     finally:
         await db.close()
 

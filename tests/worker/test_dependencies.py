@@ -15,6 +15,7 @@ from support.breakers import CONVERTER, POLICY, breaker_events, claim_gated, con
 from support.clock import Clock
 from support.engine import events, one_job, row, some_jobs, state
 from support.handlers import CONVERT
+from support.outside import outside
 from support.waiting import eventually
 from support.workers import all_ended
 from waybill.db import Database
@@ -22,7 +23,6 @@ from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayUnavailable
 from waybill.jobs import JobKind, Lease, State
 from waybill.jobs.rescue import rescue_worker
-from waybill.storage import LocalStorage
 from waybill_worker.bench import Bench
 from waybill_worker.blocking import BlockingPool
 from waybill_worker.context import JobContext
@@ -67,7 +67,7 @@ async def bench_of(
     health = DatabaseHealth()
     dependencies = Dependencies(db, health, POLICY)
     handlers = {kind.name: Handler(kind, work)}
-    bench = Bench(worker_id, db, health, LocalStorage(folder), BlockingPool(1), handlers, 50, dependencies)
+    bench = Bench(worker_id, db, health, outside(folder), BlockingPool(1), handlers, 50, dependencies)
     loops = [asyncio.create_task(bench.completions.run()), asyncio.create_task(dependencies.run())]
     yield bench
     for loop in loops:

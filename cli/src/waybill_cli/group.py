@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "up": "waybill_cli.local.command:up",
+    "submit": "waybill_cli.submitting.command:submit",
     "jobs": "waybill_cli.jobs:app",
     "schedules": "waybill_cli.schedules:app",
     "queue": "waybill_cli.queues:app",
     "dlq": "waybill_cli.dlq:app",
     "breaker": "waybill_cli.breakers:app",
     "tenant": "waybill_cli.tenants:app",
+    "apikey": "waybill_cli.apikeys:app",
     "caps": "waybill_cli.caps:app",
     "workers": "waybill_cli.workers:app",
     "mapping": "waybill_cli.mappings:app",

@@ -20,6 +20,7 @@ from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
+from waybill.security import keys
 from waybill_cli.local import address
 from waybill_cli.local.console import Console
 from waybill_cli.local.lock import LockedError, take_lock
@@ -69,14 +70,17 @@ def run_everything(settings: UpSettings) -> int:
 
 async def _serve(settings: UpSettings, home: Path, upkeep: Callable[[], None], console: Console) -> int:
     await _migrate(settings)
+    first_key = await _first_admin_key(settings)
+    if first_key is not None:  # at once, and nowhere else: whatever happens next, it has been seen
+        console.good(f"Your admin key, shown this once: {first_key}")
+        console.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
     # The worker's own patience comes first; ours only ends what has lost its own.
     supervisor = Supervisor(
         SERVICES, _environment(settings, home, console), console, grace=settings.shutdown_grace + 10
     )
 
     def all_ready() -> None:
-        host = f"[{settings.api_host}]" if ":" in settings.api_host else settings.api_host
-        console.good(f"Waybill is ready: http://{host}:{settings.api_port} (Ctrl-C stops it)")
+        console.good(f"Waybill is ready: http://{_bracketed(settings.api_host)}:{settings.api_port} (Ctrl-C stops it)")
         notify_ready()  # we may be a service ourselves
 
     return await supervisor.run(on_ready=all_ready, upkeep=upkeep)
@@ -87,12 +91,17 @@ def _environment(settings: UpSettings, home: Path, console: Console) -> dict[str
     return {
         **os.environ,
         "WAYBILL_DATABASE_URL": settings.database_url.url,
+        "WAYBILL_GATEWAY_URL": f"http://{_bracketed(settings.gateway_host)}:{settings.gateway_port}",  # the one we run
         "WAYBILL_HOME": str(home),
         "WAYBILL_LOG_FORMAT": settings.log_format,
         "PYTHONUNBUFFERED": "1",
         **({"FORCE_COLOR": "1"} if console.coloured else {}),  # their lines go through a pipe to a terminal
         MARK: str(home),
     }
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 async def _migrate(settings: UpSettings) -> None:
@@ -104,6 +113,17 @@ async def _migrate(settings: UpSettings) -> None:
         raise
     except Exception as error:
         raise UpError(f"The database could not be migrated: {error}") from error
+
+
+async def _first_admin_key(settings: UpSettings) -> str | None:
+    """An admin key for whoever starts Waybill for the first time; None if there is one already."""
+    database = await Database.connect(settings, name="waybill up")
+    try:
+        async with database.hot() as connection:
+            made = await keys.create_first_admin(connection)
+        return made.text if made is not None else None
+    finally:
+        await database.close()
 
 
 @contextmanager

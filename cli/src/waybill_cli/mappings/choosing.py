@@ -16,8 +16,9 @@ import typer
 from waybill_cli.exits import ExitCode
 from waybill_cli.mappings.places import place_in_message, place_of, without_place
 from waybill_cli.terminal import complain
+from waybill_documents.catalogue import names
 from waybill_documents.faults import MappingFault
-from waybill_documents.mapping.loading import LoadedMapping, load, names
+from waybill_documents.mapping.loading import LoadedMapping, load
 
 Given = Annotated[str, typer.Argument(metavar="MAPPING", help="A file, its folder, or the name of a shipped mapping.")]
 FILE = "mapping.json"

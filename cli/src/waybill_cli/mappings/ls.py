@@ -5,7 +5,8 @@ from __future__ import annotations
 from waybill_cli.options import AsJson
 from waybill_cli.tables import Column, print_table
 from waybill_cli.terminal import print_json, styled
-from waybill_documents.mapping.loading import LoadedMapping, names, shipped
+from waybill_documents.catalogue import names
+from waybill_documents.mapping.loading import LoadedMapping, shipped
 
 
 def ls(as_json: AsJson = False) -> None:

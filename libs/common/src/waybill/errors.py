@@ -29,6 +29,7 @@ class Code(StrEnum):
     NOT_READY = "NOT_READY"
     EXPIRED = "EXPIRED"
     FORBIDDEN = "FORBIDDEN"
+    UNAUTHORIZED = "UNAUTHORIZED"
     NOT_FOUND = "NOT_FOUND"
     CONFLICT = "CONFLICT"
     VALIDATION_ERROR = "VALIDATION_ERROR"
@@ -66,6 +67,7 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.NOT_READY: Meaning(409, False, "The result is not ready yet. Please try again in a moment."),
     Code.EXPIRED: Meaning(404, False, "The result has expired. Please upload the document again."),
     Code.FORBIDDEN: Meaning(403, False, "This is not yours to see or change."),
+    Code.UNAUTHORIZED: Meaning(401, False, "Please say who you are: this needs an API key that works."),
     Code.NOT_FOUND: Meaning(404, False, "There is no such thing here."),
     Code.CONFLICT: Meaning(409, False, "This clashes with how things are now. Please reload and try again."),
     Code.VALIDATION_ERROR: Meaning(422, False, "Something in the request is not right."),
@@ -179,6 +181,10 @@ class Expired(Refused):
 
 class Forbidden(Refused):
     code = Code.FORBIDDEN
+
+
+class Unauthorized(Refused):
+    code = Code.UNAUTHORIZED
 
 
 class NotFound(Refused):

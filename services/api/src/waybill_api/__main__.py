@@ -5,32 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
 import sys
 from types import FrameType
 from typing import NoReturn
 
 import structlog
-import uvicorn
 
 from waybill.config import ApiSettings, load
 from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.log import configure
-from waybill.readiness import notify_ready
+from waybill.storage import storage_of
 from waybill_api.app import create_app
+from waybill_api.server import Server, configured
 
 log = structlog.get_logger()
-
-_REQUESTS_MAY_TAKE = 20
-"""Seconds that running requests have left once we are asked to stop; less than a pod's 30."""
-
-
-class _Server(uvicorn.Server):
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        log.info("listening", host=self.config.host, port=self.config.port)
-        notify_ready()
 
 
 def main() -> None:
@@ -38,6 +27,7 @@ def main() -> None:
     settings = load(ApiSettings)
     configure(settings, service="api")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # what it does well, we say ourselves
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form, its sender hears
     # uvicorn finishes its requests on SIGTERM and then raises it again: this is where it arrives.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
@@ -51,16 +41,9 @@ def main() -> None:
 async def _serve(settings: ApiSettings) -> None:
     database = await Database.connect(settings, name="waybill api")
     try:
-        config = uvicorn.Config(
-            create_app(database),
-            host=settings.api_host,
-            port=settings.api_port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_REQUESTS_MAY_TAKE,
-        )
-        await _Server(config).serve()
+        app = create_app(settings, database, storage_of(settings))
+        config = configured(app, host=settings.api_host, port=settings.api_port)
+        await Server(config, app.state.context).serve()
     finally:
         log.info("stopped")
         await database.close()

@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.http import SafeHeaders
-from waybill_api import health, landing, problems
+from waybill.storage import Storage
+from waybill_api import downloads, health, jobs, openapi, pages, problems, sessions, stream, uploads
+from waybill_api.context import Context
+from waybill_api.guards import Bodies, SameSite, TrustedHosts
+from waybill_api.headers import PageHeaders
+from waybill_documents import catalogue
+
+UPLOADS = frozenset({"/api/upload", "/api/uploads", "/"})
+"""Where documents come in: the only bodies that may be large."""
 
 
-def create_app(database: Database) -> FastAPI:
-    """The application on a connected database, which stays the caller's to close."""
+def create_app(settings: ApiSettings, database: Database, storage: Storage) -> FastAPI:
+    """The application on a connected database and a storage, which stay the caller's to close."""
+    context = Context(settings, database, storage, list(catalogue.names()))
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with context.running():
+            yield
+
     app = FastAPI(
         title="Waybill",
         version=version("waybill-api"),
-        # There is nothing to describe yet: these routes are for probes and for a person who looks in.
-        openapi_url=None,
+        description=openapi.DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        # A page that shows it would need scripts from elsewhere; the document itself is what tools want.
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan,
     )
-    app.state.database = database
-    problems.install(app)
-    app.add_middleware(SafeHeaders)  # last, hence outermost: problem documents get the headers too
-    app.include_router(health.router)
-    app.include_router(landing.router)
+    app.state.context = context
+    openapi.install(app)
+    _guard(app, settings)
+    # The archive before the jobs: in `/api/jobs/download`, "download" is no id.
+    for each in (health, uploads, downloads, jobs, stream, sessions):
+        app.include_router(each.router)
+    pages.install(app)
     return app
+
+
+def _guard(app: FastAPI, settings: ApiSettings) -> None:
+    """From the inside to the outside: what is added last sees a request first."""
+    app.add_middleware(Bodies, uploads=UPLOADS)
+    app.add_middleware(SameSite)
+    if settings.api_cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.api_cors_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID"],
+            expose_headers=["ETag", "Location", "Retry-After", "Content-Disposition"],
+        )
+    if settings.api_hosts:
+        app.add_middleware(TrustedHosts, hosts=settings.api_hosts)
+    problems.install(app)
+    app.add_middleware(pages.ProblemPages)
+    if settings.api_trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.api_trusted_proxies)
+    app.add_middleware(PageHeaders, https=settings.api_https)
+    app.add_middleware(SafeHeaders)

@@ -19,8 +19,10 @@ from waybill.config import WorkerSettings, load
 from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
-from waybill.storage import LocalStorage
+from waybill.storage import storage_of
 from waybill_worker.children import stop_with
+from waybill_worker.context import Outside
+from waybill_worker.gateway import Gateway
 from waybill_worker.handling import load_handlers
 from waybill_worker.running import STUBBORN
 from waybill_worker.scheduling import declared
@@ -71,16 +73,18 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         log.error("handlers_not_loaded", error=str(error), setting="WAYBILL_WORKER_HANDLERS, WAYBILL_WORKER_KINDS")
         return 2
     try:
+        storage = storage_of(settings)
         db = await Database.connect(settings, name="waybill-worker")
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return 1
     code = 0
+    gateway = Gateway(settings.gateway_url, settings.gateway_timeout)
     try:
         worker = Worker(
             settings,
             db,
-            LocalStorage(settings.storage_dir),
+            Outside(storage, gateway),
             handlers,
             declared(),
             worker_id=arguments.worker_id,
@@ -94,6 +98,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         log.exception("worker_failed")
         code = 1
     finally:
+        await gateway.close()
         await db.close()
     if any(task.get_name() == STUBBORN for task in asyncio.all_tasks()):
         # A handler that ignores its cancellation would keep this process for ever; its job was released long ago.

@@ -16,10 +16,9 @@ from dataclasses import replace
 from waybill.db import Database
 from waybill.jobs import Lease
 from waybill.jobs.finish import released, settle
-from waybill.storage import Storage
 from waybill_worker.blocking import BlockingPool
 from waybill_worker.completing import Completions
-from waybill_worker.context import JobContext, Tools
+from waybill_worker.context import JobContext, Outside, Tools
 from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.outages import DatabaseHealth
@@ -42,7 +41,7 @@ class Bench:
         worker_id: uuid.UUID,
         db: Database,
         health: DatabaseHealth,
-        storage: Storage,
+        outside: Outside,
         pool: BlockingPool,
         handlers: Mapping[str, Handler],
         concurrency: int,
@@ -59,7 +58,7 @@ class Bench:
         """Called when ends of runs were written: there may be room under a cap."""
         self.typical = 1.0
         """Seconds a run takes, as a moving average. Starts high: prefetch is earned."""
-        self._tools = Tools(worker_id, db, storage, pool, self.progress, dependencies)
+        self._tools = Tools(worker_id, db, outside, pool, self.progress, dependencies)
         self._loop = asyncio.get_running_loop()
         self._db = db
         self._health = health

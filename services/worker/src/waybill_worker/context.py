@@ -27,10 +27,19 @@ from waybill.storage import Storage, Stored
 if TYPE_CHECKING:
     from waybill_worker.blocking import BlockingPool
     from waybill_worker.dependencies import Dependencies, Probe
+    from waybill_worker.gateway import Gateway
     from waybill_worker.progress import ProgressWriter
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What handlers reach beyond the database."""
+
+    storage: Storage
+    gateway: Gateway
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Tools:
 
     worker_id: uuid.UUID
     db: Database
-    storage: Storage
+    outside: Outside
     pool: BlockingPool
     progress: ProgressWriter
     dependencies: Dependencies
@@ -60,7 +69,11 @@ class JobContext:
 
     @property
     def storage(self) -> Storage:
-        return self._tools.storage
+        return self._tools.outside.storage
+
+    @property
+    def gateway(self) -> Gateway:
+        return self._tools.outside.gateway
 
     @property
     def id(self) -> uuid.UUID:

@@ -21,10 +21,10 @@ from waybill.jobs.lanes import Lane
 from waybill.jobs.rescue import rescue_worker
 from waybill.jobs.schedules import Schedule
 from waybill.jobs.shares import Shares
-from waybill.storage import Storage
 from waybill_worker.bench import Bench
 from waybill_worker.blocking import BlockingPool
 from waybill_worker.claiming import Claimer, Lookout
+from waybill_worker.context import Outside
 from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.heartbeat import Heartbeat
@@ -46,7 +46,7 @@ class Worker:
         self,
         settings: WorkerSettings,
         db: Database,
-        storage: Storage,
+        outside: Outside,
         handlers: Mapping[str, Handler],
         schedules: Sequence[Schedule] = (),
         *,
@@ -79,7 +79,7 @@ class Worker:
         self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
         self._dependencies = Dependencies(db, health, policy)
         self._bench = bench = Bench(
-            self._info.id, db, health, storage, pool, handlers, self._info.concurrency, self._dependencies
+            self._info.id, db, health, outside, pool, handlers, self._info.concurrency, self._dependencies
         )
         self._shares = Shares(self._kinds)
         self._lookout = Lookout(

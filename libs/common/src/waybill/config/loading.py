@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from waybill.config.settings import SETTINGS, ProcessSettings
 from waybill.config.sources import PREFIX, bare_name, given_variables, variable
+from waybill.config.storage_url import StorageUrl
 from waybill.config.values import DatabaseUrl
 from waybill.redaction import redact_text
 
@@ -115,7 +116,8 @@ def _problem(settings: type[ProcessSettings], detail: ErrorDetails, given: Mappi
 
 def _is_secret(field: FieldInfo) -> bool:
     kinds = get_args(field.annotation) or (field.annotation,)
-    return any(kind in (DatabaseUrl, SecretStr, SecretBytes) for kind in kinds)
+    # Whoever writes credentials into the storage's URL is told not to, and they are not shown.
+    return any(kind in (DatabaseUrl, StorageUrl, SecretStr, SecretBytes) for kind in kinds)
 
 
 def _shown(value: object) -> str:

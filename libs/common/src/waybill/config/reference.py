@@ -8,10 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from waybill.config.settings import SETTINGS, ProcessSettings
 from waybill.config.sources import bare_name, variable
+from waybill.config.storage_url import StorageUrl
 from waybill.config.values import DatabaseUrl, Named
 
 _INTRODUCTION = """\
@@ -34,6 +36,8 @@ _NAMES: dict[Any, str] = {
     float: "number",
     int: "whole number",
     Path: "path",
+    SecretStr: "text (secret)",
+    StorageUrl: "path or URL",
     str: "text",
 }
 

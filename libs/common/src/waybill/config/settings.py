@@ -10,12 +10,13 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from waybill.config.sources import BareNames
-from waybill.config.values import Bare, CommaList, DatabaseUrl, LocalPath, Port, Seconds
+from waybill.config.storage_url import StorageUrl
+from waybill.config.values import Bare, CommaList, DatabaseUrl, Days, LocalPath, Port, Seconds
 
 LogFormat = Literal["auto", "console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -107,11 +108,44 @@ class CommonSettings(ProcessSettings):
         description="How long start-up keeps trying to reach Postgres before it gives up. A minute covers a"
         " server that starts together with Waybill.",
     )
-    storage_dir: Annotated[LocalPath, Bare("STORAGE_BASE_PATH")] = Field(
-        default_factory=lambda data: data["home"] / "storage",
+    storage_url: Annotated[StorageUrl, NoDecode, Bare("STORAGE_BASE_PATH")] = Field(
+        default_factory=lambda data: StorageUrl.parse(data["home"] / "storage"),
         json_schema_extra={"default": "`storage` in `WAYBILL_HOME`"},
-        description="The folder for documents and results. All services must see the same one.",
+        examples=["s3://waybill/prod?region=eu-central-1"],
+        description="Where documents and results are kept: a folder, or a bucket (`s3://bucket/prefix`, with"
+        " `?endpoint=…&region=…` for what is not Amazon's, `gs://bucket`, `az://container?account=…`)."
+        " All services must see the same one. Never with credentials in it.",
     )
+    storage_key_id: str | None = Field(
+        None,
+        description="The access key's id for `s3://`, or the account's name for `az://`. Not set: the cloud's own"
+        " variables (`AWS_ACCESS_KEY_ID`, …) or the identity of the pod or machine.",
+    )
+    storage_secret: SecretStr | None = Field(
+        None,
+        description="What belongs to it: the secret access key (`s3://`), the account's key (`az://`) or a service"
+        " account's key as JSON (`gs://`). Never logged.",
+    )
+    storage_timeout: Seconds = Field(
+        30.0,
+        gt=0,
+        description="How long an object store may stay silent within a request before the request is repeated or"
+        " given up.",
+    )
+    storage_min_free_mb: int = Field(
+        512,
+        ge=0,
+        description="Megabytes that must be free on the disk of a local storage for uploads to be taken in. What is"
+        " left is for results. 0 takes in until the disk is full.",
+    )
+
+    @field_validator("storage_secret")
+    @classmethod
+    def _secret_of_a_key(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        place: Any = info.data.get("storage_url")
+        if place is not None and place.scheme == "s3" and (secret is None) != (info.data.get("storage_key_id") is None):
+            raise PydanticCustomError("relation", "must be set together with WAYBILL_STORAGE_KEY_ID, or neither")
+        return secret
 
 
 class ApiSettings(CommonSettings):
@@ -126,6 +160,69 @@ class ApiSettings(CommonSettings):
         " accident; a container sets `0.0.0.0`.",
     )
     api_port: Port = Field(8080, description="The port of the API and the pages.")
+    max_upload_mb: Annotated[int, Bare("MAX_UPLOAD_MB")] = Field(
+        50, ge=1, le=2000, description="The largest document that is taken, in MB of 1024 x 1024 bytes."
+    )
+    api_max_request_mb: int = Field(
+        200, ge=1, le=10_000, description="The largest request with several documents in it, in MB."
+    )
+    api_max_files: int = Field(20, ge=1, le=200, description="How many documents one request may bring.")
+    api_upload_timeout: Seconds = Field(
+        300.0,
+        gt=0,
+        description="How long a client may take to send a request. Slower ones get a 408, so that they cannot hold"
+        " connections for ever.",
+    )
+    api_uploads_per_minute: int = Field(
+        10,
+        ge=1,
+        le=100_000,
+        description="How many upload requests a browser's session may make in a minute, counted across all replicas."
+        " A request may bring several documents.",
+    )
+    api_key_uploads_per_minute: int = Field(
+        120, ge=1, le=100_000, description="The same for a tenant, all its API keys together."
+    )
+    api_address_uploads_per_minute: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="The same for all sessions from one network address together; 0 counts none. Offices often share"
+        " one address. Behind a proxy it needs `WAYBILL_API_TRUSTED_PROXIES`.",
+    )
+    api_streams_per_owner: int = Field(
+        10, ge=1, le=1000, description="How many live streams (`/api/stream`) one owner may have open on one replica."
+    )
+    api_session_secret: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="What session cookies are signed with: at least 32 characters of chance. Not set: the first"
+        " process makes one and keeps it in the database, for all replicas. Changing it signs every browser out, and"
+        " what browsers uploaded without signing in is then nobody's.",
+    )
+    api_session_lifetime: Days = Field(
+        30.0, gt=0, le=3650, description="How many days a browser keeps its session after its last visit."
+    )
+    api_https: bool = Field(
+        False,
+        description="Say that browsers come by HTTPS: cookies are then marked `Secure` and browsers told to insist on"
+        " HTTPS. Requests that came by HTTPS through a trusted proxy get such cookies anyway.",
+    )
+    api_hosts: CommaList = Field(
+        [],
+        description="The host names this server answers to (`waybill.example.com`, `*.example.com`). Empty: any."
+        " Probes ask by address, so `/livez` and `/readyz` are answered whatever the name.",
+    )
+    api_trusted_proxies: CommaList = Field(
+        [],
+        description="Addresses or networks (`10.0.0.0/8`) of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto`"
+        " are believed. Empty: nobody's.",
+    )
+    api_cors_origins: CommaList = Field(
+        [],
+        description="Origins of other sites (`https://erp.example.com`) whose pages may call the API with an API key."
+        " Empty: none. Cookies are never accepted from them.",
+    )
 
 
 def _cpus() -> int:
@@ -178,6 +275,14 @@ class WorkerSettings(CommonSettings):
     )
     worker_pod_uid: Annotated[str | None, Bare("POD_UID")] = Field(
         None, description="The uid of that pod, which tells it from a later pod of the same name."
+    )
+    gateway_url: Annotated[str, Bare("GATEWAY_URL")] = Field(
+        "http://127.0.0.1:8081", description="Where the gateway is, which turns documents into XML."
+    )
+    gateway_timeout: Seconds = Field(
+        180.0,
+        gt=0,
+        description="How long one call to the gateway may take before it counts as failed and is tried again.",
     )
     lease_ttl: Seconds = Field(
         60.0,

@@ -121,6 +121,9 @@ Seconds = Annotated[float, Named("duration"), BeforeValidator(_parse_seconds), F
 """A duration: `20`, `20s`, `500ms`, `5m`, `1h`."""
 
 
+Days = Annotated[float, Named("days"), Field(ge=0, allow_inf_nan=False)]
+
+
 def _split(value: object) -> object:
     if isinstance(value, str):
         value = [item.strip() for item in value.split(",") if item.strip()]

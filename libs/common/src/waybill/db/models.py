@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlmodel import AutoString, SQLModel
 
+import waybill.convert.models
 import waybill.idempotency.models
 import waybill.jobs.breaker_models
-import waybill.jobs.models  # noqa: F401 - imported for the tables it declares
+import waybill.jobs.models
+import waybill.security.models  # noqa: F401 - imported for the tables it declares
+from waybill.convert.models import Xid8
 
 metadata = SQLModel.metadata
+
+# How Alembic, comparing, reads a column of this type; SQLAlchemy does not know it by itself.
+PGDialect.ischema_names["xid8"] = Xid8
 
 
 def compare_type(_context: Any, _column: Any, _model_column: Any, found: Any, declared: Any) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -71,8 +72,15 @@ async def _http(_request: Request, error: Exception) -> Problem:
 
 async def _ours(_request: Request, error: Exception) -> Problem:
     failure = classify(error)
-    headers = {"Retry-After": str(round(failure.retry_after))} if failure.retry_after is not None else None
-    return Problem(failure.status, failure.code, failure.message, headers)
+    headers = {"Retry-After": str(math.ceil(failure.retry_after))} if failure.retry_after is not None else {}
+    if failure.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    # A refusal may know its own status better than its code does: a form that cannot be read is a 400.
+    status = getattr(error, "status", failure.status)
+    if failure.code is Code.DB_UNAVAILABLE:  # its message names the server, which is nobody's business here
+        log.warning("database_unavailable", error=failure.message)
+        return Problem(status, failure.code, headers={"Retry-After": "1", **headers})
+    return Problem(status, failure.code, failure.message, headers)
 
 
 class Surprises:

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from waybill.errors import LeaseLost
-from waybill.ids import made_at
+from waybill.storage.keys import dated
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -31,8 +31,8 @@ RETURNING job_id
 
 
 def artefact_key(job_id: uuid.UUID, token: int, name: str) -> str:
-    """`results/yy/mm/dd/{job}/{token}/{name}`: sharded by the day the job was made."""
-    return f"results/{made_at(job_id):%y/%m/%d}/{job_id}/{token}/{name}"
+    """`results/yy/mm/dd/{job}/{token}.{name}`: what a job's runs made lies side by side."""
+    return f"{dated('results', job_id)}/{token}.{name}"
 
 
 async def publish(

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import re2
 from pydantic import ValidationError
 
+from waybill_documents.catalogue import FILE, folder, names
 from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
@@ -30,7 +30,6 @@ from waybill_documents.reading import Unreadable, read
 from waybill_documents.rendering import XmlSchema, check_tree, load_schema
 
 _MOST_BYTES = 1_000_000
-_FILE = "mapping.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +41,14 @@ class LoadedMapping:
     schema: XmlSchema | None
 
 
-def load(folder: Path | Traversable, name: str = _FILE) -> LoadedMapping:
+def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
     """The mapping in a folder; the XSD it names lies beside it."""
     try:
-        content = (folder / name).read_bytes()
+        content = (beside / name).read_bytes()
     except OSError as error:
         raise MappingFault(f"'{name}' cannot be read: {error.strerror}") from error
     mapping = parse(content)
-    schema = _schema(folder, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
+    schema = _schema(beside, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
     return LoadedMapping(mapping, hashlib.sha256(content).hexdigest(), schema)
 
 
@@ -82,19 +81,10 @@ def parse(content: bytes) -> Mapping:
     return mapping
 
 
-def names() -> list[str]:
-    """The mappings that are shipped."""
-    return sorted(each.name for each in _shipped().iterdir() if (each / _FILE).is_file())
-
-
 @cache
 def shipped(name: str) -> LoadedMapping | None:
     """A shipped mapping by its name; none if there is none. Only listed names are ever made into a path."""
-    return load(_shipped() / name) if name in names() else None
-
-
-def _shipped() -> Traversable:
-    return resources.files("waybill_documents") / "mappings"
+    return load(folder() / name) if name in names() else None
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""Hearing that something of somebody's has changed, so that nobody has to ask the database over and over.
+
+One connection per process LISTENs on `waybill_changes`, whose payload is an owner (`session:…`, `tenant:…`) or a key
+(`key:<id>`), and on `waybill_control`, which is said when a breaker moves. Each is a topic with a version; whoever
+remembers something remembers the version with it. Where LISTEN cannot work (PgBouncer) or the connection is down,
+`listening` is false: what is remembered is then good for two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import defaultdict
+from typing import Never
+
+import structlog
+
+from waybill.db.database import Database
+
+CHANNEL = "waybill_changes"
+BREAKERS = "breakers"
+"""The topic of all circuit breakers."""
+BLIND = 2.0
+"""Seconds for which what is remembered is good while nobody tells us of changes."""
+
+_PING_EVERY = 10.0
+_MOST_TOPICS = 20_000
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Changes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._numbers = itertools.count(1)
+        self._versions: dict[str, int] = {}
+        self._floor = 0
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self.listening = False
+
+    def start(self) -> None:
+        if self._task is None and not self._database.pgbouncer:
+            self._task = asyncio.create_task(self._keep_listening(), name="changes")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def version(self, topic: str) -> int:
+        """Grows whenever the topic changes. Read it before the database: what comes later is then a change."""
+        return self._versions.get(topic, self._floor)
+
+    async def wait(self, topic: str, seen: int, timeout: float) -> bool:
+        """Wait until the topic has changed since the version `seen`; false if it has not in all that time.
+
+        Where nobody tells us, two seconds of waiting count as a change.
+        """
+        limit = timeout if self.listening else min(timeout, BLIND)
+        event = asyncio.Event()
+        self._waiting[topic].add(event)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    while self.version(topic) == seen:
+                        await event.wait()
+                        event.clear()
+            return self.version(topic) != seen or limit < timeout
+        finally:
+            self._waiting[topic].discard(event)
+            if not self._waiting[topic]:
+                del self._waiting[topic]
+
+    def changed(self, topic: str) -> None:
+        if len(self._versions) >= _MOST_TOPICS:
+            self._forget()
+        self._versions[topic] = next(self._numbers)
+        for event in self._waiting.get(topic, ()):
+            event.set()
+
+    def _forget(self) -> None:
+        """Everything may have changed."""
+        self._versions.clear()
+        self._floor = next(self._numbers)
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    async def _keep_listening(self) -> None:
+        pause = 0.1
+        while True:
+            try:
+                await self._listen()
+            except Exception as error:  # noqa: BLE001 - whatever it is, listening again is the answer
+                if self.listening:
+                    pause = 0.1
+                self.listening = False
+                self._forget()
+                log.warning("not_listening", error=str(error) or type(error).__name__, again_in=round(pause, 1))
+            finally:
+                self.listening = False
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 5.0)
+
+    async def _listen(self) -> Never:
+        connection = await self._database.open_connection()
+        ended = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda *_: ended.set())
+            await connection.add_listener(CHANNEL, self._heard)
+            await connection.add_listener("waybill_control", self._heard_control)
+            self._forget()  # whatever was said while we were not listening
+            self.listening = True
+            while not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PING_EVERY):
+                        await ended.wait()
+                    break
+                async with asyncio.timeout(3):
+                    await connection.fetchval("SELECT 1")
+            raise ConnectionError("the connection that listens has ended")
+        finally:
+            connection.terminate()
+
+    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        self.changed(str(payload))
+
+    def _heard_control(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        if payload == "look":
+            self.changed(BREAKERS)

@@ -1,0 +1,294 @@
+"""All SQL on `conversions`. Every statement that reads for somebody names the owner; there is no way around it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from waybill.convert.cursors import Place, Since
+from waybill.convert.models import Upload
+from waybill.convert.status import REUSABLE, Status
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_ONE = """
+SELECT *, extract(epoch FROM now() - started_at)::float8 AS running_for
+  FROM conversion_details
+ WHERE job_id = $1 AND deleted_at IS NULL
+"""
+
+# Each of these reads one index in order and stops at the limit; then each row is completed by primary keys. LATERAL and
+# OFFSET leave the planner no other way round, whatever it believes about the size of the engine's table.
+_PAGE = """
+SELECT details.*, extract(epoch FROM now() - started_at)::float8 AS running_for
+  FROM (SELECT job_id, listed_at FROM conversions
+         WHERE owner = $1 AND deleted_at IS NULL AND (listed_at, job_id) < ($2, $3)
+         ORDER BY listed_at DESC, job_id DESC
+         LIMIT $4) AS page,
+       LATERAL (SELECT * FROM conversion_details WHERE conversion_details.job_id = page.job_id OFFSET 0) AS details
+ ORDER BY page.listed_at DESC, page.job_id DESC
+"""
+
+_PAGE_FILTERED = """
+SELECT details.*, extract(epoch FROM now() - started_at)::float8 AS running_for
+  FROM (SELECT found.job_id, found.listed_at
+          FROM unnest($5::text[]) AS wanted (status), LATERAL (
+                   SELECT job_id, listed_at FROM conversions
+                    WHERE owner = $1 AND deleted_at IS NULL AND conversions.status = wanted.status
+                      AND (listed_at, job_id) < ($2, $3)
+                      AND ($6::text IS NULL OR original_name ILIKE $6 OR job_id::text LIKE $7)
+                    ORDER BY listed_at DESC, job_id DESC
+                    LIMIT $4
+               ) AS found
+         ORDER BY found.listed_at DESC, found.job_id DESC
+         LIMIT $4) AS page,
+       LATERAL (SELECT * FROM conversion_details WHERE conversion_details.job_id = page.job_id OFFSET 0) AS details
+ ORDER BY page.listed_at DESC, page.job_id DESC
+"""
+
+_CHANGED = """
+SELECT details.*, extract(epoch FROM now() - started_at)::float8 AS running_for
+  FROM (SELECT job_id, changed FROM conversions
+         WHERE owner = $1 AND (changed, job_id) >= ($2::text::xid8, $3)
+         ORDER BY changed, job_id
+         LIMIT $4) AS seen,
+       LATERAL (SELECT * FROM conversion_details WHERE conversion_details.job_id = seen.job_id OFFSET 0) AS details
+ WHERE details.deleted_at IS NULL
+ ORDER BY seen.changed, seen.job_id
+"""
+
+# Without their jobs, which are gone.
+_GONE = """
+SELECT job_id, changed::text::bigint AS changed, deleted_at IS NOT NULL AS deleted
+  FROM (SELECT * FROM conversions
+         WHERE owner = $1 AND (changed, job_id) >= ($2::text::xid8, $3)
+         ORDER BY changed, job_id
+         LIMIT $4) AS seen
+"""
+
+# By the clock, for who has no cursor yet. A minute early: a transaction's time is when it began, not when it became
+# visible, and none may be idle for longer (see `Database`).
+_FIRST_SINCE = """
+SELECT COALESCE(min(changed::text::bigint), 0) FROM conversions
+ WHERE owner = $1 AND changed_at >= $2::timestamptz - interval '1 minute'
+"""
+
+# Counted from an index. Read before the rows themselves: whatever commits in between is then seen twice, never missed.
+_OVERVIEW = """
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
+       (SELECT jsonb_object_agg(status, jobs)
+          FROM (SELECT status, count(*) AS jobs FROM conversions
+                 WHERE owner = $1 AND deleted_at IS NULL
+                 GROUP BY status) AS counted) AS counts
+"""
+
+_LOCK_SAME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+
+# The status is looked at last, or the planner might go through everything that has it.
+_SAME = """
+SELECT job_id
+  FROM (SELECT job_id, status FROM conversions
+         WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
+        OFFSET 0) AS same
+ WHERE status = ANY ($5::text[])
+ ORDER BY job_id DESC
+ LIMIT 1
+"""
+
+# Held until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
+_STILL_THERE = """
+SELECT id FROM jobs
+ WHERE id = $1 AND state IN ('scheduled', 'queued', 'running', 'succeeded') AND cancel_requested_at IS NULL
+   FOR SHARE
+"""
+
+_INSERT = """
+WITH told AS (SELECT pg_notify('waybill_changes', $3))
+INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
+                         changed, changed_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), now() FROM told
+"""
+
+_REUSE = """
+WITH reused AS (
+    UPDATE conversions
+       SET listed_at = now(), reused_at = now(), changed = pg_current_xact_id(), changed_at = now()
+     WHERE job_id = $1
+    RETURNING owner
+)
+SELECT pg_notify('waybill_changes', owner) FROM reused
+"""
+
+_BREAKER = "SELECT state, open_until, reason FROM breakers WHERE name = $1 AND state <> 'closed'"
+
+_ARTEFACT = """
+SELECT storage_key, media_type, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2
+"""
+
+_READY = """
+SELECT conversions.job_id, conversions.original_name, job_artefacts.storage_key, job_artefacts.bytes
+  FROM (SELECT * FROM conversions
+         WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
+         ORDER BY listed_at DESC, job_id DESC
+         LIMIT $3) AS conversions
+  JOIN job_artefacts ON job_artefacts.job_id = conversions.job_id AND job_artefacts.name = $2
+ ORDER BY conversions.listed_at DESC, conversions.job_id DESC
+"""
+
+_DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY ($1::uuid[]) AND downloaded_at IS NULL"
+
+# The newest few thousand, whatever they are, so that a long backlog cannot make it slow.
+_SAMPLES = """
+SELECT recent.bytes, extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
+  FROM (SELECT * FROM conversions ORDER BY job_id DESC LIMIT 2000) AS recent
+  JOIN jobs ON jobs.id = recent.job_id
+ WHERE recent.status IN ('complete', 'expired') AND jobs.started_at IS NOT NULL AND jobs.finished_at > jobs.started_at
+ ORDER BY recent.job_id DESC
+ LIMIT $1
+"""
+
+_LOCK_JOB = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
+
+# With the job goes all that belongs to it; the trigger of migration 0006 turns the conversion into a tombstone.
+_DELETE = """
+WITH events AS (
+    DELETE FROM job_events WHERE job_id = $1
+), artefacts AS (
+    DELETE FROM job_artefacts WHERE job_id = $1 RETURNING storage_key
+), job AS (
+    DELETE FROM jobs WHERE id = $1
+)
+SELECT storage_key FROM artefacts
+"""
+
+_NEWEST = datetime.max  # noqa: DTZ901 - how the driver spells Postgres's infinity
+_LAST_ID = uuid.UUID(int=2**128 - 1)
+_FIRST_ID = uuid.UUID(int=0)
+
+
+async def get(connection: Connection, job_id: uuid.UUID) -> Any | None:
+    """One conversion, whoever's it is: the caller must look at its `owner`."""
+    return await connection.fetchrow(_ONE, job_id)
+
+
+async def page(
+    connection: Connection,
+    owner: str,
+    *,
+    statuses: Sequence[Status] = (),
+    words: str | None = None,
+    after: Place | None = None,
+    limit: int,
+) -> list[Any]:
+    """Newest first. `words` are looked for in names, or are the beginning of an id."""
+    listed_at, job_id = (after.listed_at, after.job_id) if after else (_NEWEST, _LAST_ID)
+    if not statuses and not words:
+        return await connection.fetch(_PAGE, owner, listed_at, job_id, limit)
+    escaped = _escape(words) if words else None
+    return await connection.fetch(
+        _PAGE_FILTERED,
+        owner,
+        listed_at,
+        job_id,
+        limit,
+        list(statuses or Status),
+        f"%{escaped}%" if escaped else None,
+        f"{escaped.lower()}%" if escaped else None,
+    )
+
+
+async def changed(
+    connection: Connection, owner: str, since: Since, limit: int
+) -> tuple[list[Any], list[uuid.UUID], Since | None]:
+    """What changed, what is gone, and where to go on if there is more than `limit`."""
+    after = _FIRST_ID if since.after is None else uuid.UUID(int=min(since.after.int + 1, 2**128 - 1))
+    seen = await connection.fetch(_GONE, owner, str(since.xid), after, limit)
+    gone = [row["job_id"] for row in seen if row["deleted"]]
+    rows = await connection.fetch(_CHANGED, owner, str(since.xid), after, limit) if len(gone) < len(seen) else []
+    more = Since(seen[-1]["changed"], since.floor, seen[-1]["job_id"]) if len(seen) == limit else None
+    return rows, gone, more
+
+
+async def first_since(connection: Connection, owner: str, moment: datetime) -> int:
+    """The transaction with which changes since that moment begin; 0 if there are none."""
+    return int(await connection.fetchval(_FIRST_SINCE, owner, moment))
+
+
+async def overview(connection: Connection, owner: str) -> tuple[int, dict[Status, int]]:
+    """The oldest transaction that is still under way (all earlier ones can be seen), and counts by status."""
+    row = await connection.fetchrow(_OVERVIEW, owner)
+    assert row is not None  # noqa: S101 - it has no condition
+    found = json.loads(row["counts"] or "{}")
+    return row["oldest"], {status: found.get(status.value, 0) for status in Status}
+
+
+async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:
+    """One at a time for the same document of the same owner, until the transaction ends."""
+    await connection.execute(_LOCK_SAME, f"{owner}|{upload.sha256}|{upload.mapping}|{upload.bytes}")
+
+
+async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
+    """The owner's job for the same document and mapping, if it is still good for it."""
+    found = await connection.fetchval(_SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE))
+    held = await connection.fetchval(_STILL_THERE, found) if found is not None else None
+    return uuid.UUID(str(held)) if held is not None else None
+
+
+async def insert(connection: Connection, tenant: str, owner: str, upload: Upload) -> None:
+    await connection.execute(
+        _INSERT,
+        upload.job_id,
+        tenant,
+        owner,
+        upload.original_name,
+        upload.bytes,
+        upload.sha256,
+        upload.mapping,
+        upload.key,
+    )
+
+
+async def reuse(connection: Connection, job_id: uuid.UUID) -> None:
+    """Back to the top of the list."""
+    await connection.execute(_REUSE, job_id)
+
+
+async def breaker(connection: Connection, dependency: str) -> Any | None:
+    """The dependency's breaker, unless all is well."""
+    return await connection.fetchrow(_BREAKER, dependency)
+
+
+async def artefact(connection: Connection, job_id: uuid.UUID, name: str) -> Any | None:
+    return await connection.fetchrow(_ARTEFACT, job_id, name)
+
+
+async def ready(connection: Connection, owner: str, name: str, limit: int) -> list[Any]:
+    """Everything of the owner's that has a result."""
+    return await connection.fetch(_READY, owner, name, limit)
+
+
+async def note_downloaded(connection: Connection, job_ids: Sequence[uuid.UUID]) -> None:
+    await connection.execute(_DOWNLOADED, list(job_ids))
+
+
+async def samples(connection: Connection, limit: int) -> list[tuple[int, float]]:
+    """Size and duration of recent conversions that went well."""
+    return [(row["bytes"], row["seconds"]) for row in await connection.fetch(_SAMPLES, limit)]
+
+
+async def lock_job(connection: Connection, job_id: uuid.UUID) -> str | None:
+    state = await connection.fetchval(_LOCK_JOB, job_id)
+    return str(state) if state is not None else None
+
+
+async def delete(connection: Connection, job_id: uuid.UUID) -> list[str]:
+    """Remove the job and all rows that belong to it; the keys of its stored results."""
+    return [row["storage_key"] for row in await connection.fetch(_DELETE, job_id)]
+
+
+def _escape(words: str) -> str:
+    return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,353 @@
+"""What one may do with conversions: upload, list, look, fetch, retry, cancel, delete. Each for one owner.
+
+A foreign id is answered like one that does not exist, except where the product's notes name 403 (`result`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from waybill.convert import repository
+from waybill.convert.cursors import Place, Since, parse_since
+from waybill.convert.estimates import SAMPLES, Estimates
+from waybill.convert.kinds import CONVERT_PDF, DEPENDENCY, PROVENANCE, XML
+from waybill.convert.models import ConversionView, Fault, Hold, Listing, Upload, Uploaded
+from waybill.convert.status import Status
+from waybill.db import driver
+from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
+from waybill.jobs import NewJob, control, enqueue, queries
+from waybill.jobs.explain import Explanation, explain
+from waybill.jobs.models import State
+from waybill.jobs.queries import Happening
+from waybill.security.principals import Principal
+from waybill.storage import Storage
+
+if TYPE_CHECKING:
+    from waybill.changes import Changes
+    from waybill.db import Database
+    from waybill.db.database import Connection
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_ESTIMATES_LAST = 30.0
+_HOLD_LASTS = 10.0
+_HOLD_LASTS_BLIND = 2.0
+MOST_LISTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A stored file that an owner may have."""
+
+    job_id: uuid.UUID
+    original_name: str
+    storage_key: str
+    media_type: str
+    bytes: int
+    sha256: str | None = None
+
+
+class Conversions:
+    """The service, for one process: it remembers how long conversions take, and whether the converter is on hold."""
+
+    def __init__(self, database: Database, storage: Storage, changes: Changes) -> None:
+        self._database = database
+        self._storage = storage
+        self._changes = changes
+        self._estimates = Estimates(())
+        self._estimates_until = 0.0
+        self._hold: Hold | None = None
+        self._hold_version = -1
+        self._hold_until = 0.0
+        self._refreshing = asyncio.Lock()
+
+    # Coming in
+
+    async def upload(self, principal: Principal, upload: Upload, *, force: bool = False) -> Uploaded:
+        """Turn a stored PDF into a job, or find the job that it is already.
+
+        The stored object belongs to the job from now on; it is removed if there was such a job before.
+        """
+        async with self._transaction() as connection:
+            existing = None
+            if not force:
+                await repository.lock_same(connection, principal.owner, upload)
+                existing = await repository.find_same(connection, principal.owner, upload)
+            if existing is not None:
+                await repository.reuse(connection, existing)
+            else:
+                job = NewJob(
+                    CONVERT_PDF,
+                    tenant=principal.tenant,
+                    owner=principal.owner,
+                    cost=max(1, upload.bytes),
+                    payload={
+                        "upload_key": upload.key,
+                        "mapping": upload.mapping,
+                        "original_name": upload.original_name,
+                        "bytes": upload.bytes,
+                        "sha256": upload.sha256,
+                    },
+                    id=upload.job_id,
+                )
+                await enqueue(connection, job)
+                await repository.insert(connection, principal.tenant, principal.owner, upload)
+            row = await repository.get(connection, existing or upload.job_id)
+        if existing is not None:
+            await self._remove([upload.key])
+        log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
+        # From what is remembered: it is committed, and nothing may fail any more.
+        self._changes.changed(principal.owner)
+        return Uploaded(self._seen(row), existing)
+
+    # Looking
+
+    async def listing(
+        self,
+        owner: str,
+        *,
+        statuses: Sequence[Status] = (),
+        words: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Listing:
+        """The owner's conversions, newest first."""
+        after = Place.parse(cursor) if cursor else None
+        await self._refresh()
+        async with self._database.hot() as connection:
+            oldest, counts = await repository.overview(connection, owner)
+            rows = await repository.page(
+                connection, owner, statuses=statuses, words=words, after=after, limit=limit + 1
+            )
+        more, rows = len(rows) > limit, rows[:limit]
+        last = str(Place(rows[-1]["listed_at"], rows[-1]["job_id"])) if more else None
+        return Listing([self._seen(row) for row in rows], last, str(Since(oldest)), counts, self._hold)
+
+    async def changes_since(self, owner: str, since: str, *, limit: int = MOST_LISTED) -> Listing:
+        """What of the owner's has changed. `next` is set if there is more: ask again with it as `since`."""
+        asked = parse_since(since)
+        await self._refresh()
+        async with self._database.hot() as connection:
+            oldest, counts = await repository.overview(connection, owner)
+            if isinstance(asked, datetime):
+                first = await repository.first_since(connection, owner, asked)
+                asked = Since(first or oldest)
+            begun = asked.floor if asked.floor is not None else asked.xid
+            if begun > oldest:  # from the future: the database was restored from a backup
+                asked = Since(0)
+            asked = Since(asked.xid, oldest if asked.floor is None else asked.floor, asked.after)
+            rows, gone, more = await repository.changed(connection, owner, asked, limit)
+        if not rows and not gone and asked.after is None:
+            # Nothing new: the old cursor is as good, and whoever asks again asks for what is remembered.
+            return Listing([], None, str(Since(asked.xid)), counts, self._hold)
+        jobs = [self._seen(row) for row in rows]
+        return Listing(jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._hold, gone)
+
+    async def get(self, owner: str, job_id: uuid.UUID) -> ConversionView:
+        await self._refresh()
+        async with self._database.hot() as connection:
+            return self._seen(await _mine(connection, owner, job_id))
+
+    async def events(self, owner: str, job_id: uuid.UUID) -> list[Happening]:
+        async with self._database.transaction() as session:
+            await _mine(await driver(session), owner, job_id)
+            return await queries.history(session, await queries.get_job(session, job_id))
+
+    async def explain(self, owner: str, job_id: uuid.UUID) -> Explanation:
+        async with self._database.hot() as connection:
+            await _mine(connection, owner, job_id)
+            return await explain(connection, job_id)
+
+    # Fetching
+
+    async def result(self, owner: str, job_id: uuid.UUID, name: str = XML) -> Result:
+        """A finished conversion's file. Somebody else's is Forbidden, as the product's notes want it."""
+        async with self._database.hot() as connection:
+            row = await repository.get(connection, job_id)
+            if row is None:
+                raise NotFound("There is no such job here.")
+            if row["owner"] != owner:
+                raise Forbidden("This result is not yours.")
+            status = Status(row["status"])
+            if status is Status.EXPIRED:
+                raise Expired()
+            if status is not Status.COMPLETE:
+                raise NotReady(_NOT_READY.get(status, _NOT_READY[Status.QUEUED]))
+            found = await repository.artefact(connection, job_id, name)
+        if found is None:
+            raise Expired() if name == XML else NotFound("There is no such file of this job.")
+        return Result(
+            job_id, row["original_name"], found["storage_key"], found["media_type"], found["bytes"], found["sha256"]
+        )
+
+    async def provenance(self, owner: str, job_id: uuid.UUID) -> Result:
+        """Where every value of the result comes from. A foreign id looks like a missing one."""
+        try:
+            return await self.result(owner, job_id, PROVENANCE)
+        except Forbidden:
+            raise NotFound("There is no such job here.") from None
+
+    async def results(self, owner: str, job_ids: Sequence[uuid.UUID] | None, *, most: int) -> list[Result]:
+        """Several at once, or all that are ready: for one archive."""
+        if job_ids is not None:
+            return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
+        async with self._database.hot() as connection:
+            rows = await repository.ready(connection, owner, XML, most)
+        if not rows:
+            raise NotReady("There is nothing to download yet.")
+        return [
+            Result(row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"])
+            for row in rows
+        ]
+
+    async def note_downloaded(self, job_ids: Sequence[uuid.UUID]) -> None:
+        async with self._database.hot() as connection:
+            await repository.note_downloaded(connection, job_ids)
+
+    # Stepping in
+
+    async def retry(self, owner: str, job_id: uuid.UUID) -> ConversionView:
+        """Convert again what failed, was given up or cancelled, from the document that is still there."""
+        async with self._database.hot() as connection:
+            row = await _mine(connection, owner, job_id)
+        if Status(row["status"]) not in (Status.FAILED, Status.CANCELLED):
+            raise Conflict(f"Only what failed or was cancelled can be tried again; this is {row['status']}.")
+        # No connection is held while the storage is asked, which may be slow.
+        if row["upload_deleted_at"] is not None or not await self._storage.exists(row["upload_key"]):
+            raise Expired("The document is no longer here. Please upload it again.")
+        async with self._database.hot() as connection:
+            await control.retry(connection, job_id, "Retried by its owner")
+        self._changes.changed(owner)
+        return await self.get(owner, job_id)
+
+    async def cancel(self, owner: str, job_id: uuid.UUID) -> ConversionView:
+        """Stop it: at once if it waits, as soon as its worker hears of it if it runs."""
+        async with self._database.hot() as connection:
+            row = await _mine(connection, owner, job_id)
+            if Status(row["status"]) not in (Status.QUEUED, Status.PROCESSING):
+                raise Conflict(f"Only what waits or runs can be cancelled; this is {row['status']}.")
+            await control.cancel(connection, job_id, "Cancelled by its owner")
+        self._changes.changed(owner)
+        return await self.get(owner, job_id)
+
+    async def delete(self, owner: str, job_id: uuid.UUID) -> None:
+        """Remove it with its document and result. What waits never runs then; what runs must be cancelled first."""
+        async with self._transaction() as connection:
+            row = await _mine(connection, owner, job_id)
+            if await repository.lock_job(connection, job_id) == State.RUNNING:
+                raise Conflict("It is being converted. Cancel it first.")
+            keys = [row["upload_key"], *await repository.delete(connection, job_id)]
+        self._changes.changed(owner)
+        # Rows first: what is left in storage if we die here is garbage, and never a row without its file.
+        await self._remove(keys)
+        log.info("deleted", job_id=str(job_id))
+
+    # What rows are made from
+
+    def _seen(self, row: Any) -> ConversionView:
+        return view(row, self._estimates, self._hold)
+
+    async def _refresh(self) -> None:
+        """Look at the breaker and at recent durations, now and then."""
+        now = time.monotonic()
+        version = self._changes.version("breakers")
+        if now < self._estimates_until and now < self._hold_until and version == self._hold_version:
+            return
+        async with self._refreshing:
+            now = time.monotonic()
+            version = self._changes.version("breakers")
+            async with self._database.hot() as connection:
+                if now >= self._hold_until or version != self._hold_version:
+                    self._hold = _hold(await repository.breaker(connection, DEPENDENCY))
+                    self._hold_version = version
+                    self._hold_until = now + (_HOLD_LASTS if self._changes.listening else _HOLD_LASTS_BLIND)
+                if now >= self._estimates_until:
+                    self._estimates = Estimates(await repository.samples(connection, SAMPLES))
+                    self._estimates_until = now + _ESTIMATES_LAST
+
+    async def _remove(self, keys: Sequence[str]) -> None:
+        """Best effort: what stays is found by the janitor, and named by no row."""
+        for key in keys:
+            try:
+                await self._storage.delete(key)
+            except Exception as error:  # noqa: BLE001 - whatever the storage says, the answer stands
+                log.warning("not_removed", key=key, error=str(error))
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self._database.hot() as connection, connection.transaction():
+            yield connection
+
+
+_NOT_READY = {
+    Status.QUEUED: "The result is not ready yet. Please try again in a moment.",
+    Status.PROCESSING: "The result is not ready yet. Please try again in a moment.",
+    Status.FAILED: "There is no result: the conversion failed.",
+    Status.CANCELLED: "There is no result: the conversion was cancelled.",
+}
+
+
+async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
+    row = await repository.get(connection, job_id)
+    if row is None or row["owner"] != owner:
+        raise NotFound("There is no such job here.")
+    return row
+
+
+def _hold(breaker: Any | None) -> Hold | None:
+    if breaker is None:
+        return None
+    return Hold(
+        "The converter is having an issue. Nothing is lost: waiting documents go on by themselves.",
+        breaker["open_until"],
+    )
+
+
+def view(row: Any, estimates: Estimates, hold: Hold | None) -> ConversionView:
+    """One row, as its owner sees it."""
+    status, state = Status(row["status"]), State(row["state"])
+    running = state is State.RUNNING
+    remaining = None
+    if running and row["running_for"] is not None:
+        remaining = estimates.remaining(row["bytes"], max(0.0, row["running_for"]))
+    return ConversionView(
+        id=row["job_id"],
+        status=status,
+        dead_letter=state is State.DEAD_LETTER,
+        original_name=row["original_name"],
+        bytes=row["bytes"],
+        mapping=row["mapping"],
+        created_at=row["created_at"],
+        listed_at=row["listed_at"],
+        updated_at=row["updated_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        attempt=min(row["max_attempts"], row["attempts"] + (state in (State.RUNNING, State.SUCCEEDED))),
+        max_attempts=row["max_attempts"],
+        progress=row["progress"],
+        progress_message=row["progress_message"] if running else None,
+        retry_at=row["run_at"] if state is State.SCHEDULED else None,
+        remaining_seconds=remaining,
+        reused=row["reused_at"] is not None,
+        stopping=running and row["cancel_requested_at"] is not None,
+        on_hold=hold if status is Status.QUEUED else None,
+        error=_fault(row, status),
+        source_kept=row["upload_deleted_at"] is None,
+    )
+
+
+def _fault(row: Any, status: Status) -> Fault | None:
+    if row["error_code"] is None or status in (Status.COMPLETE, Status.EXPIRED):
+        return None
+    findings = json.loads(row["findings"]) if row["findings"] else []
+    return Fault(row["error_code"], row["error_message"] or "", findings if isinstance(findings, list) else [])

@@ -1,0 +1,187 @@
+"""multipart/form-data, read while it arrives: the parts one after the other, each in pieces, none of them kept.
+
+Reading is what makes a client go on sending: whoever stops reading is sent no more. The parser is python-multipart's;
+what is ours is that its events can be waited for, and that everything has a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from waybill.errors import Code, Refused, TooLarge
+
+_BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
+"""RFC 2046: at most 70 characters, no blank at the end."""
+_MOST_HEADERS, _LONGEST_HEADER = 8, 4096
+OVERHEAD = 64 * 1024
+"""Bytes that the form around the documents may take: fields, headers and boundaries."""
+
+
+class BadForm(Refused):
+    """What was sent is no form that we can read: a 400, because the request itself is broken."""
+
+    status = 400
+    code = Code.VALIDATION_ERROR
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of the form. Read its data before you go on to the next; what you leave is skipped."""
+
+    name: str
+    filename: str | None
+    content_type: str | None
+    _reader: FormReader
+
+    @property
+    def is_file(self) -> bool:
+        return self.filename is not None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while (event := await self._reader.next_event(self)) is not None:
+            yield event
+
+    async def text(self, most: int) -> str:
+        """A field's value; BadForm if it is longer than `most` bytes or no UTF-8."""
+        value = bytearray()
+        async for chunk in self.chunks():
+            value += chunk
+            if len(value) > most:
+                raise BadForm(f"The field {self.name[:50]!r} is longer than {most} bytes.")
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise BadForm(f"The field {self.name[:50]!r} is not UTF-8.") from None
+
+
+def boundary_of(content_type: str | None) -> bytes:
+    """What parts the parts, from the request's `Content-Type`; refuses what is no multipart form."""
+    kind, options = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        raise BadForm("Send the document as multipart/form-data, in the field 'file'.")
+    boundary = options.get(b"boundary", b"")
+    if not _BOUNDARY.fullmatch(boundary):
+        raise BadForm("The Content-Type header has no usable boundary.")
+    return boundary
+
+
+class FormReader:
+    """The parts of a form whose bytes come from `body`. At most `most_bytes` are read, and `most_parts` parts."""
+
+    def __init__(self, body: AsyncIterator[bytes], boundary: bytes, *, most_bytes: int, most_parts: int) -> None:
+        self._body = body
+        self._most_bytes = most_bytes
+        self._most_parts = most_parts
+        self._received = 0
+        self._parts = 0
+        self._events: deque[Part | bytes | Literal["end"]] = deque()
+        self._complete = False
+        self._exhausted = False
+        self._header = (bytearray(), bytearray())
+        self._named: dict[bytes, bytes] = {}
+        self._content_type: str | None = None
+        self._current: Part | None = None
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part_begins,
+                "on_header_begin": self._header_begins,
+                "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
+                "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
+                "on_header_end": self._header_ends,
+                "on_headers_finished": self._headers_end,
+                "on_part_data": lambda data, start, end: self._events.append(
+                    data if start == 0 and end == len(data) else data[start:end]
+                ),
+                "on_part_end": lambda: self._events.append("end"),
+                "on_end": self._end,
+            },
+            max_header_count=_MOST_HEADERS,
+            max_header_size=_LONGEST_HEADER,
+        )
+
+    async def parts(self) -> AsyncIterator[Part]:
+        """Every part in the order it was sent; BadForm if the form is broken or breaks off."""
+        while True:
+            if not self._events:
+                if not await self._more():
+                    break
+                continue
+            event = self._events.popleft()
+            if isinstance(event, Part):
+                self._current = event
+                yield event
+        if not self._complete:
+            raise BadForm("The form ends before its last boundary.")
+
+    async def next_event(self, part: Part) -> bytes | None:
+        """The next piece of a part; None at its end."""
+        if self._current is not part:
+            return None
+        while not self._events:
+            if not await self._more():
+                raise BadForm("The form ends before its last boundary.")
+        if isinstance(self._events[0], bytes):
+            return self._events.popleft()  # type: ignore[return-value]
+        self._current = None
+        return None
+
+    async def _more(self) -> bool:
+        """Read on; false at the end of the body."""
+        if self._exhausted:
+            return False
+        try:
+            chunk = await anext(self._body)
+        except StopAsyncIteration:
+            self._exhausted = True
+            return False
+        self._received += len(chunk)
+        # Also what stands around the parts counts, or somebody could send for ever.
+        if self._received > self._most_bytes:
+            raise TooLarge(f"This request is larger than {self._most_bytes // 2**20} MB.")
+        try:
+            self._parser.write(chunk)
+        except FormParserError as error:
+            raise BadForm("The form is not well-formed multipart/form-data.") from error
+        return True
+
+    def _part_begins(self) -> None:
+        self._parts += 1
+        if self._parts > self._most_parts:
+            raise BadForm(f"The form has more than {self._most_parts} parts.")
+        self._named = {}
+        self._content_type = None
+
+    def _header_begins(self) -> None:
+        self._header = (bytearray(), bytearray())
+
+    def _header_ends(self) -> None:
+        name, value = bytes(self._header[0]).lower(), bytes(self._header[1])
+        if name == b"content-disposition":
+            kind, options = parse_options_header(value)
+            self._named = options if kind == b"form-data" else {}
+        elif name == b"content-type":
+            self._content_type = parse_options_header(value)[0].decode("latin-1").strip().lower()
+
+    def _headers_end(self) -> None:
+        if b"name" not in self._named:
+            raise BadForm("A part of the form has no name.")
+        filename = self._named.get(b"filename")
+        self._events.append(
+            Part(
+                self._named[b"name"].decode("utf-8", "replace"),
+                filename.decode("utf-8", "replace") if filename is not None else None,
+                self._content_type,
+                self,
+            )
+        )
+
+    def _end(self) -> None:
+        self._complete = True

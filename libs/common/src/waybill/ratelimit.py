@@ -1,0 +1,43 @@
+"""How often somebody may ask, counted in Postgres so that it holds across replicas.
+
+The generic cell rate algorithm: one row and one time per subject. A burst of `limit` is free at once; after that one
+more every `per / limit` seconds. There is no window to wait out and no counter to reset.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+# The row changes only if the request is granted: who is told to wait is not punished for asking. Two who ask at once
+# are put in order by the row's lock, and the second sees what the first took.
+_TAKE = """
+INSERT INTO rate_limits AS known (subject, tat) VALUES ($1, now() + $2::float8 * interval '1 second')
+    ON CONFLICT (subject) DO UPDATE SET tat = GREATEST(known.tat, now()) + $2::float8 * interval '1 second'
+    WHERE GREATEST(known.tat, now()) + ($2::float8 - $3::float8) * interval '1 second' <= now()
+RETURNING true
+"""
+
+_WAIT = """
+SELECT extract(epoch FROM tat + ($2::float8 - $3::float8) * interval '1 second' - now())
+  FROM rate_limits WHERE subject = $1
+"""
+
+_FORGET = "DELETE FROM rate_limits WHERE tat < now()"
+
+
+async def take(connection: Connection, subject: str, *, limit: int, per: float = 60.0) -> float | None:
+    """Take one of `limit` per `per` seconds. None if granted; otherwise the seconds until the next one is free."""
+    each = per / limit
+    if await connection.fetchval(_TAKE, subject, each, per):
+        return None
+    wait = await connection.fetchval(_WAIT, subject, each, per)
+    return max(1.0, math.ceil(float(wait))) if wait is not None else 1.0
+
+
+async def forget_idle(connection: Connection) -> int:
+    """Drop the rows of subjects that could take everything again; they are as if never seen."""
+    return int((await connection.execute(_FORGET)).rpartition(" ")[2])

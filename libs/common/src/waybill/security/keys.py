@@ -1,0 +1,218 @@
+"""API keys: making one, recognising one, listing and revoking them. All SQL on `api_keys` is here.
+
+A key is `wb_<id>_<secret>`, both in base 62. It is looked up by its id and judged by its secret's hash, in constant
+time; the secret itself is never stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from waybill.errors import NotFound, Refused, Unauthorized
+from waybill.ids import new_id
+from waybill.security.principals import PUBLIC, Permission, Principal, of_tenant
+from waybill.storable import is_storable
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_INSERT = """
+INSERT INTO api_keys (id, tenant, name, hash, hint, permissions, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, now(), now() + $7 * interval '1 second')
+RETURNING *, now() AS now
+"""
+
+_FIND = "SELECT *, now() AS now FROM api_keys WHERE id = $1"
+
+# At most once a minute: a key that is used a thousand times a second is still one row.
+_USED = """
+UPDATE api_keys SET last_used_at = now()
+ WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+"""
+
+_LIST = """
+SELECT *, now() AS now FROM api_keys
+ WHERE ($1::text IS NULL OR tenant = $1) ORDER BY created_at, id
+"""
+
+# Asked twice, the first time counts. Replicas that remember the key are told to forget it.
+_REVOKE = """
+WITH revoked AS (
+    UPDATE api_keys SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1 RETURNING *
+)
+SELECT revoked.*, now() AS now, pg_notify('waybill_changes', 'key:' || id::text) FROM revoked
+"""
+
+_ANY_ADMIN = """
+SELECT EXISTS (SELECT FROM api_keys WHERE 'admin' = ANY (permissions) AND revoked_at IS NULL
+                  AND (expires_at IS NULL OR expires_at > now()))
+"""
+
+# Two starts at once must not both think they are the first.
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('waybill first admin key', 0))"
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KEY = re.compile(r"wb_([0-9A-Za-z]{22})_([0-9A-Za-z]{43})")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """A key as one may speak of it."""
+
+    id: uuid.UUID
+    tenant: str
+    name: str
+    hint: str
+    permissions: frozenset[Permission]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    expires_in: float | None
+    """Seconds, from when it was read."""
+
+    @property
+    def expired(self) -> bool:
+        return self.expires_in is not None and self.expires_in <= 0
+
+    @property
+    def state(self) -> str:
+        return "revoked" if self.revoked_at else "expired" if self.expired else "active"
+
+    @property
+    def principal(self) -> Principal:
+        return of_tenant(self.tenant, self.permissions, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    info: KeyInfo
+    text: str
+    """The whole key: shown now and never again."""
+
+
+async def create(
+    connection: Connection,
+    *,
+    tenant: str,
+    name: str,
+    permissions: Collection[Permission],
+    expires_in: float | None = None,
+) -> NewKey:
+    """Make a key. `expires_in` is in seconds; None lasts until it is revoked."""
+    if not _NAME.fullmatch(tenant) or tenant == PUBLIC:
+        raise Refused(
+            f"A tenant's name is lower case letters, digits and . _ -, at most 63, and not '{PUBLIC}',"
+            " which is everybody's."
+        )
+    if not (1 <= len(name) <= 100 and name.isprintable() and is_storable(name)):
+        raise Refused("A key's name has 1 to 100 printable characters.")
+    if not permissions:
+        raise Refused(f"A key needs at least one permission: {', '.join(Permission)}.")
+    if expires_in is not None and not 0 < expires_in <= 100 * 366 * 86400:
+        raise Refused("A key expires in the future, within a hundred years.")
+    key_id, secret = new_id(), _base62(secrets.randbits(256), 43)
+    row = await connection.fetchrow(
+        _INSERT, key_id, tenant, name, _hash(secret), secret[-4:], sorted(permissions), expires_in
+    )
+    return NewKey(_info(row), f"wb_{_base62(key_id.int, 22)}_{secret}")
+
+
+async def create_first_admin(connection: Connection, *, tenant: str = "admin") -> NewKey | None:
+    """The first admin key, if there is none that works."""
+    async with connection.transaction():
+        await connection.execute(_ONE_AT_A_TIME)
+        if await connection.fetchval(_ANY_ADMIN):
+            return None
+        return await create(connection, tenant=tenant, name="first admin key", permissions=[Permission.ADMIN])
+
+
+async def verify(connection: Connection, text: str) -> KeyInfo:
+    """Whose key this is. Unauthorized if it is nobody's, or no longer good."""
+    parsed = parse(text)
+    if parsed is None:
+        raise Unauthorized("This is not an API key of ours.")
+    key_id, secret = parsed
+    row = await connection.fetchrow(_FIND, key_id)
+    # Compared also if there is none: how long it takes says nothing.
+    known = row["hash"] if row is not None else bytes(32)
+    if not hmac.compare_digest(_hash(secret), known) or row is None:
+        raise Unauthorized("This is not an API key of ours.")
+    return await _usable(connection, _info(row))
+
+
+async def find(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
+    """The key that a browser signed in with. Unauthorized if it is no longer good."""
+    row = await connection.fetchrow(_FIND, key_id)
+    if row is None:
+        raise Unauthorized("The key this browser signed in with is gone.")
+    return await _usable(connection, _info(row))
+
+
+async def ls(connection: Connection, *, tenant: str | None = None) -> list[KeyInfo]:
+    return [_info(row) for row in await connection.fetch(_LIST, tenant)]
+
+
+async def revoke(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
+    """From now on it is no good, and neither are the browsers that signed in with it."""
+    row = await connection.fetchrow(_REVOKE, key_id)
+    if row is None:
+        raise NotFound(f"There is no key {key_id}.")
+    return _info(row)
+
+
+def parse(text: str) -> tuple[uuid.UUID, str] | None:
+    """The id and the secret in a key; None if it is not one."""
+    match = _KEY.fullmatch(text)
+    if match is None:
+        return None
+    number = 0
+    for character in match[1]:
+        number = number * 62 + _ALPHABET.index(character)
+    return (uuid.UUID(int=number), match[2]) if number < 1 << 128 else None
+
+
+async def _usable(connection: Connection, info: KeyInfo) -> KeyInfo:
+    if info.revoked_at is not None:
+        raise Unauthorized("This API key was revoked.")
+    if info.expired:
+        raise Unauthorized("This API key has expired.")
+    await connection.execute(_USED, info.id)
+    return info
+
+
+def _info(row: Any) -> KeyInfo:
+    return KeyInfo(
+        id=row["id"],
+        tenant=row["tenant"],
+        name=row["name"],
+        hint=row["hint"],
+        # A permission that a later version knows means nothing here.
+        permissions=frozenset(Permission(one) for one in row["permissions"] if one in set(Permission)),
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+        expires_in=(row["expires_at"] - row["now"]).total_seconds() if row["expires_at"] else None,
+    )
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _base62(number: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,21 @@
+"""Secrets that all replicas share without anybody configuring them: the first one to need one makes it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_MAKE = "INSERT INTO secrets (name, value, created_at) VALUES ($1, $2, now()) ON CONFLICT (name) DO NOTHING"
+_READ = "SELECT value FROM secrets WHERE name = $1"
+
+
+async def shared_secret(connection: Connection, name: str) -> bytes:
+    """32 bytes, the same for everybody on this database."""
+    value = await connection.fetchval(_READ, name)
+    if value is None:
+        await connection.execute(_MAKE, name, os.urandom(32))
+        value = await connection.fetchval(_READ, name)
+    return bytes(value)

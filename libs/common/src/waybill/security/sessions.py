@@ -1,0 +1,85 @@
+"""A browser's session: a cookie that says who it is, signed so that nobody else can say so.
+
+Nothing of it is stored. A session that was signed in names the key it did so with, and lasts no longer than that.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import uuid
+from dataclasses import dataclass
+
+from waybill.ids import new_id
+
+COOKIE = "waybill_session"
+_VERSION = "1"
+_LONGEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: uuid.UUID
+    issued_at: int
+    """Seconds since 1970."""
+    key_id: uuid.UUID | None = None
+    """The key its person signed in with."""
+
+
+class SessionSigner:
+    """Makes cookies and reads them back."""
+
+    def __init__(self, secret: bytes, *, lasts: float) -> None:
+        if len(secret) < 32:
+            raise ValueError("a session secret has at least 32 bytes")
+        self._secret = hashlib.sha256(b"waybill session\0" + secret).digest()
+        self._lasts = lasts
+
+    @property
+    def max_age(self) -> int:
+        return int(self._lasts)
+
+    def start(self, now: float, key_id: uuid.UUID | None = None) -> Session:
+        """A new session. Signing in or out always starts one, so that a planted cookie gains nobody anything."""
+        return Session(new_id(), int(now), key_id)
+
+    def dump(self, session: Session) -> str:
+        facts = {"s": session.id.hex, "i": session.issued_at}
+        if session.key_id is not None:
+            facts["k"] = session.key_id.hex
+        body = _encode(json.dumps(facts, separators=(",", ":")).encode())
+        return f"{_VERSION}.{body}.{_encode(self._mac(body))}"
+
+    def load(self, cookie: str | None, now: float) -> Session | None:
+        """The session of a cookie; None if it is none of ours, or over."""
+        if not cookie or len(cookie) > _LONGEST:
+            return None
+        version, _, rest = cookie.partition(".")
+        body, _, mac = rest.partition(".")
+        try:
+            if version != _VERSION or not hmac.compare_digest(self._mac(body), _decode(mac)):
+                return None
+            facts = json.loads(_decode(body))
+            key = facts.get("k")
+            session = Session(uuid.UUID(hex=facts["s"]), int(facts["i"]), uuid.UUID(hex=key) if key else None)
+        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
+            return None
+        return session if now < session.issued_at + self._lasts else None
+
+    def worth_renewing(self, session: Session, now: float) -> bool:
+        """A browser that keeps coming keeps its session; it need not be told with every answer."""
+        return now > session.issued_at + min(self._lasts / 2, 86400)
+
+    def _mac(self, body: str) -> bytes:
+        return hmac.digest(self._secret, body.encode(), "sha256")
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

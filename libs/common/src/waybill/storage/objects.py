@@ -1,0 +1,135 @@
+"""Objects in an object store (S3 and what speaks like it, Google Cloud Storage, Azure), through obstore.
+
+obstore repeats requests that failed, with backoff; all of ours may be repeated (only for a delete that timed out it
+does not know that). A download that breaks off goes on where it was, as long as the object is the same. What remains is
+raised as an IoFailure, and a job tries again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing
+
+import obstore
+from obstore.store import ObjectStore
+
+from waybill.errors import NotFound
+from waybill.storage.failures import FAULTS, beyond_the_end, failure, no_bucket
+from waybill.storage.incoming import pieces
+from waybill.storage.interface import CHUNK, Listed, Stored
+from waybill.storage.keys import checked
+from waybill.storage.uploading import Upload
+
+_PAGE = 1000
+
+
+class ObjectStorage:
+    def __init__(self, store: ObjectStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._name!r})"  # never the store's own, which may show its configuration
+
+    async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
+        upload = Upload(self._store, checked(key))
+        digest, size = hashlib.sha256(), 0
+        try:
+            async with aclosing(pieces(data, CHUNK, limit)) as incoming:
+                async for piece in incoming:
+                    await asyncio.to_thread(digest.update, piece)
+                    size += len(piece)
+                    await upload.write(piece)
+            await upload.finish()
+        except BaseException:
+            await asyncio.shield(upload.abort())
+            raise
+        return Stored(key, size, digest.hexdigest())
+
+    async def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        if end is not None and end <= start:
+            await self.size(key)  # NotFound, if it is
+            return
+        options: obstore.GetOptions = {}
+        if end is not None:
+            options["range"] = (start, end)
+        elif start:
+            options["range"] = {"offset": start}
+        try:
+            found = await obstore.get_async(self._store, checked(key), options=options)
+        except FAULTS as error:
+            if beyond_the_end(error):
+                return
+            raise _missing_or_failed(error, key) from None
+        chunks = found.stream(min_chunk_size=CHUNK)
+        while True:
+            try:
+                chunk = await anext(chunks, None)
+            except FAULTS as error:
+                raise failure(error) from None
+            if chunk is None:
+                return
+            yield bytes(chunk)
+
+    async def get(self, key: str) -> bytes:
+        try:
+            found = await obstore.get_async(self._store, checked(key))
+            return bytes(await found.bytes_async())
+        except FAULTS as error:
+            raise _missing_or_failed(error, key) from None
+
+    async def size(self, key: str) -> int:
+        try:
+            return (await obstore.head_async(self._store, checked(key)))["size"]
+        except FAULTS as error:
+            raise _missing_or_failed(error, key) from None
+
+    async def exists(self, key: str) -> bool:
+        try:
+            await self.size(key)
+        except NotFound:
+            return False
+        return True
+
+    async def delete(self, key: str) -> None:
+        try:
+            await obstore.delete_async(self._store, checked(key))
+        except FileNotFoundError as error:
+            if no_bucket(error):
+                raise failure(error) from None
+        except FAULTS as error:
+            raise failure(error) from None
+
+    async def list(self, prefix: str = "") -> AsyncIterator[Listed]:
+        below = checked(prefix.removesuffix("/")) if prefix else None
+        found = obstore.list(self._store, below, chunk_size=_PAGE)
+        while True:
+            try:
+                page = await anext(found, None)
+            except FAULTS as error:
+                raise failure(error) from None
+            if page is None:
+                return
+            for one in page:
+                yield Listed(one["path"], one["size"], one["last_modified"])
+
+    async def free_space(self) -> int | None:
+        return None
+
+    async def check(self) -> None:
+        # A GET rather than a HEAD: its answer says whether the object is missing, as it is, or the whole bucket.
+        try:
+            await obstore.get_async(self._store, "waybill-check")
+        except FileNotFoundError as error:
+            if no_bucket(error):
+                raise failure(error) from None
+        except FAULTS as error:
+            raise failure(error) from None
+
+
+def _missing_or_failed(error: BaseException, key: str) -> Exception:
+    if isinstance(error, FileNotFoundError) and not no_bucket(error):
+        return NotFound(f"Nothing is stored under {key!r}.")
+    return failure(error)

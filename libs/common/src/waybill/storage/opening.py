@@ -1,0 +1,110 @@
+"""From a URL to a storage. obstore is imported only by those who need it: a folder does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from waybill.config import CommonSettings
+from waybill.config.storage_url import StorageUrl
+from waybill.errors import IoFailure
+from waybill.storage.interface import Storage
+from waybill.storage.local import LocalStorage
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an object store is reached, beside its URL. What is None here comes from the cloud's own variables or from
+    the identity of the pod or machine."""
+
+    key_id: str | None = None
+    secret: SecretStr | None = None
+    timeout: float = 30.0
+    """Seconds that the store may stay silent within a request."""
+    backoff: float = 0.2
+    """Seconds before a request is repeated for the first time, at most; twice as many before the next."""
+
+
+def storage_of(settings: CommonSettings) -> Storage:
+    """The storage that a service is configured with."""
+    access = Access(settings.storage_key_id, settings.storage_secret, settings.storage_timeout)
+    return open_storage(settings.storage_url, access)
+
+
+def open_storage(url: StorageUrl | str | Path, access: Access | None = None) -> Storage:
+    """The storage at a URL (see `StorageUrl`) or path. Touches nothing yet: the first use shows whether it works."""
+    place = StorageUrl.parse(url)
+    if place.folder is not None:
+        return LocalStorage(place.folder)
+    from obstore.exceptions import BaseError
+
+    from waybill.storage.objects import ObjectStorage
+
+    try:
+        store = _store(place, access or Access())
+    except BaseError:
+        # Its own text may quote what it could not read, and that may be a key.
+        raise IoFailure(
+            f"The storage {place} cannot be opened: an account is missing, or what is given as its secret is none."
+        ) from None
+    return ObjectStorage(store, str(place))
+
+
+def _store(place: StorageUrl, access: Access) -> ObjectStore:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    client, retry = _client(place, access.timeout), _retry(access)
+    secret = access.secret.get_secret_value() if access.secret else None
+    prefix = place.prefix or None
+    if place.scheme == "s3":
+        s3 = {
+            "endpoint": place.endpoint,
+            "region": place.region,
+            "access_key_id": access.key_id,
+            "secret_access_key": secret,
+            # One request for one object: not everything that speaks S3 knows the bulk request.
+            "disable_bulk_delete": True,
+        }
+        return S3Store(place.bucket, prefix=prefix, config=_given(s3), client_options=client, retry_config=retry)
+    if place.scheme == "gs":
+        gs = {"base_url": place.endpoint, "service_account_key": secret}
+        return GCSStore(place.bucket, prefix=prefix, config=_given(gs), client_options=client, retry_config=retry)
+    az = {"endpoint": place.endpoint, "account_name": place.account or access.key_id, "account_key": secret}
+    return AzureStore(place.bucket, prefix=prefix, config=_given(az), client_options=client, retry_config=retry)
+
+
+def _given(config: Mapping[str, object]) -> Any:
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _client(place: StorageUrl, timeout: float) -> ClientConfig:
+    return {
+        "allow_http": (place.endpoint or "").startswith("http://"),
+        "connect_timeout": timedelta(seconds=min(5.0, timeout)),
+        # Until the first and between any two signs of life. The whole request has no limit worth the name: how long
+        # a download takes is up to who reads it.
+        "read_timeout": timedelta(seconds=timeout),
+        "timeout": timedelta(days=1),
+        "user_agent": "waybill",
+    }
+
+
+def _retry(access: Access) -> RetryConfig:
+    # A few seconds in all. A longer outage is the job's to wait out, not the request's.
+    return {
+        "max_retries": 4,
+        "retry_timeout": timedelta(seconds=2 * access.timeout),
+        "backoff": {
+            "init_backoff": timedelta(seconds=access.backoff),
+            "max_backoff": timedelta(seconds=16 * access.backoff),
+            "base": 2,
+        },
+    }

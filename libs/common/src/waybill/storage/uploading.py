@@ -1,0 +1,130 @@
+"""One object on its way into an object store: in one request if it is small, in parts if it is not.
+
+obstore pulls an upload in parts from an iterator, and aborts it if the iterator raises. It does not if it is cancelled
+itself: parts would lie in the bucket, unseen and paid for. So it runs in a task of its own that is never cancelled,
+and whoever wants it to stop lets the iterator raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import obstore
+import structlog
+from obstore.store import ObjectStore
+
+from waybill.storage.failures import FAULTS, failure
+
+PART = 5 * 1024 * 1024
+"""The smallest part that S3 takes, and so the least memory: one is filled while another is on its way."""
+_AT_ONCE = 2
+_PATIENCE = 5.0
+"""Seconds that a caller who gives up waits for the abort; if the store is stuck, it goes on behind his back."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+_stopping: set[asyncio.Task[None]] = set()
+
+
+class _Stopped(Exception):
+    """Tells obstore, through the iterator it reads from, to abort."""
+
+
+class Upload:
+    """Leaving without `finish` must be followed by `abort`."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._small: list[bytes] = []
+        self._size = 0
+        self._feed = _Feed()
+        self._parts: asyncio.Task[None] | None = None
+
+    async def write(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size <= PART:
+            self._small.append(piece)
+            return
+        if self._parts is None:
+            self._parts = asyncio.create_task(self._put_parts())
+        while self._small:
+            await self._give(self._parts, self._small.pop(0))
+        await self._give(self._parts, piece)
+
+    async def finish(self) -> None:
+        if self._parts is None:
+            whole = b"".join(self._small)
+            self._small.clear()
+            try:
+                await obstore.put_async(self._store, self._path, whole, use_multipart=False)
+            except FAULTS as error:
+                raise failure(error) from None
+        else:
+            await self._give(self._parts, None)
+            # Shielded: cancelling it would skip obstore's abort.
+            await asyncio.shield(self._parts)
+
+    async def abort(self) -> None:
+        """Leave nothing behind, as far as the store lets us. After `finish` it does nothing."""
+        parts = self._parts
+        if parts is None:
+            return
+        self._feed.stop()
+        _stopping.add(parts)
+        parts.add_done_callback(_forget)
+        done, _ = await asyncio.wait([parts], timeout=_PATIENCE)
+        if not done:
+            log.warning("upload_not_aborted_yet", path=self._path)
+
+    async def _give(self, parts: asyncio.Task[None], piece: bytes | None) -> None:
+        """Hand over a piece, or learn why nobody takes it any more."""
+        giving = asyncio.ensure_future(self._feed.give(piece))
+        try:
+            await asyncio.wait([giving, parts], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            giving.cancel()
+        if parts.done():
+            parts.result()
+
+    async def _put_parts(self) -> None:
+        try:
+            await obstore.put_async(
+                self._store, self._path, self._feed, use_multipart=True, chunk_size=PART, max_concurrency=_AT_ONCE
+            )
+        except _Stopped:
+            return
+        except FAULTS as error:
+            raise failure(error) from None
+
+
+def _forget(parts: asyncio.Task[None]) -> None:
+    _stopping.discard(parts)
+    if not parts.cancelled():
+        parts.exception()  # heard: whoever gave up has a reason already
+
+
+class _Feed:
+    """Pieces from one task to another, one at a time, until the end or a stop."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
+        self._stopped = False
+
+    async def give(self, piece: bytes | None) -> None:
+        await self._pieces.put(piece)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._pieces.empty():
+            self._pieces.put_nowait(None)  # wakes whoever waits for a piece
+
+    def __aiter__(self) -> _Feed:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._pieces.get()
+        if self._stopped:
+            raise _Stopped
+        if piece is None:
+            raise StopAsyncIteration
+        return piece

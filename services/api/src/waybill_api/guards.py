@@ -1,0 +1,167 @@
+"""What stands before every route: host names, requests from other sites, and how much anybody may send.
+
+Each is a plain ASGI middleware that answers with a problem document. `app` says in which order they stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from urllib.parse import urlsplit
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from waybill.errors import Code
+from waybill.http import Problem
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+PROBES = frozenset({"/livez", "/readyz"})
+"""Asked by address, whatever we are called."""
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SMALL = 64 * 1024
+_DRAIN_SECONDS, _DRAIN_BYTES = 5.0, 64 * 1024 * 1024
+
+
+class TrustedHosts:
+    """Answers only to our own names: a page elsewhere that points its name at us gets nothing."""
+
+    def __init__(self, app: ASGIApp, hosts: list[str]) -> None:
+        self._app = app
+        self._exact = {host.lower() for host in hosts if not host.startswith("*.")}
+        self._endings = tuple(host[1:].lower() for host in hosts if host.startswith("*."))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in PROBES and not self._known(Headers(scope=scope)):
+            problem = Problem(400, Code.VALIDATION_ERROR, "This server does not answer to that host name.")
+            await problem(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _known(self, headers: Headers) -> bool:
+        host = headers.get("host", "").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        return name in self._exact or name.endswith(self._endings) if self._endings else name in self._exact
+
+
+class SameSite:
+    """Refuses changes that a page of another site makes in a browser's name.
+
+    The cookie is `SameSite=Lax` already; this holds where that does not (sister domains, old browsers). A request with
+    a key needs no such care: no browser sends one by itself.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in SAFE and self._foreign(scope):
+            detail = "This request comes from a page of another site. Please use our own pages, or an API key."
+            await Problem(403, Code.FORBIDDEN, detail)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _foreign(self, scope: Scope) -> bool:
+        headers = Headers(scope=scope)
+        if "authorization" in headers:
+            return False
+        # `none`: typed, bookmarked. Not sent over plain HTTP, except to this machine itself.
+        if (site := headers.get("sec-fetch-site")) is not None:
+            return site not in ("same-origin", "none")
+        if (origin := headers.get("origin")) is not None:
+            try:
+                parts = urlsplit(origin)
+            except ValueError:
+                return True
+            return (parts.scheme, parts.netloc.lower()) != (scope["scheme"], headers.get("host", "").lower())
+        return False  # no browser that could be tricked
+
+
+class Bodies:
+    """Small bodies for everything but uploads, which have limits of their own; and answers that arrive.
+
+    A connection closed with unread bytes is reset, and the client may then lose the answer that says why. So a refusal
+    goes out first, and the rest of what the client sends is read and forgotten, as far as that is worth it.
+    """
+
+    def __init__(self, app: ASGIApp, uploads: frozenset[str]) -> None:
+        self._app = app
+        self._uploads = uploads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in SAFE:
+            await self._app(scope, receive, send)
+            return
+        body = _Body(scope, receive, send)
+        if scope["path"] in self._uploads:
+            try:
+                await self._app(scope, body.receive, body.send)
+            except ClientDisconnect:
+                log.info("client_gone", path=scope["path"])
+            return
+        small = await body.read(_SMALL)
+        if small is None:
+            detail = f"This request is larger than {_SMALL // 1024} KB."
+            await Problem(413, Code.TOO_LARGE, detail)(scope, receive, body.send)
+            return
+        await self._app(scope, _replayed(small, receive), send)
+
+
+class _Body:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        self._receive, self._send = receive, send
+        self._ended = headers.get("content-length") == "0"
+        self._begun = "100-continue" not in headers.get("expect", "").lower()
+        self._refused = False
+        length = headers.get("content-length", "")
+        self._length = int(length) if length.isdigit() and len(length) < 19 else 0
+
+    async def receive(self) -> Message:
+        self._begun = True
+        message = await self._receive()
+        self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._refused = message["status"] >= 400
+        last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        # A client that waits for our "100 Continue" sends nothing more once it has the answer.
+        if last and self._refused and not self._ended and self._begun:
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)
+
+    async def read(self, most: int) -> bytes | None:
+        """The whole body; None if it is larger than that."""
+        if self._length > most:
+            return None
+        data = bytearray()
+        while not self._ended:
+            message = await self.receive()
+            data += message.get("body", b"")
+            if len(data) > most:
+                return None
+        return bytes(data)
+
+    async def _drain(self) -> None:
+        left = _DRAIN_BYTES
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._ended and left > 0:
+                    left -= len((await self.receive()).get("body", b""))
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay

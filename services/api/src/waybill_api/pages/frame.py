@@ -1,0 +1,62 @@
+"""What every page is made with: the templates, the frame around them, and the policy that a browser holds them to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from waybill_api.headers import PAGE_POLICY
+from waybill_api.identity import Visitor
+from waybill_api.pages.static import STATIC
+
+THEME_COOKIE = "waybill_theme"
+THEMES = ("", "light", "dark")
+
+_templates = Environment(
+    loader=PackageLoader("waybill_api.pages"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+    auto_reload=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the header and the footer say."""
+
+    at: str
+    """Which page this is, for the navigation."""
+    tenant: str | None
+    """Whose queue it is, if the browser is signed in; empty where nobody asked who it is (an unknown address)."""
+    theme: str
+    here: str
+    static: str = STATIC
+    version: str = version("waybill-api")
+
+
+def frame(request: Request, at: str) -> Frame:
+    caller: Visitor | None = getattr(request.state, "visitor", None)
+    if caller is None:
+        tenant: str | None = ""
+    else:
+        tenant = caller.principal.tenant if caller.principal.signed_in else None
+    theme = request.cookies.get(THEME_COOKIE, "")
+    here = request.url.path if request.method == "GET" else "/"
+    if request.method == "GET" and request.url.query:
+        here += f"?{request.url.query}"
+    return Frame(at, tenant, theme if theme in THEMES else "", here)
+
+
+def render(template: str, **values: Any) -> str:
+    return _templates.get_template(template).render(values)
+
+
+def page(text: str, status: int = 200, headers: dict[str, str] | None = None) -> HTMLResponse:
+    return HTMLResponse(text, status, {"Content-Security-Policy": PAGE_POLICY, **(headers or {})})

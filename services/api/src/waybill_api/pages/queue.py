@@ -1,0 +1,190 @@
+"""`/queue`: what became of everything that was uploaded. The same page whole, and as the part that changes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import RedirectResponse, Response
+
+from waybill.convert.models import Listing
+from waybill.convert.status import ACTIVE, Status
+from waybill_api.identity import Reader, Shared, Visitor, Writer
+from waybill_api.pages import words
+from waybill_api.pages.frame import frame, page, render
+from waybill_api.pages.rows import Row, row
+
+router = APIRouter(include_in_schema=False)
+
+PAGE = 100
+"""Rows on a page; `limit` asks for others."""
+_MOST = 500
+_LONGEST_WORDS = 200
+
+_FILTERS = (
+    ("all", "", "Total"),
+    ("active", "active", "Active"),
+    ("ready", "complete", "Ready"),
+    ("failed", "failed", "Failed"),
+)
+_NOTHING = {
+    "active": "Nothing is waiting or being converted.",
+    "complete": "Nothing is ready.",
+    "failed": "Nothing has failed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the address says: which rows, from where on."""
+
+    status: str = ""
+    words: str = ""
+    cursor: str = ""
+    limit: int = PAGE
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        if self.status == "active":
+            return ACTIVE
+        return (Status(self.status),) if self.status else ()
+
+    def query(self, **other: str) -> str:
+        """The address's query, with some of it changed; nothing that says what is so anyway."""
+        limit = "" if self.limit == PAGE else str(self.limit)
+        values = {"status": self.status, "q": self.words, "cursor": self.cursor, "limit": limit, **other}
+        text = urlencode({name: value for name, value in values.items() if value})
+        return f"?{text}" if text else ""
+
+
+def shown(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
+    """Read leniently: an address that somebody mistyped shows everything rather than an error."""
+    known = status == "active" or status in set(Status)
+    rows = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else PAGE
+    text = "".join(character for character in q if character.isprintable()).strip()[:_LONGEST_WORDS]
+    return Shown(status if known else "", text, cursor[:200], max(1, min(rows, _MOST)))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    name: str
+    word: str
+    count: int
+    href: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The page's content."""
+
+    jobs: list[Row]
+    filters: list[Filter]
+    total: int
+    active: int
+    ready: int
+    news: str
+    hold: str
+    status: str
+    words: str
+    query: str
+    here: str
+    nothing: str
+    download_all: str
+    next: str
+    first: str
+
+
+def queue(listing: Listing, asked: Shown, now: datetime) -> Queue:
+    counts = {
+        "": listing.total,
+        "active": listing.active_count,
+        "complete": listing.counts[Status.COMPLETE],
+        "failed": listing.counts[Status.FAILED],
+    }
+    query = asked.query()
+    ready = [job.id for job in listing.jobs if job.status is Status.COMPLETE]
+    return Queue(
+        jobs=[row(job, now) for job in listing.jobs],
+        filters=[
+            Filter(name, word, counts[status], f"/queue{asked.query(status=status, cursor='')}", asked.status == status)
+            for name, status, word in _FILTERS
+        ],
+        total=counts[""],
+        active=counts["active"],
+        ready=len(ready) if asked.words else counts["complete"],
+        news=_news(counts),
+        hold=listing.on_hold.reason if listing.on_hold else "",
+        status=asked.status,
+        words=asked.words,
+        query=query,
+        here=f"/queue{query}",
+        nothing=f"No file is called like “{asked.words}”." if asked.words else _NOTHING.get(asked.status, ""),
+        # Of a search, what is on this page; otherwise everything that is ready.
+        download_all=f"/api/jobs/download?ids={','.join(map(str, ready))}" if asked.words else "/api/jobs/download",
+        next=f"/queue{asked.query(cursor=listing.next)}" if listing.next else "",
+        first=f"/queue{asked.query(cursor='')}" if asked.cursor else "",
+    )
+
+
+def _news(counts: dict[str, int]) -> str:
+    """What the live region says when it changes."""
+    said = [f"{counts['complete']} ready", f"{counts['failed']} failed"] if counts["failed"] else []
+    said = said or [f"{counts['complete']} ready"]
+    if counts["active"]:
+        return f"{words.count(counts['active'], 'file', 'files')} still going, {', '.join(said)}"
+    return f"All done: {', '.join(said)}"
+
+
+@router.get("/queue")
+async def look(request: Request, caller: Reader, context: Shared, asked: Shown = Depends(shown)) -> Response:  # noqa: B008
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/retry")
+async def retry(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.retry(caller.principal.owner, job_id)
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/cancel")
+async def cancel(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.cancel(caller.principal.owner, job_id)
+    return await _answer(request, caller, context, asked)
+
+
+async def _answer(request: Request, caller: Visitor, context: Shared, asked: Shown) -> Response:
+    """For htmx the part that changes, whatever it did; for a form without a script back to the page."""
+    live = "hx-request" in request.headers
+    if request.method == "POST" and not live:
+        return RedirectResponse(f"/queue{asked.query()}", 303)
+    answer = await context.listings.page(
+        caller.principal.owner,
+        statuses=asked.statuses,
+        words=asked.words or None,
+        cursor=asked.cursor or None,
+        limit=asked.limit,
+    )
+    content = queue(answer.listing, asked, datetime.now(UTC))
+    if live:
+        response = page(render("queue_live.html", queue=content))
+    else:
+        response = page(render("queue.html", page=frame(request, "queue"), queue=content))
+        caller.welcome(request, response)
+    response.headers["Vary"] = "HX-Request"
+    return response

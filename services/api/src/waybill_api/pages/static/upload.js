@@ -1,0 +1,295 @@
+// Uploading: files from the picker or dropped anywhere, a list to look over, few requests, and patience when we are
+// asked to wait. Without this script the same form sends the files by itself.
+
+import { announce } from "./everywhere.js";
+
+const form = document.getElementById("upload");
+const page = document.getElementById("send");
+const picker = document.getElementById("files");
+const list = document.getElementById("list");
+const state = document.getElementById("state");
+const go = document.getElementById("go");
+const button = go.querySelector("button");
+const MOST_BYTES = Number(form.dataset.maxBytes);
+const MOST_FILES = Number(form.dataset.maxFiles);
+const MOST_REQUEST = Number(form.dataset.maxRequest);
+const LIMIT = `${MOST_BYTES / 1024 / 1024} MB`;
+
+/** @type {{file: File, element: HTMLElement, state: "ready" | "sending" | "sent" | "bad"}[]} */
+let items = [];
+let sending = false;
+
+picker.required = false; // dropped files are not in it
+
+// The list ------------------------------------------------------------------------------------------------------------
+
+const size = (bytes) => bytes < 1000 ? `${bytes} B`
+  : bytes < 999500 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
+const files = (number) => (number === 1 ? "1 file" : `${number} files`);
+const inState = (name) => items.filter((item) => item.state === name);
+
+function make(tag, name, text) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+function draw(item) {
+  const { file } = item;
+  const name = make("span", "name", file.name);
+  name.title = file.name;
+  const remove = make("button", "bare remove");
+  remove.type = "button";
+  remove.setAttribute("aria-label", `Remove ${file.name}`);
+  remove.append(icon("away"));
+  remove.addEventListener("click", () => drop(item));
+  item.element = make("li", "file");
+  item.element.append(icon("file"), name, make("span", "size", size(file.size)), remove);
+  list.append(item.element);
+}
+
+/** What a file looks like now. `why` is for one that did not make it. */
+function show(item, now, why) {
+  item.state = now;
+  const { element } = item;
+  element.classList.toggle("sent", now === "sent");
+  element.classList.toggle("bad", now === "bad");
+  element.querySelector("use").setAttribute("href", { sent: "#i-complete", bad: "#i-failed" }[now] ?? "#i-file");
+  element.querySelector(".why")?.remove();
+  if (why) element.append(make("span", "why", why));
+  let bar = element.querySelector("progress");
+  if (now === "sending" && !bar) {
+    bar = make("progress");
+    bar.max = item.file.size || 1;
+    bar.value = 0;
+    bar.setAttribute("aria-label", `Sending ${item.file.name}`);
+    element.append(bar);
+  } else if (now !== "sending") bar?.remove();
+  element.querySelector(".remove").hidden = now === "sending" || now === "sent";
+}
+
+function drop(item) {
+  const next = item.element.nextElementSibling ?? item.element.previousElementSibling;
+  items = items.filter((each) => each !== item);
+  item.element.remove();
+  (next?.querySelector(".remove:not([hidden])") ?? picker).focus();
+  announce(`${item.file.name} removed`);
+  tell();
+}
+
+function tell() {
+  const ready = inState("ready").length, sent = inState("sent").length, bad = inState("bad").length;
+  list.hidden = items.length === 0;
+  page.classList.toggle("has-files", items.length > 0);
+  go.classList.toggle("on", items.length > 0);
+  if (sending) return;
+  button.disabled = ready === 0 && sent === 0;
+  button.textContent = ready === 0 && sent > 0 ? "Go to the queue" : `Convert ${files(ready)}`;
+  state.textContent = sent > 0 && bad > 0 ? `${files(sent)} sent, ${bad} could not be sent.`
+    : bad > 0 ? `${files(bad)} cannot be sent.` : "";
+}
+
+async function fault(file) {
+  if (!/\.pdf$/i.test(file.name)) return "This is not a PDF file.";
+  if (file.size === 0) return "This file is empty.";
+  if (file.size > MOST_BYTES) return `This file is larger than ${LIMIT}.`;
+  try {
+    const start = new TextDecoder("latin1").decode(await file.slice(0, 1024).arrayBuffer());
+    if (!start.includes("%PDF-")) return "This file is called a PDF, but it is not one.";
+  } catch {
+    return "This file cannot be read.";
+  }
+  return null;
+}
+
+async function add(chosen) {
+  let fresh = 0;
+  for (const file of chosen) {
+    const same = (item) => item.state !== "sent" && item.file.name === file.name && item.file.size === file.size
+      && item.file.lastModified === file.lastModified;
+    if (items.some(same)) continue;
+    const item = { file, element: null, state: "ready" };
+    items.push(item);
+    draw(item);
+    fresh += 1;
+    const why = await fault(file);
+    if (why) show(item, "bad", why);
+  }
+  tell();
+  if (fresh) announce(`${files(fresh)} added, ${files(inState("ready").length)} ready to convert`);
+  if (fresh && !sending) button.focus({ preventScroll: true });
+}
+
+picker.addEventListener("change", () => {
+  const chosen = [...picker.files];
+  picker.value = "";
+  add(chosen);
+});
+
+// Dropping, anywhere on the page; folders too -------------------------------------------------------------------------
+
+let over = 0;
+const carriesFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+
+addEventListener("dragenter", (event) => {
+  if (!carriesFiles(event)) return;
+  event.preventDefault();
+  over += 1;
+  document.body.classList.add("over");
+});
+addEventListener("dragover", (event) => { if (carriesFiles(event)) event.preventDefault(); });
+addEventListener("dragleave", (event) => {
+  if (carriesFiles(event) && (over = Math.max(0, over - 1)) === 0) document.body.classList.remove("over");
+});
+addEventListener("drop", async (event) => {
+  if (!carriesFiles(event)) return;
+  event.preventDefault();
+  over = 0;
+  document.body.classList.remove("over");
+  // Entries must be taken before the first await: the browser clears them afterwards.
+  const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  const plain = [...event.dataTransfer.files];
+  add(entries.some((entry) => entry.isDirectory) ? (await Promise.all(entries.map(inside))).flat() : plain);
+});
+
+async function inside(entry) {
+  if (entry.isFile) return [await new Promise((done, fail) => entry.file(done, fail))];
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) {
+    const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+    if (some.length === 0) break;
+    found.push(...some);
+  }
+  const all = (await Promise.all(found.map(inside))).flat();
+  // A folder holds other things too (notes, spreadsheets): they were not meant.
+  return all.filter((file) => /\.pdf$/i.test(file.name));
+}
+
+// Sending -------------------------------------------------------------------------------------------------------------
+
+function batches(ready) {
+  const made = [];
+  let batch = [], bytes = 0;
+  for (const item of ready) {
+    if (batch.length && (batch.length === MOST_FILES || bytes + item.file.size > MOST_REQUEST)) {
+      made.push(batch);
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(item);
+    bytes += item.file.size;
+  }
+  return batch.length ? [...made, batch] : made;
+}
+
+/** One request. Files go out one after the other, so what has left tells which of them are on their way. */
+function post(batch, mapping) {
+  return new Promise((done, fail) => {
+    const body = new FormData();
+    body.append("mapping", mapping);
+    for (const { file } of batch) body.append("files", file, file.name);
+    const request = new XMLHttpRequest();
+    request.open("POST", form.dataset.to);
+    request.setRequestHeader("Accept", "application/json");
+    request.upload.addEventListener("progress", (event) => {
+      let left = event.loaded;
+      if (event.total) state.textContent = `${Math.floor((100 * event.loaded) / event.total)} % of ${size(event.total)}`;
+      for (const { file, element } of batch) {
+        const bar = element.querySelector("progress");
+        if (bar) bar.value = Math.max(0, Math.min(file.size, left));
+        left -= file.size;
+      }
+    });
+    request.addEventListener("load", () => {
+      let answer = null;
+      try { answer = JSON.parse(request.responseText); } catch { /* a proxy's own page */ }
+      done({ status: request.status, answer, retryAfter: Number(request.getResponseHeader("Retry-After")) || 0 });
+    });
+    request.addEventListener("error", fail);
+    request.addEventListener("abort", fail);
+    request.send(body);
+  });
+}
+
+async function wait(seconds) {
+  announce(`We wait ${seconds} seconds, then go on by ourselves.`);
+  for (let left = seconds; left > 0; left -= 1) {
+    state.textContent = `A short pause: going on in ${left} s`;
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
+async function sendBatch(batch, mapping) {
+  for (;;) {
+    for (const item of batch) show(item, "sending");
+    state.textContent = files(batch.length);
+    const { status, answer, retryAfter } = await post(batch, mapping);
+    if (status === 429 || status === 503) {
+      await wait(Math.max(1, Math.ceil(retryAfter || 5)));
+      continue;
+    }
+    const results = answer?.files;
+    if (!Array.isArray(results)) {
+      for (const item of batch) show(item, "bad", answer?.detail ?? "This could not be sent. Please try again.");
+      return;
+    }
+    batch.forEach((item, at) => {
+      const result = results[at];
+      if (result?.job) show(item, "sent");
+      else show(item, "bad", result?.problem?.detail ?? "This could not be sent. Please try again.");
+    });
+    return;
+  }
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (sending) return;
+  const ready = inState("ready");
+  if (ready.length === 0) {
+    if (inState("sent").length) location.assign(form.dataset.then);
+    return;
+  }
+  sending = true;
+  button.disabled = true;
+  button.textContent = "Sending…";
+  announce(`Sending ${files(ready.length)}`);
+  let broken = false;
+  for (const batch of batches(ready)) {
+    try {
+      await sendBatch(batch, form.elements.mapping.value);
+    } catch {
+      // What did not arrive is still here, and can be sent again.
+      for (const item of batch) if (item.state === "sending") show(item, "ready");
+      broken = true;
+      break;
+    }
+  }
+  sending = false;
+  tell();
+  if (broken) {
+    state.textContent = "The connection broke. Nothing is lost: try again.";
+    announce(state.textContent);
+    return;
+  }
+  if (items.every((item) => item.state === "sent")) location.assign(form.dataset.then);
+  else announce(state.textContent);
+});
+
+// Leaving while files are on their way would lose them.
+addEventListener("beforeunload", (event) => { if (sending) event.preventDefault(); });
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+tell();

@@ -1,0 +1,136 @@
+"""`/`: choosing documents and sending them. With a script they go to `/api/uploads`; without one, here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from waybill.convert.kinds import DEFAULT_MAPPING
+from waybill.convert.models import Upload
+from waybill.ids import new_id
+from waybill.storage import upload_key
+from waybill_api.context import Context
+from waybill_api.identity import AnyVisitor, Shared, Visitor, Writer
+from waybill_api.pages import words
+from waybill_api.pages.frame import frame, page, render
+from waybill_api.uploads import admit, check_space, create, receiver_of
+from waybill_documents import catalogue
+
+router = APIRouter(include_in_schema=False)
+
+_MB = 1024 * 1024
+_SAMPLE = Path(__file__).parent / "sample" / "sample-invoice.pdf"
+"""One of ours, printed by the generator of the tests (`tests/browser/test_sample.py` keeps it so)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be sent, for the script and in words."""
+
+    bytes: int
+    files: int
+    request: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    name: str
+    title: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    name: str
+    why: str
+
+
+@router.api_route("/", methods=["GET", "HEAD"])
+async def choose(request: Request, caller: AnyVisitor, context: Shared) -> Response:
+    return _page(request, caller, context)
+
+
+@router.post("/")
+async def send(request: Request, caller: Writer, context: Shared) -> Response:
+    """The form of a browser without a script: to the queue, or back here with what was wrong."""
+    await admit(request, context, caller)
+    await check_space(request, context)
+    refused: list[Refusal] = []
+    async with receiver_of(context, files=context.settings.api_max_files) as receiving:
+        form = await receiving.receive(request, one=False)
+        for each in form.files:
+            if each.failure is None:
+                await create(context, caller, receiving, each, form)
+            else:
+                refused.append(Refusal(each.name, each.failure.message))
+    if refused:
+        return _page(request, caller, context, refused, sent=len(form.files) - len(refused), mapping=form.mapping)
+    return _to_queue(request, caller)
+
+
+@router.post("/sample")
+async def try_sample(request: Request, caller: Writer, context: Shared) -> Response:
+    """Convert our own invoice, for who has none at hand."""
+    await admit(request, context, caller)
+    await check_space(request, context)
+    job_id = new_id()
+    stored = await context.storage.put(upload_key(job_id), _SAMPLE.read_bytes())
+    upload = Upload(job_id, upload_key(job_id), _SAMPLE.name, stored.bytes, stored.sha256, DEFAULT_MAPPING)
+    await context.conversions.upload(caller.principal, upload)
+    return _to_queue(request, caller)
+
+
+@router.get("/sample.pdf")
+async def sample() -> Response:
+    return FileResponse(_SAMPLE, media_type="application/pdf", content_disposition_type="inline")
+
+
+def _to_queue(request: Request, caller: Visitor) -> Response:
+    response = RedirectResponse("/queue", 303)
+    caller.welcome(request, response)
+    return response
+
+
+def _page(
+    request: Request,
+    caller: Visitor,
+    context: Context,
+    refused: list[Refusal] | None = None,
+    *,
+    sent: int = 0,
+    mapping: str = DEFAULT_MAPPING,
+) -> Response:
+    settings = context.settings
+    limits = Limits(
+        settings.max_upload_mb * _MB,
+        settings.api_max_files,
+        settings.api_max_request_mb * _MB,
+        f"{settings.max_upload_mb} MB",
+    )
+    mappings = [Mapping(name, _title(name), name == mapping) for name in _ordered(context.mappings)]
+    text = render(
+        "upload.html",
+        page=frame(request, "upload"),
+        limits=limits,
+        mappings=mappings,
+        refused=refused or [],
+        sent=words.count(sent, "file is", "files are") if sent else "",
+    )
+    response = page(text, 422 if refused else 200)
+    caller.welcome(request, response)
+    return response
+
+
+def _ordered(names: list[str]) -> list[str]:
+    """What most people want stands first."""
+    return sorted(names, key=lambda name: (name != DEFAULT_MAPPING, _title(name).lower()))
+
+
+def _title(name: str) -> str:
+    """What a mapping calls itself."""
+    found = catalogue.summary(name)
+    return found.title if found is not None else name

@@ -1,0 +1,50 @@
+"""uvicorn, told what it does not do by itself: to end live streams as soon as we are asked to stop."""
+
+from __future__ import annotations
+
+import socket
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from waybill.readiness import notify_ready
+from waybill_api.context import Context
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_REQUESTS_MAY_TAKE = 20
+"""Seconds that running requests have left once we are asked to stop; less than a pod's 30."""
+_IDLE = 65
+"""Seconds that an idle connection is kept: longer than the usual proxy in front keeps it."""
+
+
+class Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, context: Context) -> None:
+        super().__init__(config)
+        self._context = context
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        log.info("listening", host=self.config.host, port=self.config.port)
+        notify_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._context.streams.close()
+        await super().shutdown(sockets)
+
+
+def configured(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the application does, and only for proxies it was told of
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=_REQUESTS_MAY_TAKE,
+    )

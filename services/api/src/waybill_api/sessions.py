@@ -1,0 +1,94 @@
+"""`/session`: signing a browser in with an API key, and out again; who am I?"""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import BaseModel, Field, ValidationError
+
+from waybill import ratelimit
+from waybill.errors import RateLimited
+from waybill.http.multipart import BadForm
+from waybill.security import COOKIE
+from waybill_api.identity import AnyVisitor, Shared, Visitor, is_secure, set_cookie
+from waybill_api.openapi import refusals
+from waybill_api.shapes import SessionShape
+
+router = APIRouter(tags=["session"])
+
+_TRIES_PER_MINUTE = 10
+
+
+class SignIn(BaseModel):
+    key: str = Field(max_length=200, examples=["wb_…"])
+
+
+@router.get("/api/session", response_model=SessionShape, responses=refusals())
+async def whoami(visitor: AnyVisitor) -> SessionShape:
+    """Who you are to us."""
+    return _shape(visitor)
+
+
+@router.post(
+    "/session",
+    response_model=SessionShape,
+    responses={303: {"description": "For a form: on to the queue."}, **refusals(413, 429)},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": SignIn.model_json_schema()},
+                "application/x-www-form-urlencoded": {"schema": SignIn.model_json_schema()},
+            },
+        }
+    },
+)
+async def sign_in(request: Request, context: Shared) -> Response:
+    """Sign this browser in with an API key: it then sees and owns what the key's tenant does."""
+    address = request.client.host if request.client else "unknown"
+    async with context.database.hot() as connection:
+        wait = await ratelimit.take(connection, f"sign-in:{address}", limit=_TRIES_PER_MINUTE)
+    if wait is not None:
+        raise RateLimited(retry_after=wait)
+    is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    principal = await context.keyring.of_text(await _key(request, is_form=is_form))
+    session = context.signer.start(time.time(), principal.key_id)
+    response: Response
+    if is_form:
+        response = RedirectResponse("/queue", 303)
+    else:
+        response = JSONResponse(_shape(Visitor(principal, session)).model_dump())
+    set_cookie(request, response, session)
+    return response
+
+
+async def _key(request: Request, *, is_form: bool) -> str:
+    try:
+        if is_form:
+            form = await request.form(max_files=0, max_fields=10)
+            return SignIn.model_validate({"key": form.get("key", "")}).key.strip()
+        return SignIn.model_validate_json(await request.body()).key.strip()
+    except ValidationError:
+        raise BadForm('Send the key as JSON {"key": "wb_…"}, or in the form field \'key\'.') from None
+
+
+@router.post(
+    "/session/end",
+    status_code=204,
+    responses={303: {"description": "For a form: on to the first page."}, **refusals()},
+)
+async def sign_out(request: Request) -> Response:
+    """Sign this browser out. It gets a new session with its next page."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    response = RedirectResponse("/", 303) if wants_page else Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_secure(request))
+    return response
+
+
+def _shape(visitor: Visitor) -> SessionShape:
+    principal = visitor.principal
+    return SessionShape(
+        signed_in=principal.signed_in, tenant=principal.tenant, permissions=sorted(principal.permissions)
+    )

@@ -1,0 +1,51 @@
+"""The API over real HTTP, on real Postgres and a real folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from support.serving import Api, Converter, serving
+from waybill.config import ApiSettings
+from waybill.db import Database
+from waybill.storage import LocalStorage
+
+Serve = Callable[..., AbstractAsyncContextManager[Api]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "storage"
+
+
+@pytest.fixture
+def serve(database_url: str, db: Database, folder: Path) -> Serve:
+    """Starts an API with settings of its own."""
+
+    def start(storage: Any = None, **settings: Any) -> AbstractAsyncContextManager[Api]:
+        given = {"database_url": database_url, "storage_min_free_mb": 0, "api_uploads_per_minute": 1000, **settings}
+        return serving(ApiSettings.model_validate(given), db, folder, storage)
+
+    return start
+
+
+@pytest.fixture
+async def api(serve: Serve) -> AsyncIterator[Api]:
+    async with serve() as running:
+        yield running
+
+
+@pytest.fixture
+async def browser(api: Api) -> httpx.AsyncClient:
+    return await api.browser()
+
+
+@pytest.fixture
+async def converter(db: Database, folder: Path) -> AsyncIterator[Converter]:
+    async with db.hot() as connection:
+        yield await Converter.start(connection, LocalStorage(folder))

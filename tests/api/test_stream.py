@@ -1,0 +1,139 @@
+"""Live streams: what changes is told once, at once, and again to who was away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from api.conftest import Serve
+from support.serving import Api, Converter, uploaded
+from support.waiting import eventually
+from waybill.convert.cursors import Since
+
+
+class Events:
+    def __init__(self, response: httpx.Response) -> None:
+        self._lines = response.aiter_lines()
+
+    async def next(self) -> tuple[str, dict[str, Any]]:
+        """Id and data of the next event."""
+        async with asyncio.timeout(20):
+            cursor = ""
+            async for line in self._lines:
+                if line.startswith("id: "):
+                    cursor = line[4:]
+                if line.startswith("data: "):
+                    return cursor, json.loads(line[6:])
+        raise AssertionError("the stream ended")
+
+    async def until(self, job: str, status: str) -> str:
+        """The cursor with which the job has that status."""
+        while True:
+            cursor, data = await self.next()
+            if any(one["id"] == job and one["status"] == status for one in data["jobs"]):
+                return cursor
+
+    async def to_the_end(self) -> list[str]:
+        async with asyncio.timeout(20):
+            return [line async for line in self._lines]
+
+
+@asynccontextmanager
+async def following(client: httpx.AsyncClient, **headers: str) -> AsyncIterator[Events]:
+    async with client.stream("GET", "/api/stream", headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        yield Events(response)
+
+
+async def test_changes_are_told_as_they_happen(browser: httpx.AsyncClient, converter: Converter) -> None:
+    async with following(browser) as events:
+        _, first = await events.next()
+        assert (first["jobs"], first["active_count"]) == ([], 0)
+        job = await uploaded(browser)
+        await events.until(job, "queued")
+        (lease,) = await converter.take()
+        await events.until(job, "processing")
+        await converter.finish(lease)
+        await events.until(job, "complete")
+        await browser.delete(f"/api/jobs/{job}")
+        while job not in (await events.next())[1]["deleted"]:
+            pass
+
+
+async def test_who_comes_back_goes_on_where_it_was(browser: httpx.AsyncClient, converter: Converter) -> None:
+    async with following(browser) as events:
+        await events.next()
+        job = await uploaded(browser)
+        seen = await events.until(job, "queued")
+    (lease,) = await converter.take()
+    await converter.finish(lease)
+    other = await uploaded(browser)
+    async with following(browser, **{"Last-Event-ID": seen}) as events:
+        _, missed = await events.next()
+        assert {(one["id"], one["status"]) for one in missed["jobs"]} == {(job, "complete"), (other, "queued")}
+    answer = await browser.get("/api/stream", headers={"Last-Event-ID": "nonsense"})
+    assert answer.status_code == 422
+    since = (await browser.get("/api/jobs")).json()["since"]
+    third = await uploaded(browser)
+    async with browser.stream("GET", f"/api/stream?since={since}") as response:
+        assert third in [one["id"] for one in (await Events(response).next())[1]["jobs"]]
+
+
+async def test_a_cursor_from_the_future_starts_over(browser: httpx.AsyncClient) -> None:
+    job = await uploaded(browser)
+    async with following(browser, **{"Last-Event-ID": str(Since(10**12))}) as events:
+        assert [one["id"] for one in (await events.next())[1]["jobs"]] == [job]
+
+
+async def test_an_owner_has_so_many_streams_and_no_more(serve: Serve) -> None:
+    async with serve(api_streams_per_owner=2) as api:
+        browser = await api.browser()
+        async with following(browser) as one, following(browser) as two:
+            await one.next()
+            await two.next()
+            answer = await browser.get("/api/stream")
+            assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")
+            assert int(answer.headers["retry-after"]) > 0
+            async with following(await api.browser()) as other:
+                await other.next()
+
+        async def room() -> bool:
+            async with browser.stream("GET", "/api/stream") as again:
+                return again.status_code == 200
+
+        await eventually(room)
+
+
+async def test_streams_end_when_the_server_stops(serve: Serve) -> None:
+    async with serve() as api, following(await api.browser()) as events:
+        await events.next()
+        api.server.should_exit = True
+        await events.to_the_end()
+
+
+async def test_keep_alives_keep_coming(api: Api, monkeypatch: Any) -> None:
+    monkeypatch.setattr("waybill_api.streams.KEEP_ALIVE", 0.05)
+    async with (await api.browser()).stream("GET", "/api/stream") as response, asyncio.timeout(20):
+        comments = 0
+        async for line in response.aiter_lines():
+            comments += line.startswith(":")
+            if comments == 3:
+                break
+
+
+async def test_without_listening_a_stream_asks_now_and_then(serve: Serve, monkeypatch: Any) -> None:
+    monkeypatch.setattr("waybill.changes.BLIND", 0.1)
+    async with serve() as api:
+        await api.context.changes.stop()
+        assert not api.context.changes.listening
+        browser = await api.browser()
+        async with following(browser) as events:
+            await events.next()
+            job = await uploaded(browser)
+            await events.until(job, "queued")

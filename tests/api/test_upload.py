@@ -1,0 +1,261 @@
+"""Uploading: one job per document, whatever is sent, however often and however badly."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from api.conftest import Serve
+from support.serving import Api, Converter, pdf, upload, uploaded
+from waybill.convert import repository
+from waybill.db import Database
+from waybill.errors import Code, Failure
+
+_MB = 1024 * 1024
+
+
+def stored(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def jobs_in(db: Database) -> int:
+    async with db.hot() as connection:
+        return int(await connection.fetchval("SELECT count(*) FROM jobs"))
+
+
+def assert_problem(answer: httpx.Response, status: int, code: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == code
+
+
+async def test_a_pdf_becomes_a_job_and_a_file(api: Api, db: Database, folder: Path) -> None:
+    content = pdf()
+    answer = await upload(api.client(), content, mapping="pt_simon_invoice_v1")
+    assert answer.status_code == 201
+    job = answer.json()["job"]
+    assert answer.headers["location"] == job["links"]["self"]
+    assert answer.json()["deduped_from"] is None
+    assert (job["status"], job["original_name"], job["bytes"]) == ("queued", "invoice.pdf", len(content))
+    async with db.hot() as connection:
+        row = await connection.fetchrow("SELECT * FROM conversions")
+        payload = await connection.fetchval("SELECT payload FROM jobs")
+    assert row is not None
+    assert (folder / row["upload_key"]).read_bytes() == content
+    assert row["upload_key"] in payload
+    assert row["status"] == "queued"
+
+
+async def test_the_mapping_defaults_and_fields_may_follow_the_file(api: Api, folder: Path) -> None:
+    client = api.client()
+    assert (await upload(client)).json()["job"]["mapping"] == "pt_simon_invoice_v1"
+    files: Any = [
+        ("file", ("a.pdf", pdf(), "application/pdf")),
+        ("mapping", (None, b"en16931_cii")),
+        ("force", (None, b"true")),
+    ]
+    answer = await client.post("/api/upload", files=files)
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["job"]["mapping"] == "en16931_cii"
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_an_unknown_mapping_leaves_nothing_behind(api: Api, db: Database, folder: Path, first: bool) -> None:
+    parts: Any = [("file", ("a.pdf", pdf(), "application/pdf")), ("mapping", (None, b"no_such_v1"))]
+    answer = await api.client().post("/api/upload", files=parts[::-1] if first else parts)
+    assert_problem(answer, 400, "BAD_MAPPING")
+    assert "pt_simon_invoice_v1" in answer.json()["detail"]
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+    if first:
+        assert not (folder / "uploads").exists(), "nothing was stored, not even for a moment"
+
+
+async def test_what_is_no_pdf_is_refused(api: Api, db: Database, folder: Path) -> None:
+    client = api.client()
+    for name, content, kind in [
+        ("invoice.txt", pdf(), "application/pdf"),
+        ("invoice.pdf", pdf(), "text/html"),
+        ("invoice.pdf", b"MZ" * 2000, "application/pdf"),
+        ("invoice.pdf", b"", "application/pdf"),
+        ("invoice.pdf", b" " * 1030 + b"%PDF-1.7", "application/pdf"),
+        ("invoice.pdf", b"%PD", "application/pdf"),
+    ]:
+        assert_problem(await client.post("/api/upload", files={"file": (name, content, kind)}), 415, "NOT_PDF")
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+
+
+async def test_a_pdf_after_a_printers_preamble_is_one(api: Api) -> None:
+    answer = await api.client().post(
+        "/api/upload", files={"file": ("a.PDF", b"\x1b%-12345X@PJL\r\n" + pdf(), "application/octet-stream")}
+    )
+    assert answer.status_code == 201
+
+
+async def test_a_broken_form_is_a_400(api: Api, folder: Path) -> None:
+    form = "multipart/form-data; boundary=x"
+    for body, kind in [
+        (b"{}", "application/json"),
+        (b"", form),
+        (b"--x\r\n", form),
+        (b"nonsense", form),
+        (b"--x--\r\n", form),
+        (b"--x\r\nContent-Disposition: form-data\r\n\r\nhi\r\n--x--\r\n", form),
+        (b"--x\r\n\r\nhi\r\n--x--\r\n", form),
+        (b"a=b", "application/x-www-form-urlencoded"),
+        (b"--x--", "multipart/form-data"),
+    ]:
+        for path in ("/api/upload", "/api/uploads"):
+            answer = await api.client().post(path, content=body, headers={"Content-Type": kind})
+            assert_problem(answer, 400, "VALIDATION_ERROR")
+    assert stored(folder) == []
+
+
+async def test_a_form_that_breaks_off_leaves_nothing(api: Api, folder: Path) -> None:
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n' + pdf() + b"\r\n--x"
+    answer = await api.client().post(
+        "/api/upload", content=body, headers={"Content-Type": "multipart/form-data; boundary=x"}
+    )
+    assert_problem(answer, 400, "VALIDATION_ERROR")
+    assert stored(folder) == []
+
+
+async def test_the_same_document_again_is_the_same_job(
+    api: Api, browser: httpx.AsyncClient, db: Database, folder: Path, converter: Converter
+) -> None:
+    content = pdf()
+    first = await uploaded(browser, content)
+    other = await uploaded(browser)
+    again = await upload(browser, content)
+    assert again.status_code == 200
+    assert again.json()["deduped_from"] == first == again.json()["job"]["id"]
+    assert again.json()["job"]["reused"] is True
+    assert [job["id"] for job in (await browser.get("/api/jobs")).json()["jobs"]] == [first, other], "moved to the top"
+    await converter.finish_all()
+    assert (await upload(browser, content)).json()["job"]["status"] == "complete"
+    assert await jobs_in(db) == 2
+    assert len(list((folder / "uploads").rglob("*.pdf"))) == 2
+
+    assert (await upload(browser, content, mapping="en16931_cii")).status_code == 201, "another mapping"
+    assert (await upload(browser, content, force="true")).status_code == 201, "by force"
+    assert (await upload(await api.browser(), content)).status_code == 201, "somebody else's is none of mine"
+
+
+async def test_what_failed_was_cancelled_or_has_expired_starts_anew(
+    browser: httpx.AsyncClient, converter: Converter
+) -> None:
+    content = pdf()
+    first = await uploaded(browser, content)
+    (lease,) = await converter.take()
+    await converter.fail(lease, Failure(Code.GW_4XX, "no", 422, False, True, None, None))
+    second = await uploaded(browser, content)
+    await browser.post(f"/api/jobs/{second}/cancel")
+    third = await uploaded(browser, content)
+    await converter.finish_all()
+    await converter.connection.execute("UPDATE conversions SET status = 'expired' WHERE job_id = $1", third)
+    fourth = await uploaded(browser, content)
+    assert len({first, second, third, fourth}) == 4
+
+
+async def test_identical_uploads_at_once_are_one_job(api: Api, db: Database, folder: Path) -> None:
+    content = pdf("same") + b"x" * 200_000
+    key = await api.key()
+    answers = await asyncio.gather(*(upload(api.client(key), content) for _ in range(12)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 11 + [201]
+    assert len({answer.json()["job"]["id"] for answer in answers}) == 1
+    assert await jobs_in(db) == 1
+    assert len(stored(folder)) == 1
+
+
+async def test_several_files_are_answered_one_by_one(api: Api, db: Database, folder: Path) -> None:
+    client = await api.browser()
+    same = pdf()
+    files: Any = [
+        ("file", ("a.pdf", same, "application/pdf")),
+        ("file", ("notes.txt", b"hello", "text/plain")),
+        ("files", ("b.pdf", pdf(), "application/pdf")),
+        ("file", ("again.pdf", same, "application/pdf")),
+        ("file", ("fake.pdf", b"<html>", "application/pdf")),
+        ("mapping", (None, b"en16931_cii")),
+    ]
+    answer = await client.post("/api/uploads", files=files)
+    assert answer.status_code == 207
+    told = answer.json()["files"]
+    assert [one["status"] for one in told] == [201, 415, 201, 200, 415]
+    assert [one["file"] for one in told] == ["a.pdf", "notes.txt", "b.pdf", "again.pdf", "fake.pdf"]
+    assert told[1]["problem"]["code"] == "NOT_PDF"
+    assert told[0]["job"]["mapping"] == "en16931_cii"
+    assert told[3]["deduped_from"] == told[0]["job"]["id"]
+    assert len(stored(folder)) == await jobs_in(db) == 2
+    fresh = [("file", ("new.pdf", pdf(), "application/pdf"))]
+    assert (await client.post("/api/uploads", files=fresh)).status_code == 201
+    assert (await client.post("/api/uploads", files=[*files[:1], files[-1]])).status_code == 200
+
+
+async def test_a_bad_mapping_refuses_all_of_several_files(api: Api, db: Database, folder: Path) -> None:
+    files: Any = [("file", (f"{n}.pdf", pdf(), "application/pdf")) for n in range(3)] + [("mapping", (None, b"nope"))]
+    assert_problem(await api.client().post("/api/uploads", files=files), 400, "BAD_MAPPING")
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+
+
+async def test_too_many_files_at_once(serve: Serve, folder: Path) -> None:
+    async with serve(api_max_files=2) as api:
+        files = [("file", (f"{n}.pdf", pdf(), "application/pdf")) for n in range(3)]
+        assert_problem(await api.client().post("/api/uploads", files=files), 400, "VALIDATION_ERROR")
+    assert stored(folder) == []
+
+
+async def test_a_too_large_file_among_others_is_refused_alone(serve: Serve, folder: Path) -> None:
+    async with serve(max_upload_mb=1, api_max_request_mb=5) as api:
+        files = [
+            ("file", ("big.pdf", pdf() + b"x" * (2 * _MB), "application/pdf")),
+            ("file", ("small.pdf", pdf(), "application/pdf")),
+        ]
+        answer = await api.client().post("/api/uploads", files=files)
+        assert [one["status"] for one in answer.json()["files"]] == [413, 201]
+        assert len(stored(folder)) == 1
+        whole = [("file", (f"{n}.pdf", pdf() + b"x" * (_MB - 100), "application/pdf")) for n in range(6)]
+        assert_problem(await api.client().post("/api/uploads", files=whole), 413, "TOO_LARGE")
+    assert len(stored(folder)) == 1
+
+
+async def test_a_full_disk_is_a_507_and_readyz_says_so(serve: Serve, folder: Path) -> None:
+    async with serve(storage_min_free_mb=2**30) as api:
+        client = api.client()
+        assert_problem(await upload(client), 507, "IO_ERROR")
+        ready = await client.get("/readyz")
+        assert ready.status_code == 200, "results can still be fetched"
+        assert "room" in ready.json()["storage"]
+    assert stored(folder) == []
+
+
+async def test_names_are_made_harmless(api: Api) -> None:
+    client = await api.browser()
+    for name, shown in [
+        ("../../etc/passwd.pdf", "passwd.pdf"),
+        ("C:\\\\Users\\\\x\\\\a.pdf", "a.pdf"),
+        ("<script>alert(1)</script>.pdf", "script_.pdf"),
+        ("Ünïcödé 発票.pdf", "Ünïcödé 発票.pdf"),
+    ]:
+        answer = await upload(client, name=name)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["job"]["original_name"] == shown
+
+
+async def test_a_job_keeps_its_document_whatever_fails_after_it_was_committed(
+    api: Api, db: Database, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def times_out(*_: object) -> None:
+        raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
+
+    for statement in ("samples", "breaker"):
+        monkeypatch.setattr(repository, statement, times_out)
+    await upload(api.client(), pdf())
+    assert await jobs_in(db) == len(stored(folder)) == 1

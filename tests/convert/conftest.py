@@ -1,0 +1,53 @@
+"""The convert pipeline's library, on real Postgres and without HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from support.engine import Connect
+from support.serving import Converter, pdf
+from waybill.changes import Changes
+from waybill.convert.models import Upload, Uploaded
+from waybill.convert.service import Conversions
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.ids import new_id
+from waybill.security import Principal, of_session
+from waybill.storage import LocalStorage, upload_key
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path / "storage")
+
+
+@pytest.fixture
+def conversions(db: Database, storage: LocalStorage) -> Conversions:
+    return Conversions(db, storage, Changes(db))
+
+
+@pytest.fixture
+def me() -> Principal:
+    return of_session(new_id())
+
+
+@pytest.fixture
+async def hot(connect: Connect) -> Connection:
+    return await connect()
+
+
+@pytest.fixture
+async def converter(connect: Connect, storage: LocalStorage) -> Converter:
+    return await Converter.start(await connect(), storage)
+
+
+async def put(conversions: Conversions, who: Principal, content: bytes | None = None) -> Uploaded:
+    """Upload a document, as the API does once it has it."""
+    data = pdf() if content is None else content
+    job_id = new_id()
+    stored = await conversions._storage.put(upload_key(job_id), data)
+    upload = Upload(job_id, stored.key, "a.pdf", len(data), hashlib.sha256(data).hexdigest(), "pt_simon_invoice_v1")
+    return await conversions.upload(who, upload)

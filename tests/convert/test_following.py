@@ -1,0 +1,186 @@
+"""A conversion follows its job, whoever moves it; jobs of other kinds pay nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+
+from convert.conftest import put
+from support.clock import Clock
+from support.engine import NO_SETTLE, Connect, one_job
+from support.serving import Converter, pdf
+from waybill.convert import repository
+from waybill.convert.estimates import Estimates
+from waybill.convert.service import Conversions
+from waybill.convert.status import Status
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
+from waybill.ids import new_id
+from waybill.jobs import control
+from waybill.jobs.rescue import rescue
+from waybill.security import Principal, of_session
+from waybill.storage import LocalStorage
+
+
+async def test_every_state_has_its_word(conversions: Conversions, me: Principal, hot: Connection) -> None:
+    job = (await put(conversions, me)).job.id
+    worker = await hot.fetchval(
+        "INSERT INTO workers (id, name, host, pid, version, queues, kinds, concurrency, state)"
+        " VALUES (gen_random_uuid(), 'w', 'w', 1, '1', '{}', '{}', 1, 'active') RETURNING id"
+    )
+    for state, status in {
+        "scheduled": Status.QUEUED,
+        "running": Status.PROCESSING,
+        "queued": Status.QUEUED,
+        "failed": Status.FAILED,
+        "dead_letter": Status.FAILED,
+        "cancelled": Status.CANCELLED,
+        "succeeded": Status.COMPLETE,
+    }.items():
+        await hot.execute(
+            "UPDATE jobs SET state = $2, lease_owner = CASE WHEN $2 = 'running' THEN $3::uuid END WHERE id = $1",
+            job,
+            state,
+            worker,
+        )
+        view = await conversions.get(me.owner, job)
+        assert (view.status, view.dead_letter) == (status, state == "dead_letter"), state
+        assert (await conversions.listing(me.owner)).counts[status] == 1
+
+
+async def test_owners_are_told_and_other_kinds_are_silent(
+    conversions: Conversions, me: Principal, hot: Connection, connect: Connect
+) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    listener = await connect()
+    await listener.add_listener("waybill_changes", lambda *news: heard.put_nowait(str(news[-1])))
+    job = (await put(conversions, me)).job.id
+    assert await asyncio.wait_for(heard.get(), 5) == me.owner
+    other = await one_job(hot)
+    await control.cancel(hot, other)
+    await control.cancel(hot, job)
+    assert await asyncio.wait_for(heard.get(), 5) == me.owner
+    await hot.execute("SELECT pg_notify('waybill_changes', 'end')")
+    assert await asyncio.wait_for(heard.get(), 5) == "end"
+
+
+async def test_a_rescue_is_seen(
+    conversions: Conversions, me: Principal, converter: Converter, hot: Connection, clock: Clock
+) -> None:
+    job = (await put(conversions, me)).job.id
+    await converter.take()
+    assert (await conversions.get(me.owner, job)).status is Status.PROCESSING
+    await clock.forward(120)
+    await rescue(hot, settle_time=NO_SETTLE)
+    assert (await conversions.get(me.owner, job)).status is Status.QUEUED
+
+
+async def test_results_by_whom_and_when(conversions: Conversions, me: Principal, converter: Converter) -> None:
+    job = (await put(conversions, me)).job.id
+    with pytest.raises(NotReady):
+        await conversions.result(me.owner, job)
+    await converter.finish_all()
+    assert (await conversions.result(me.owner, job)).media_type == "application/xml"
+    with pytest.raises(Forbidden):
+        await conversions.result(of_session(new_id()).owner, job)
+    with pytest.raises(NotFound):
+        await conversions.provenance(of_session(new_id()).owner, job)
+    with pytest.raises(Conflict):
+        await conversions.retry(me.owner, job)
+    await converter.connection.execute("DELETE FROM job_artefacts")
+    with pytest.raises(Expired):
+        await conversions.result(me.owner, job)
+
+
+async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Principal, hot: Connection) -> None:
+    """A page costs the same with fifty conversions and with a hundred thousand, whatever the statistics say."""
+    await hot.execute(
+        """
+        INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status,
+                                 listed_at)
+        SELECT gen_random_uuid(), 'public', CASE WHEN n % 2 = 0 THEN $1 ELSE 'session:other' END, n || '.pdf', n, n,
+               'm', 'k', 'complete', now() - n * interval '1 second'
+          FROM generate_series(1, 20000) AS n
+        """,
+        me.owner,
+    )
+    last = uuid.UUID(int=2**128 - 1)
+    async with db.hot() as connection:
+        for _ in range(2):
+            for statement, arguments, index in [
+                (repository._PAGE, (me.owner, repository._NEWEST, last, 50), "conversions_listed"),
+                (repository._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
+                (repository._SAME, (me.owner, "a", "m", 1, ["queued"]), "conversions_same"),
+                (
+                    repository._PAGE_FILTERED,
+                    (me.owner, repository._NEWEST, last, 50, ["queued"], None, None),
+                    "conversions_by_status",
+                ),
+            ]:
+                plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *arguments))
+                assert index in plan, plan
+                assert "Seq Scan" not in plan, plan
+            await hot.execute("ANALYZE conversions")
+
+
+def test_estimates_are_given_where_they_are_good() -> None:
+    even = Estimates([(1000 * n, 2.0 + n / 100) for n in range(1, 60)])
+    assert even.remaining(30_000, 0.0) in (2, 3)
+    assert even.remaining(30_000, 1.5) == 1
+    assert even.remaining(30_000, 60.0) is None, "an outlier: nobody knows"
+    assert even.remaining(50_000_000, 0.0) is None, "nothing of that size"
+    assert Estimates([(1000, 1.0)] * 4).remaining(1000, 0) is None, "too few"
+    wild = Estimates([(1000, 0.1 if n % 2 else 30.0) for n in range(50)])
+    assert wild.remaining(1000, 0) is None, "they do not agree"
+    mostly = Estimates([(1000, 4.0)] * 13 + [(1000, 500.0)] * 2)
+    assert mostly.remaining(1000, 0) == 4, "two outliers do not matter"
+
+
+async def test_a_running_document_has_its_time_left(
+    conversions: Conversions, me: Principal, converter: Converter, hot: Connection
+) -> None:
+    for _ in range(6):
+        await put(conversions, me)
+    await converter.finish_all()
+    await hot.execute("UPDATE jobs SET started_at = finished_at - interval '20 seconds'")
+    job = (await put(conversions, me)).job.id
+    assert (await conversions.get(me.owner, job)).remaining_seconds is None, "it waits"
+    await converter.take()
+    conversions._estimates_until = 0
+    left = (await conversions.get(me.owner, job)).remaining_seconds
+    assert left is not None
+    assert 15 <= left <= 20
+
+
+async def test_two_who_delete_at_once(conversions: Conversions, me: Principal) -> None:
+    job = (await put(conversions, me)).job.id
+    ends = await asyncio.gather(*(conversions.delete(me.owner, job) for _ in range(4)), return_exceptions=True)
+    assert all(end is None or isinstance(end, NotFound) for end in ends), ends
+    assert None in ends
+
+
+async def test_what_is_about_to_stop_is_not_given_out_again(
+    conversions: Conversions, me: Principal, converter: Converter
+) -> None:
+    content = pdf()
+    job = (await put(conversions, me, content)).job.id
+    await converter.take()
+    assert (await put(conversions, me, content)).deduped_from == job
+    assert (await conversions.cancel(me.owner, job)).stopping
+    assert (await put(conversions, me, content)).deduped_from is None
+
+
+async def test_a_job_that_is_deleted_meanwhile_is_not_given_out_again(
+    conversions: Conversions, me: Principal, storage: LocalStorage
+) -> None:
+    content = pdf()
+    for _ in range(8):
+        job = (await put(conversions, me, content)).job.id
+        again, _ = await asyncio.gather(put(conversions, me, content), conversions.delete(me.owner, job))
+        if again.deduped_from is None:  # the deletion was first
+            await conversions.delete(me.owner, again.job.id)
+    assert (await conversions.listing(me.owner)).total == 0
+    assert [listed async for listed in storage.list()] == []

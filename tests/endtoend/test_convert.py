@@ -1,0 +1,205 @@
+"""A document's whole way, through real processes: API, gateway, worker, Postgres, and what can happen to each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from endtoend.conftest import MakeStack
+from support.customers import Customer
+from support.invoices import make_invoice, plan, print_invoice, reference_invoice
+from support.invoices.layouts import REFERENCE
+from support.invoices.tamper import wrong_amount
+from support.sick_gateway import answering, sick_gateway, stalling
+from support.stack import Stack
+from support.waiting import eventually
+
+ALL = ("api", "gateway", "worker")
+Come = Callable[[Stack], Customer]
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def pdf(seed: int, lines: int = 3) -> bytes:
+    return print_invoice(make_invoice(seed, lines), REFERENCE)
+
+
+async def attempts(stack: Stack, job_id: str) -> int:
+    (row,) = await stack.sql("SELECT attempts FROM jobs WHERE id = $1::text::uuid", job_id)
+    return int(row["attempts"])
+
+
+async def test_an_invoice_becomes_xml(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack(*ALL)
+    someone = customer(stack)
+    invoice, layout = reference_invoice(60)
+    job = await someone.upload("faktur.pdf", print_invoice(invoice, layout))
+
+    ended = await someone.ended(job["id"])
+
+    assert ended["status"] == "complete", ended
+    goods = etree.fromstring(await someone.download(job["id"])).findall(".//GoodService")
+    assert [each.findtext("Name") for each in goods] == [line.description for line in invoice.lines]
+    provenance = (await someone.http.get(f"/api/jobs/{job['id']}/provenance")).json()
+    assert provenance["data"]["number"] == invoice.number
+    (row,) = await stack.sql("SELECT pages FROM conversions")
+    assert row["pages"] == len(plan(invoice, layout))
+
+
+async def test_a_wrong_invoice_fails_once_with_its_findings(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack(*ALL)
+    someone = customer(stack)
+    job = await someone.upload("faktur.pdf", print_invoice(wrong_amount(make_invoice(5, 10), 4), REFERENCE))
+
+    ended = await someone.ended(job["id"])
+
+    assert ended["status"] == "failed"
+    assert ended["attempt"] == 1
+    assert ended["error"]["code"] == "GW_4XX"
+    assert ended["error"]["findings"][0]["message"].startswith("line 4: ")
+    (row,) = await stack.sql("SELECT count(*) AS kept FROM job_artefacts WHERE name = 'provenance.json'")
+    assert row["kept"] == 1, "what was found all the same is kept for the person who looks into it"
+
+
+async def test_after_a_worker_was_killed_in_the_middle_another_finishes(make_stack: MakeStack, customer: Come) -> None:
+    async with sick_gateway(stalling) as sick:
+        stack = await make_stack("api", "gateway")
+        someone = customer(stack)
+        job = await someone.upload("faktur.pdf", pdf(6))
+        stack.start("worker", WAYBILL_GATEWAY_URL=sick.url, WAYBILL_LEASE_TTL="2", WAYBILL_HEARTBEAT_INTERVAL="0.5")
+
+        async def converting() -> bool:
+            return len(sick.requests) == 1
+
+        await eventually(converting, within=30, every=0.05, what="the worker called its gateway")
+        stack.stop("worker")
+    stack.start("worker", WAYBILL_LEASE_TTL="2", WAYBILL_HEARTBEAT_INTERVAL="0.5", WAYBILL_RESCUE_INTERVAL="0.2")
+
+    ended = await someone.ended(job["id"])
+
+    assert ended["status"] == "complete"
+    (row,) = await stack.sql("SELECT crashes FROM jobs")
+    assert row["crashes"] == 1
+    (row,) = await stack.sql("SELECT count(*) AS results FROM job_artefacts WHERE name = 'xml'")
+    assert row["results"] == 1
+
+
+async def test_while_the_gateway_is_down_jobs_wait_and_go_on_by_themselves(
+    make_stack: MakeStack, customer: Come
+) -> None:
+    breaker: dict[str, Any] = {"WAYBILL_BREAKER_MIN_CALLS": "3", "WAYBILL_BREAKER_OPEN": "2"}
+    stack = await make_stack("api", "worker", **breaker)
+    someone = customer(stack)
+    jobs = [await someone.upload(f"faktur-{number}.pdf", pdf(20 + number)) for number in range(6)]
+
+    async def on_hold() -> bool:
+        return (await someone.http.get("/api/jobs")).json()["on_hold"] is not None
+
+    await eventually(on_hold, within=60, every=0.2, what="the queue says that the converter is having an issue")
+    stack.start("gateway")
+    ended = [await someone.ended(job["id"], within=90) for job in jobs]
+
+    assert {each["status"] for each in ended} == {"complete"}
+    assert (await someone.http.get("/api/jobs")).json()["on_hold"] is None
+
+
+async def test_a_busy_gateway_is_waited_for_at_no_charge(make_stack: MakeStack, customer: Come) -> None:
+    async with sick_gateway(answering(503, headers={"Retry-After": "1"})) as busy:
+        stack = await make_stack("api", "gateway")
+        someone = customer(stack)
+        job = await someone.upload("faktur.pdf", pdf(7))
+        stack.start("worker", WAYBILL_GATEWAY_URL=busy.url)
+
+        async def asked_thrice() -> bool:
+            return len(busy.requests) >= 3
+
+        await eventually(asked_thrice, within=30, every=0.1, what="it was tried again and again")
+        assert await attempts(stack, job["id"]) == 0
+        stack.stop("worker")
+    stack.start("worker")
+    assert (await someone.ended(job["id"]))["status"] == "complete"
+
+
+async def test_a_slow_gateway_is_a_time_out_and_tried_again(make_stack: MakeStack, customer: Come) -> None:
+    async with sick_gateway(stalling) as slow:
+        stack = await make_stack("api")
+        someone = customer(stack)
+        job = await someone.upload("faktur.pdf", pdf(8))
+        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_GATEWAY_TIMEOUT="0.5")
+
+        async def failed_once() -> bool:
+            found = await someone.job(job["id"])
+            return found["error"] is not None
+
+        await eventually(failed_once, within=30, every=0.1, what="the first try has failed")
+    found = await someone.job(job["id"])
+    assert found["error"]["code"] == "GW_TIMEOUT"
+    assert found["status"] == "queued"
+    assert found["retry_at"] is not None
+
+
+async def test_cancelling_stops_a_conversion(make_stack: MakeStack, customer: Come) -> None:
+    async with sick_gateway(stalling) as slow:
+        stack = await make_stack("api")
+        someone = customer(stack)
+        job = await someone.upload("faktur.pdf", pdf(9))
+        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_HEARTBEAT_INTERVAL="0.5")
+
+        async def converting() -> bool:
+            return len(slow.requests) == 1
+
+        await eventually(converting, within=30, every=0.05, what="it is being converted")
+        answer = await someone.http.post(f"/api/jobs/{job['id']}/cancel")
+        assert answer.status_code in (200, 202), answer.text
+        assert (await someone.ended(job["id"]))["status"] == "cancelled"
+
+
+async def test_a_document_that_is_gone_is_not_tried_again(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack("api", "gateway")
+    someone = customer(stack)
+    job = await someone.upload("faktur.pdf", pdf(10))
+    for stored in (stack.home / "storage" / "uploads").rglob("*.pdf"):
+        stored.unlink()
+    stack.start("worker")
+    ended = await someone.ended(job["id"])
+    assert ended["status"] == "failed"
+    assert ended["error"]["code"] == "EXPIRED"
+    assert ended["attempt"] == 1
+
+
+async def test_twenty_at_once_and_all_of_them_downloaded(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack(*ALL)
+    someone = customer(stack)
+    files = [("files", (f"faktur {number}.pdf", pdf(100 + number, 2), "application/pdf")) for number in range(20)]
+    answer = await someone.http.post("/api/uploads", files=files)
+    assert answer.status_code == 201, answer.text
+    jobs = [entry["job"]["id"] for entry in answer.json()["files"]]
+    for job_id in jobs:
+        assert (await someone.ended(job_id, within=120))["status"] == "complete"
+    archive = await someone.http.get("/api/jobs/download", params={"ids": ",".join(jobs)})
+    assert archive.status_code == 200
+    assert archive.content[:2] == b"PK"
+
+
+async def test_a_deploy_in_the_middle_costs_nobody_a_try(make_stack: MakeStack, customer: Come) -> None:
+    async with sick_gateway(stalling) as slow:
+        stack = await make_stack("api", "gateway")
+        someone = customer(stack)
+        job = await someone.upload("faktur.pdf", pdf(11))
+        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_SHUTDOWN_GRACE="0.2")
+
+        async def converting() -> bool:
+            return len(slow.requests) == 1
+
+        await eventually(converting, within=30, every=0.05, what="it is being converted")
+        os.kill(stack.pid("worker"), signal.SIGTERM)
+        await asyncio.to_thread(stack.wait, "worker")
+    stack.start("worker")
+    assert (await someone.ended(job["id"]))["status"] == "complete"
+    assert await attempts(stack, job["id"]) == 0

@@ -1,0 +1,48 @@
+"""Somebody who uses the API over HTTP: uploads, waits, downloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from support.waiting import eventually
+
+FINAL = ("complete", "failed", "cancelled", "expired")
+
+
+class Customer:
+    """One session, kept by its cookie."""
+
+    def __init__(self, url: str) -> None:
+        self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
+
+    async def leave(self) -> None:
+        await self.http.aclose()
+
+    async def upload(self, name: str, pdf: bytes, **fields: str) -> dict[str, Any]:
+        """The job of an upload that must be accepted."""
+        response = await self.http.post("/api/upload", files={"file": (name, pdf, "application/pdf")}, data=fields)
+        assert response.status_code in (200, 201), response.text
+        job: dict[str, Any] = response.json()["job"]
+        return job
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        response = await self.http.get(f"/api/jobs/{job_id}")
+        assert response.status_code == 200, response.text
+        job: dict[str, Any] = response.json()
+        return job
+
+    async def ended(self, job_id: str, *, within: float = 60.0) -> dict[str, Any]:
+        """The job when it has ended, however it did."""
+
+        async def over() -> bool:
+            return (await self.job(job_id))["status"] in FINAL
+
+        await eventually(over, within=within, every=0.1, what=f"job {job_id} has ended")
+        return await self.job(job_id)
+
+    async def download(self, job_id: str) -> bytes:
+        response = await self.http.get(f"/api/jobs/{job_id}/download")
+        assert response.status_code == 200, response.text
+        return response.content

@@ -1,0 +1,155 @@
+"""The API as clients meet it: real HTTP on a free port of this machine, in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from support.engine import start_worker, take_as
+from waybill.config import ApiSettings
+from waybill.convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.errors import Failure
+from waybill.jobs import Lease
+from waybill.jobs.artefacts import artefact_key, publish
+from waybill.jobs.finish import judge, settle, succeed
+from waybill.jobs.lease import WorkerInfo
+from waybill.security import Permission, keys
+from waybill.storage import LocalStorage
+from waybill_api.app import create_app
+from waybill_api.context import Context
+from waybill_api.server import Server, configured
+
+_numbers = itertools.count(1)
+
+ALL = (Permission.CONVERT_READ, Permission.CONVERT_WRITE)
+
+
+def pdf(text: str | None = None) -> bytes:
+    """A PDF as far as an upload looks at it; another one each time, unless it is given its text."""
+    return b"%PDF-1.7\n% " + (text or f"document {next(_numbers)}").encode() + b"\n%%EOF\n"
+
+
+@dataclass
+class Api:
+    """A running API, and ways to be different people to it."""
+
+    url: str
+    context: Context
+    server: Server
+    clients: list[httpx.AsyncClient]
+
+    def client(
+        self, key: str | None = None, *, cookies: dict[str, str] | None = None, headers: dict[str, str] | None = None
+    ) -> httpx.AsyncClient:
+        """A browser without a cookie yet, or a program with a key."""
+        headers = (headers or {}) | ({"Authorization": f"Bearer {key}"} if key else {})
+        client = httpx.AsyncClient(base_url=self.url, headers=headers, cookies=cookies, trust_env=False, timeout=30)
+        self.clients.append(client)
+        return client
+
+    async def browser(self) -> httpx.AsyncClient:
+        """A browser with a session of its own, which has uploaded nothing."""
+        client = self.client()
+        session = self.context.signer.start(time.time())
+        client.cookies.set("waybill_session", self.context.signer.dump(session), domain="127.0.0.1")
+        return client
+
+    async def key(self, tenant: str = "acme", *permissions: Permission, expires_in: float | None = None) -> str:
+        async with self.context.database.hot() as connection:
+            made = await keys.create(
+                connection, tenant=tenant, name="test", permissions=permissions or ALL, expires_in=expires_in
+            )
+        return made.text
+
+    async def listening(self) -> None:
+        """Until changes are heard of."""
+        async with asyncio.timeout(10):
+            while not self.context.changes.listening:
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def serving(settings: ApiSettings, database: Database, folder: Path, storage: Any = None) -> AsyncIterator[Api]:
+    app = create_app(settings, database, storage or LocalStorage(folder))
+    # The protocol is named, or asyncio does not take it for TCP and leaves every answer waiting for an ACK.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    server = Server(configured(app, host="127.0.0.1", port=port), app.state.context)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    api = Api(f"http://127.0.0.1:{port}", app.state.context, server, [])
+    try:
+        while not server.started:
+            if task.done():
+                await task
+            await asyncio.sleep(0.005)
+        await api.listening()
+        yield api
+    finally:
+        for client in api.clients:
+            await client.aclose()
+        server.should_exit = True
+        await task
+
+
+async def upload(
+    client: httpx.AsyncClient, content: bytes | None = None, name: str = "invoice.pdf", **fields: str
+) -> httpx.Response:
+    files = {"file": (name, pdf() if content is None else content, "application/pdf")}
+    return await client.post("/api/upload", files=files, data=fields)
+
+
+async def uploaded(client: httpx.AsyncClient, content: bytes | None = None, **fields: str) -> str:
+    """The id of a new job."""
+    answer = await upload(client, content, **fields)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["job"]["id"])
+
+
+class Converter:
+    """Stands in for a worker: takes conversions and ends them as a test wants it, through the engine's own steps."""
+
+    def __init__(self, connection: Connection, storage: Any, worker: WorkerInfo) -> None:
+        self.connection = connection
+        self.storage = storage
+        self.worker = worker
+
+    @classmethod
+    async def start(cls, connection: Connection, storage: Any) -> Converter:
+        worker = await start_worker(connection, queues=[CONVERT_PDF.queue], kinds=[CONVERT_PDF.name])
+        return cls(connection, storage, worker)
+
+    async def take(self, limit: int = 100) -> list[Lease]:
+        return await take_as(self.connection, self.worker.id, self.worker.queues, self.worker.kinds, limit)
+
+    async def finish(self, lease: Lease, xml: bytes = b"<a/>", provenance: bytes = b"{}") -> None:
+        async with self.connection.transaction():
+            for name, data, kind in (
+                (XML, xml, "application/xml"),
+                (PROVENANCE, provenance, "application/json"),
+            ):
+                stored = await self.storage.put(artefact_key(lease.id, lease.token, name), data)
+                await publish(self.connection, lease.id, lease.token, name, stored, kind)
+            await succeed(self.connection, self.worker.id, [(lease.id, lease.token)])
+
+    async def finish_all(self, xml: bytes = b"<a/>") -> list[uuid.UUID]:
+        leases = await self.take()
+        for lease in leases:
+            await self.finish(lease, xml)
+        return [lease.id for lease in leases]
+
+    async def fail(self, lease: Lease, failure: Failure) -> None:
+        outcome = judge(lease, failure, CONVERT_PDF.retry)
+        await settle(self.connection, self.worker.id, [(lease.id, lease.token, outcome)])

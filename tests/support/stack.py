@@ -1,0 +1,123 @@
+"""The product as it runs for a person: the API's process, and where a test needs them a gateway and a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import psutil
+
+from support.waiting import eventually
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Stack:
+    """Processes over one database. Browsers are told apart by their cookies, so that tests can share one."""
+
+    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+        self.database_url = database_url
+        self.port, self.gateway_port = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.home = folder / "home"
+        self._folder = folder
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._settings = {
+            "WAYBILL_DATABASE_URL": database_url,
+            "WAYBILL_HOME": str(self.home),
+            "WAYBILL_LOG_FORMAT": "console",
+            "WAYBILL_API_PORT": str(self.port),
+            "WAYBILL_GATEWAY_PORT": str(self.gateway_port),
+            "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{self.gateway_port}",
+            "WAYBILL_GATEWAY_PROCESSES": "1",
+            "WAYBILL_POLL_INTERVAL": "1",
+            **settings,
+        }
+
+    def start(self, name: str, **settings: str) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("WAYBILL_")}
+        with self._log(name).open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", f"waybill_{name}"],
+                env={**environment, **self._settings, **settings},
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+            )
+
+    async def ready(self, name: str) -> None:
+        port = self.port if name == "api" else self.gateway_port
+        async with httpx.AsyncClient(trust_env=False) as client:
+
+            async def answers() -> bool:
+                assert self._processes[name].poll() is None, f"{name} ended:\n{self.log(name)}"
+                with contextlib.suppress(httpx.TransportError):
+                    return (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
+                return False
+
+            await eventually(answers, within=60, every=0.05, what=f"the {name} is ready")
+
+    def stop(self, name: str) -> None:
+        """Dead at once, with all its children."""
+        process = self._processes.pop(name)
+        family = [psutil.Process(process.pid)] if process.poll() is None else []
+        for each in family:
+            family += each.children(recursive=True)
+        for each in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        process.wait()
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
+
+    def wait(self, name: str) -> None:
+        """Until it has ended by itself."""
+        self._processes.pop(name).wait(timeout=30)
+
+    def close(self) -> None:
+        for name in list(self._processes):
+            self.stop(name)
+
+    def log(self, name: str) -> str:
+        return self._log(name).read_text(errors="replace")[-4000:]
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    async def sql(self, statement: str, *arguments: Any) -> list[Any]:
+        connection = await asyncpg.connect(self.database_url)
+        try:
+            return list(await connection.fetch(statement, *arguments))
+        finally:
+            await connection.close()
+
+    async def become(self, job_id: str, state: str, **columns: Any) -> None:
+        """Put a job into a state as a worker would leave it: for states that are hard to meet at the right moment."""
+        if state == "running":
+            columns = {"lease_owner": uuid.uuid4(), **columns}
+        names = list(columns)
+        changes = "".join(f", {name} = ${number}" for number, name in enumerate(names, start=3))
+        rows = await self.sql(
+            f"UPDATE jobs SET state = $2, updated_at = now(){changes} WHERE id = $1 RETURNING id",
+            uuid.UUID(job_id),
+            state,
+            *columns.values(),
+        )
+        assert rows, f"there is no job {job_id}"

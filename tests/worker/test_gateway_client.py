@@ -1,0 +1,126 @@
+"""The way to the gateway: what it sends, and what it calls the ways in which a call can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
+from waybill.errors import Code, classify
+from waybill_worker.gateway import MOST_FINDINGS, Conversion, Gateway, Rejected
+
+DOCUMENT = b"%PDF-1.7 " + bytes(range(256)) * 2000
+GOOD = json.dumps({"xml": "<a/>", "source": {"pages": [{}, {}]}, "data": {"number": "1"}}).encode()
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    for start in range(0, len(DOCUMENT), 100_000):
+        yield DOCUMENT[start : start + 100_000]
+
+
+async def call(answer: Answer, timeout: float = 5.0) -> Conversion:
+    async with sick_gateway(answer) as server:
+        gateway = Gateway(server.url, timeout)
+        try:
+            return await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
+        finally:
+            await gateway.close()
+
+
+async def failure(answer: Answer, timeout: float = 5.0) -> Any:
+    with pytest.raises(Exception) as raised:
+        await call(answer, timeout)
+    return classify(raised.value)
+
+
+async def test_a_conversion_comes_back_in_its_parts() -> None:
+    conversion = await call(answering(200, GOOD))
+    assert conversion.xml == b"<a/>"
+    assert conversion.pages == 2
+    assert json.loads(conversion.provenance) == {"source": {"pages": [{}, {}]}, "data": {"number": "1"}}
+
+
+async def test_the_document_is_sent_as_it_is_with_its_mapping_and_job() -> None:
+    async with sick_gateway(answering(200, GOOD)) as server:
+        gateway = Gateway(server.url, 5.0)
+        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
+        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-2")
+        await gateway.close()
+    headers, body = server.requests[0]
+    assert DOCUMENT in body
+    assert b'name="mapping"\r\n\r\nsome_v1\r\n' in body
+    assert headers["accept"] == "application/vnd.waybill.conversion+json"
+    assert headers["x-job-id"] == "job-1"
+    assert server.connections == 1, "connections are kept and used again"
+
+
+@pytest.mark.parametrize("status", [400, 406, 415, 422])
+async def test_what_is_the_documents_fault_is_never_tried_again(status: int) -> None:
+    found = await failure(answering(status, b'{"detail": "No NPWP on page 1."}'))
+    assert found.code is Code.GW_4XX
+    assert not found.retryable
+    assert not found.of_dependency
+    assert found.message == "No NPWP on page 1."
+
+
+async def test_findings_are_kept_and_bounded() -> None:
+    findings = [{"code": "check_failed", "message": f"line {number}"} for number in range(500)]
+    problem = {"detail": "Wrong.", "fault": "check_failed", "findings": findings, "partial": {"data": {"a": "1"}}}
+    with pytest.raises(Rejected) as raised:
+        await call(answering(422, json.dumps(problem).encode()))
+    assert raised.value.detail is not None
+    assert raised.value.detail["findings"] == findings[:MOST_FINDINGS]
+    assert raised.value.detail["findings_total"] == 500
+    assert json.loads(raised.value.partial or b"") == {"data": {"a": "1"}}
+
+
+async def test_too_large_has_a_code_of_its_own() -> None:
+    found = await failure(answering(413))
+    assert found.code is Code.TOO_LARGE
+    assert not found.retryable
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 507])
+async def test_the_gateways_own_trouble_counts_against_it(status: int) -> None:
+    found = await failure(answering(status, b"<html>sorry</html>"))
+    assert (found.code, found.retryable, found.charged, found.of_dependency) == (Code.GW_5XX, True, True, True)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_gateway_is_waited_for_and_nobody_is_charged(status: int) -> None:
+    found = await failure(answering(status, headers={"Retry-After": "7"}))
+    assert (found.retryable, found.charged, found.of_dependency) == (True, False, False)
+    assert found.retry_after == 7
+
+
+async def test_a_busy_gateway_that_does_not_say_how_long() -> None:
+    assert (await failure(answering(503, headers={"Retry-After": "Wed, 21 Oct"}))).retry_after == 5
+    assert (await failure(answering(503))).retry_after == 5
+
+
+async def test_silence_is_a_time_out() -> None:
+    found = await failure(stalling, timeout=0.3)
+    assert (found.code, found.of_dependency) == (Code.GW_TIMEOUT, True)
+
+
+async def test_a_connection_that_breaks_is_the_gateways_trouble() -> None:
+    found = await failure(breaking_off)
+    assert (found.code, found.of_dependency) == (Code.GW_5XX, True)
+
+
+async def test_nobody_there() -> None:
+    async with sick_gateway(stalling) as server:
+        pass  # it was there a moment ago
+    gateway = Gateway(server.url, 5.0)
+    with pytest.raises(Exception) as raised:
+        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
+    await gateway.close()
+    assert classify(raised.value).code is Code.GW_5XX
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"xml": ""}', b'{"xml": 7}', b"\xff\xfe"])
+async def test_an_answer_that_is_no_conversion_is_the_gateways_trouble(body: bytes) -> None:
+    assert (await failure(answering(200, body))).code is Code.GW_5XX
