@@ -41,7 +41,14 @@ def _bucket(bucket: Bucket, storage: Storage) -> Place:
     )
 
 
-@pytest.fixture(params=["local", "s3", "google", "azure"])
+@pytest.fixture(
+    params=[
+        "local",
+        "s3",
+        pytest.param("google", marks=pytest.mark.heavy),
+        pytest.param("azure", marks=pytest.mark.heavy),
+    ]
+)
 async def place(request: pytest.FixtureRequest, tmp_path: Path, bucket: Bucket) -> AsyncIterator[Place]:
     if request.param == "local":
         yield _local(tmp_path)
