@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 from typing import Any
 
 import asyncpg
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from browser.conftest import OpenPage, Upload
 from browser.states import FINDINGS, LONG, all_states, failure
@@ -129,6 +130,30 @@ async def test_retry_and_cancel_in_place(still: Stack, open_page: OpenPage, uplo
     await expect(row(page, job).locator(".state")).to_have_text("Waiting")
     await expect(row(page, job).get_by_role("button", name="Cancel")).to_be_focused()
     assert await page.evaluate("window.same"), "the page was reloaded"
+
+
+async def test_what_is_pressed_counts_though_its_row_is_replaced(
+    still: Stack, open_page: OpenPage, upload: Upload
+) -> None:
+    page = await open_page(still)
+    job = await upload(page, "a.pdf")
+    answered, held = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        answer = await route.fetch()
+        answered.set()
+        await held.wait()
+        await route.fulfill(response=answer)
+
+    await page.route("**/cancel", hold)
+    await page.goto("/queue")
+    await row(page, job).get_by_role("button", name="Cancel").click()
+    await answered.wait()
+    await expect(row(page, job).locator(".state")).to_have_text("Cancelled")  # the stream was faster
+    async with page.expect_event("requestfinished", lambda request: request.url.endswith("/cancel")):
+        held.set()
+    await row(page, job).get_by_role("button", name="Retry").click()
+    await expect(row(page, job).locator(".state")).to_have_text("Waiting")
 
 
 async def test_what_comes_too_late_is_said(still: Stack, open_page: OpenPage, upload: Upload) -> None:

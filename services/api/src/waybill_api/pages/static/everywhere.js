@@ -2,15 +2,26 @@
 
 const news = document.getElementById("news");
 
-let hiding = 0;
+let hiding = 0, next = "";
 
-/** Says something to who cannot see it, and on request to everybody. The same words twice are not said twice. */
+/** Says something to who cannot see it, and on request to everybody. The same words twice are not said twice, and what
+ * everybody is to see has its time: other news wait for it. */
 export function announce(text, { seen = false } = {}) {
   if (!news) return;
+  if (hiding && !seen) {
+    next = text;
+    return;
+  }
   if (news.textContent !== text) news.textContent = text;
+  if (!seen) return;
+  news.classList.add("seen");
   clearTimeout(hiding);
-  news.classList.toggle("seen", seen);
-  if (seen) hiding = setTimeout(() => news.classList.remove("seen"), 8000);
+  hiding = setTimeout(() => {
+    hiding = 0;
+    news.classList.remove("seen");
+    if (next) announce(next);
+    next = "";
+  }, 8000);
 }
 
 // Colours. Without a script the form reloads the page; with one, only the choice is sent.

@@ -18,8 +18,15 @@ const sent = new Map();
 const LISTS = new Set(["jobs"]);
 const PARTS = ["top", "counts", "hold", "jobs", "none", "pager"];
 
+/** What the server said: how long ago is the clock's to say, here. */
+function said(element) {
+  const copy = element.cloneNode(true);
+  for (const time of copy.querySelectorAll("time")) time.replaceWith(time.dateTime);
+  return copy.outerHTML;
+}
+
 function remember(element) {
-  sent.set(element.id, element.outerHTML);
+  sent.set(element.id, said(element));
 }
 
 function replace(old, fresh) {
@@ -54,7 +61,7 @@ function reconcile(list, fresh) {
       remember(row);
       row.classList.add("fresh");
       made.push(stays = row);
-    } else if (sent.get(row.id) !== row.outerHTML) made.push(stays = replace(old, row));
+    } else if (sent.get(row.id) !== said(row)) made.push(stays = replace(old, row));
     // Only what is elsewhere is moved: moving takes the focus away.
     const place = before ? before.nextElementSibling : list.firstElementChild;
     if (stays !== place) {
@@ -74,20 +81,23 @@ function settle(fragment) {
     const old = document.getElementById(id);
     if (!fresh || !old) continue;
     if (LISTS.has(id)) made.push(...reconcile(old, fresh));
-    else if (sent.get(id) !== fresh.outerHTML) made.push(replace(old, fresh));
+    else if (sent.get(id) !== said(fresh)) made.push(replace(old, fresh));
   }
   tellTimes(queue);
   return made;
 }
 
-htmx.defineExtension("keyed", {
-  isInlineSwap: (style) => style === "keyed",
-  handleSwap: (style, _target, fragment) => (style === "keyed" ? settle(fragment) : false),
+// In the place of htmx's swap, which knows no better than to replace everything, and which asks the element that was
+// pressed how to do it: that one may have been replaced while its answer was on the way.
+queue.addEventListener("htmx:beforeSwap", (event) => {
+  if (!event.detail.shouldSwap) return;
+  event.detail.shouldSwap = false;
+  const answer = document.createElement("template");
+  answer.innerHTML = event.detail.serverResponse;
+  for (const made of settle(answer.content)) htmx.process(made);
 });
 for (const id of PARTS) if (!LISTS.has(id)) remember(document.getElementById(id));
 for (const row of document.getElementById("jobs").children) remember(row);
-// Parsed before the extension was there.
-htmx.process(queue);
 
 // Asking -------------------------------------------------------------------------------------------------------------
 
@@ -106,7 +116,7 @@ async function ask() {
   last = performance.now();
   const before = document.getElementById("counts").dataset.news;
   try {
-    await htmx.ajax("GET", location.pathname + location.search, { source: queue, target: queue, swap: "keyed" });
+    await htmx.ajax("GET", location.pathname + location.search, { source: queue, target: queue });
   } catch { /* a lost answer is like none: the next one comes */ }
   asking = false;
   const now = document.getElementById("counts").dataset.news;
