@@ -23,6 +23,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars
 from waybill.config import GatewaySettings
 from waybill.errors import Code, classify
 from waybill.http import Problem
+from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
 from waybill_documents.faults import FaultCode
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
@@ -31,7 +32,7 @@ from waybill_gateway.answering import send_file, send_problem
 from waybill_gateway.body import Body
 from waybill_gateway.catalogue import Catalogue
 from waybill_gateway.negotiation import Accept, Conversion
-from waybill_gateway.receiving import OVERHEAD, boundary_of, receive_form
+from waybill_gateway.receiving import receive_form
 from waybill_gateway.refusals import Refusal
 from waybill_gateway.sniffing import sniff
 from waybill_gateway.spool import Place, Spool
@@ -109,7 +110,10 @@ class Processing:
             exchange.identify(headers["x-job-id"])
         accept = Accept(headers.getlist("accept"))
         accept.check_any()
-        boundary = boundary_of(headers.get("content-type"))
+        try:
+            boundary = boundary_of(headers.get("content-type"))
+        except BadForm as error:
+            raise refusals.bad_form(error.message) from error
         self._check_length(headers)
         with self.admission.enter(), self.spool.place() as place:
             try:
