@@ -24,7 +24,8 @@ BREAKERS = "breakers"
 BLIND = 2.0
 """Seconds for which what is remembered is good while nobody tells us of changes."""
 
-_PING_EVERY = 10.0
+_CONTROL = "waybill_control"
+"""Where breakers and queues say that they were changed."""
 _MOST_TOPICS = 20_000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -107,28 +108,14 @@ class Changes:
             pause = min(pause * 2, 5.0)
 
     async def _listen(self) -> Never:
-        connection = await self._database.open_connection()
-        ended = asyncio.Event()
-        try:
-            connection.add_termination_listener(lambda *_: ended.set())
-            await connection.add_listener(CHANNEL, self._heard)
-            await connection.add_listener("waybill_control", self._heard_control)
+        def ready() -> None:
             self._forget()  # whatever was said while we were not listening
             self.listening = True
-            while not ended.is_set():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_PING_EVERY):
-                        await ended.wait()
-                    break
-                async with asyncio.timeout(3):
-                    await connection.fetchval("SELECT 1")
-            raise ConnectionError("the connection that listens has ended")
-        finally:
-            connection.terminate()
 
-    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        self.changed(str(payload))
+        await self._database.listen((CHANNEL, _CONTROL), self._heard, ready=ready)
 
-    def _heard_control(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        if payload == "look":
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel == CHANNEL:
+            self.changed(payload)
+        elif payload == "look":
             self.changed(BREAKERS)

@@ -7,8 +7,6 @@ changed). Nothing depends on it: the polls find everything, only later.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import uuid
 from collections.abc import Callable, Collection
 from typing import Never
@@ -16,12 +14,10 @@ from typing import Never
 import structlog
 
 from waybill.db import Database
-from waybill.errors import DatabaseUnavailable
 from waybill.jobs.lanes import Lane, announced
 from waybill_worker.outages import DatabaseHealth
 
-_PING_EVERY = 10.0
-"""Seconds of silence after which the listener makes sure that there still is somebody to listen to."""
+_CHANNELS = ("waybill_jobs", "waybill_scheduled", "waybill_schedules", "waybill_control")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -56,31 +52,16 @@ class Listener:
         await self._health.persist(self._listen)
 
     async def _listen(self) -> Never:
-        """Listen until the connection ends, which is an outage."""
-        connection = await self._db.open_connection()
-        ended = asyncio.Event()
-        try:
-            connection.add_termination_listener(lambda *_: ended.set())
-            for channel in ("waybill_jobs", "waybill_scheduled", "waybill_schedules", "waybill_control"):
-                await connection.add_listener(channel, self._heard)
-            # Whatever was said while we were not listening.
-            self._on_look()
-            self._on_scheduled(0.0)
-            self._on_schedules(0.0)
-            self._on_control()
-            while not ended.is_set():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_PING_EVERY):
-                        await ended.wait()
-                    break
-                async with asyncio.timeout(3):
-                    await connection.fetchval("SELECT 1")
-            raise DatabaseUnavailable("the connection that listens has ended")
-        finally:
-            connection.terminate()
+        await self._db.listen(_CHANNELS, self._heard, ready=self._hear_what_was_missed)
 
-    def _heard(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
-        text = str(payload)
+    def _hear_what_was_missed(self) -> None:
+        """Whatever was said while we were not listening."""
+        self._on_look()
+        self._on_scheduled(0.0)
+        self._on_schedules(0.0)
+        self._on_control()
+
+    def _heard(self, channel: str, text: str) -> None:
         try:
             if channel == "waybill_jobs":
                 self._heard_of_jobs(text)

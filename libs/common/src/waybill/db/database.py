@@ -9,9 +9,10 @@ transaction, so that a handler's rows and its job's completion commit together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Never, cast
 from uuid import uuid4
 
 import asyncpg
@@ -52,6 +53,12 @@ _NOTHING_FORGOTTEN = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
+
+Heard = Callable[[str, str], None]
+"""Called with a channel and what was said on it."""
+
+_PING_EVERY = 10.0
+"""Seconds of silence after which a listener makes sure that there still is somebody to listen to."""
 
 _HOT_CONNECTIONS = 11
 """One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
@@ -141,6 +148,29 @@ class Database:
     async def open_connection(self) -> Connection:
         """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
         return await asyncpg.connect(self.url.asyncpg, timeout=10, server_settings=self._server_settings())
+
+    async def listen(self, channels: Iterable[str], heard: Heard, *, ready: Callable[[], None]) -> Never:
+        """Hear notifications until the connection ends, which is an outage. `ready` is called once they are heard.
+
+        The connection is asked now and then whether somebody is still at its other end: a dead network says nothing.
+        """
+        connection = await self.open_connection()
+        ended = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda *_: ended.set())
+            for channel in channels:
+                await connection.add_listener(channel, lambda _c, _p, where, payload: heard(where, str(payload)))
+            ready()
+            while not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PING_EVERY):
+                        await ended.wait()
+                    break
+                async with asyncio.timeout(3):
+                    await connection.fetchval("SELECT 1")
+            raise DatabaseUnavailable("the connection that listens has ended")
+        finally:
+            connection.terminate()
 
     @asynccontextmanager
     async def hot(self) -> AsyncIterator[Connection]:
