@@ -64,12 +64,14 @@ async def test_jobs_are_listed_shown_cancelled_retried_and_purged(run: Waybill, 
     assert await hot.fetchval("SELECT count(*) FROM jobs") == 0
 
 
+@pytest.mark.heavy
 async def test_a_job_can_be_enqueued(run: Waybill, hot: Connection) -> None:
     ran = await run("jobs", "enqueue", "selftest", "--payload", '{"steps": 1}')
     assert ran.code == 0
     assert str(await hot.fetchval("SELECT id FROM jobs WHERE kind = 'selftest'")) == ran.out.strip()
 
 
+@pytest.mark.heavy
 async def test_queues_are_counted_paused_and_resumed(run: Waybill, hot: Connection) -> None:
     await some_jobs(hot, 3)
     assert (await run("queue", "pause", "default", "--reason", "disk full")).code == 0
@@ -78,6 +80,7 @@ async def test_queues_are_counted_paused_and_resumed(run: Waybill, hot: Connecti
     assert (await run("queue", "resume", "default")).out == "Queue default is open again.\n"
 
 
+@pytest.mark.heavy
 async def test_dead_letters_are_listed_and_retried(run: Waybill, hot: Connection) -> None:
     worker, lease = await running_job(hot)
     dead = Outcome(State.DEAD_LETTER, "dead_lettered", charge=3, code="GW_5XX", message="no luck")
@@ -87,6 +90,7 @@ async def test_dead_letters_are_listed_and_retried(run: Waybill, hot: Connection
     assert await state(hot, lease.id) is State.QUEUED
 
 
+@pytest.mark.heavy
 async def test_workers_are_listed(run: Waybill, hot: Connection) -> None:
     worker = await start_worker(hot)
     assert worker.name in (await run("workers", "ls")).out

@@ -109,6 +109,7 @@ async def test_while_the_gateway_is_down_jobs_wait_and_go_on_by_themselves(
     assert (await someone.http.get("/api/jobs")).json()["on_hold"] is None
 
 
+@pytest.mark.heavy
 async def test_a_busy_gateway_is_waited_for_at_no_charge(make_stack: MakeStack, customer: Come) -> None:
     async with sick_gateway(answering(503, headers={"Retry-After": "1"})) as busy:
         stack = await make_stack("api", "gateway")
@@ -160,6 +161,7 @@ async def test_cancelling_stops_a_conversion(make_stack: MakeStack, customer: Co
         assert (await someone.ended(job["id"]))["status"] == "cancelled"
 
 
+@pytest.mark.heavy
 async def test_a_document_that_is_gone_is_not_tried_again(make_stack: MakeStack, customer: Come) -> None:
     stack = await make_stack("api", "gateway")
     someone = customer(stack)
@@ -173,6 +175,7 @@ async def test_a_document_that_is_gone_is_not_tried_again(make_stack: MakeStack,
     assert ended["attempt"] == 1
 
 
+@pytest.mark.heavy
 async def test_twenty_at_once_and_all_of_them_downloaded(make_stack: MakeStack, customer: Come) -> None:
     stack = await make_stack(*ALL)
     someone = customer(stack)
@@ -187,6 +190,7 @@ async def test_twenty_at_once_and_all_of_them_downloaded(make_stack: MakeStack, 
     assert archive.content[:2] == b"PK"
 
 
+@pytest.mark.heavy
 async def test_a_deploy_in_the_middle_costs_nobody_a_try(make_stack: MakeStack, customer: Come) -> None:
     async with sick_gateway(stalling) as slow:
         stack = await make_stack("api", "gateway")

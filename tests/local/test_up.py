@@ -47,6 +47,7 @@ def test_it_serves_when_it_says_so_and_leaves_no_process(
     assert "\x1b[" not in up.text, "colours are for terminals"
 
 
+@pytest.mark.heavy
 def test_services_are_told_apart_by_their_prefix(start_up: StartUp) -> None:
     up = start_up()
     up.wait_for(READY)
@@ -105,6 +106,7 @@ def test_after_kill_9_the_next_start_just_works(start_up: StartUp, home: Path, f
     assert not processes_of(home)
 
 
+@pytest.mark.heavy
 def test_after_kill_9_of_make_the_next_start_just_works(start_up: StartUp, home: Path) -> None:
     # Stands for `make up`: a parent that is killed and so cannot stop what it started.
     pretender = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
@@ -118,6 +120,7 @@ def test_after_kill_9_of_make_the_next_start_just_works(start_up: StartUp, home:
     assert not processes_of(home)
 
 
+@pytest.mark.heavy
 def test_what_a_killed_predecessor_left_running_is_ended(start_up: StartUp, home: Path) -> None:
     # As a job's own process would be: in another session, with a parent that is gone.
     orphan = subprocess.Popen(
@@ -194,6 +197,7 @@ def test_a_service_that_dies_is_started_again(start_up: StartUp, free_port: int)
     assert up.stop(signal.SIGTERM) == 0
 
 
+@pytest.mark.heavy
 async def test_a_postgres_that_dies_is_started_again(start_up: StartUp, home: Path, free_port: int) -> None:
     up = start_up()
     up.wait_for(READY)
@@ -215,6 +219,7 @@ def test_a_configuration_that_a_service_rejects_stops_everything(start_up: Start
     assert not processes_of(home)
 
 
+@pytest.mark.heavy
 def test_a_second_ctrl_c_hurries(start_up: StartUp, home: Path) -> None:
     up = start_up()
     up.wait_for(READY)
@@ -260,6 +265,7 @@ def test_a_database_that_does_not_answer_is_a_clear_error(start_up: StartUp, fre
     assert "secret" not in up.text
 
 
+@pytest.mark.heavy
 def test_an_ordinary_user_can_run_it(stranger: Stranger, free_port: int, gateway_port: int) -> None:
     home = stranger.folder / "home"
     packages = os.pathsep.join(each for each in sys.path if each)
