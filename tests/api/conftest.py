@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,21 @@ from typing import Any
 import httpx
 import pytest
 
+from support.gateway import Gateway
 from support.serving import Api, Converter, serving
 from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.storage import LocalStorage
 
 Serve = Callable[..., AbstractAsyncContextManager[Api]]
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway as it is shipped, which draws pages."""
+    gateway = Gateway(tmp_path_factory.mktemp("gateway"))
+    yield gateway
+    gateway.close()
 
 
 @pytest.fixture

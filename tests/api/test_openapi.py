@@ -23,6 +23,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api.conftest import Serve
+from support.gateway import Gateway
+from support.reviewing import end, good
 from support.serving import Converter, uploaded
 
 CHECKS: Any = [
@@ -35,12 +37,14 @@ CHECKS: Any = [
 EXAMPLES = int(os.environ.get("WAYBILL_TEST_EXAMPLES", "8"))
 
 
-async def test_no_answer_is_a_5xx_or_undocumented(serve: Serve, converter: Converter) -> None:
-    limits = {"api_key_uploads_per_minute": 100_000, "api_upload_timeout": 5}
+async def test_no_answer_is_a_5xx_or_undocumented(serve: Serve, converter: Converter, gateway: Gateway) -> None:
+    limits = {"gateway_url": gateway.url, "api_key_uploads_per_minute": 100_000, "api_upload_timeout": 5}
     async with serve(**limits) as api:
         key = await api.key()
         client = api.client(key)
-        jobs = [await uploaded(client) for _ in range(3)]
+        reviewed = await uploaded(client, good().pdf)
+        await end(converter, good())
+        jobs = [reviewed, *[await uploaded(client) for _ in range(3)]]
         for lease in await converter.take(2):
             await converter.finish(lease)
         await asyncio.to_thread(_explore, api.url, key, jobs)

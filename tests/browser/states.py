@@ -17,17 +17,19 @@ LONG = (
     "A very long name that somebody typed with care, with the customer PT Maju Mundur Sejahtera Abadi Tbk and the"
     " month of August 2025 (final) (2) corrected.pdf"
 )
-FINDINGS = [
+FINDINGS: list[dict[str, Any]] = [
     {
         "code": "check_failed",
         "message": "Line 213: 12 × 45.000 is 540.000, but the line says 504.000.",
         "page": 7,
         "path": "lines[212].amount",
+        "params": {"messages": {"id": "Baris 213: 12 × 45.000 adalah 540.000, di faktur tertulis 504.000."}},
     },
     {
         "code": "check_failed",
         "message": "The lines add up to 12.345.678, but the subtotal says 12.309.678.",
         "page": 17,
+        "params": {"messages": {"id": "Jumlah semua baris 12.345.678, tetapi subtotalnya tertulis 12.309.678."}},
     },
 ]
 

@@ -1,10 +1,11 @@
-"""axe-core finds nothing on any page, in light and dark, wide and narrow; nothing sticks out at 320 pixels."""
+"""axe-core finds nothing on any page, in light and dark, wide and narrow, in every language; nothing sticks out."""
 
 from __future__ import annotations
 
 import io
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from playwright.async_api import Page, expect
 
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import all_states
+from browser.test_review import uploaded
+from support.invoices import make_invoice, print_invoice
+from support.invoices.layouts import REFERENCE
+from support.invoices.tamper import unknown_unit
 from support.stack import Stack
 
 AXE = (Path(__file__).parent / "vendor" / "axe-core-4.14.0.min.js").read_text()
@@ -54,8 +59,8 @@ async def _empty(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> 
 
 async def _sign_in(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
     await page.goto("/sign-in")
-    await page.get_by_label("Key").fill("wb_nonsense")
-    await page.get_by_role("button", name="Sign in").click()
+    await page.locator("#key").fill("wb_nonsense")
+    await page.locator("form[action='/session'] button").click()
     await expect(page.locator(".why")).to_be_visible()
 
 
@@ -63,7 +68,24 @@ async def _problem(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -
     await page.goto("/no/such/page")
 
 
-PAGES = {
+async def _review(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
+    wrong = unknown_unit(make_invoice(41, 40), 12)
+    job = await uploaded(page, print_invoice(wrong, REFERENCE), "failed", "Faktur 2508070041.pdf")
+    await page.goto(f"/review/{job}")
+    await page.locator("#problems li a").first.click()
+    await expect(page.locator(".leaf .lit")).to_be_attached()
+    await page.evaluate("() => Promise.all([...document.images].slice(0, 2).map((each) => each.decode()))")
+
+
+async def _changes(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
+    job = await uploaded(page, print_invoice(make_invoice(42, 3), REFERENCE))
+    for base, name in enumerate(("PT Maju", "PT Maju Jaya")):
+        change = {"base": base, "changes": [{"path": "buyer_name", "value": name}]}
+        assert (await page.request.post(f"/api/jobs/{job}/revisions", data=change)).status == 201
+    await page.goto(f"/review/{job}/changes/0/2")
+
+
+STILL = {
     "upload": _upload,
     "upload-files": _files,
     "queue": _busy,
@@ -71,38 +93,75 @@ PAGES = {
     "sign-in": _sign_in,
     "problem": _problem,
 }
+CONVERTED = {"review": _review, "review-changes": _changes}
+"""Pages that need a converter."""
 
 
-@pytest.mark.parametrize(
-    ("colours", "width"),
-    [
-        ("light", 1280),
-        ("dark", 320),
-        pytest.param("dark", 1280, marks=pytest.mark.heavy),
-        pytest.param("light", 320, marks=pytest.mark.heavy),
-    ],
+@dataclass(frozen=True)
+class Look:
+    language: str
+    colours: str
+    width: int
+
+    def __str__(self) -> str:
+        return f"{self.language}-{self.colours}-{self.width}"
+
+
+FEW = (Look("en", "light", 1280), Look("en", "dark", 320), Look("id", "light", 320))
+OTHERS = (
+    Look("en", "dark", 1280),
+    Look("en", "light", 320),
+    Look("id", "light", 1280),
+    Look("id", "dark", 1280),
+    Look("id", "dark", 320),
 )
-@pytest.mark.parametrize("name", PAGES)
+looks = pytest.mark.parametrize(
+    "look", [*FEW, *(pytest.param(look, marks=pytest.mark.heavy) for look in OTHERS)], ids=str
+)
+
+
+@looks
+@pytest.mark.parametrize("name", STILL)
 async def test_nothing_to_complain_about(
-    still: Stack, open_page: OpenPage, upload: Upload, invoice: Invoice, name: str, colours: str, width: int
+    still: Stack, open_page: OpenPage, upload: Upload, invoice: Invoice, name: str, look: Look
 ) -> None:
-    size = {"width": width, "height": SIZES[width]}
-    page = await open_page(
-        still,
-        viewport=size,
-        color_scheme=colours,
+    page = await _open(open_page, still, look)
+    await STILL[name](page, still, upload, invoice)
+    await _is_fine(page, name, look)
+
+
+@looks
+@pytest.mark.parametrize("name", CONVERTED)
+async def test_nothing_to_complain_about_a_review(
+    working: Stack, open_page: OpenPage, upload: Upload, invoice: Invoice, name: str, look: Look
+) -> None:
+    page = await _open(open_page, working, look)
+    await CONVERTED[name](page, working, upload, invoice)
+    await _is_fine(page, name, look)
+
+
+async def _open(open_page: OpenPage, stack: Stack, look: Look) -> Page:
+    return await open_page(
+        stack,
+        viewport={"width": look.width, "height": SIZES[look.width]},
+        color_scheme=look.colours,
         reduced_motion="reduce",
+        locale={"en": "en-GB", "id": "id-ID"}[look.language],
         timezone_id="UTC",
         expected=("401", "404"),
     )
-    await PAGES[name](page, still, upload, invoice)
+
+
+async def _is_fine(page: Page, name: str, look: Look) -> None:
     await page.wait_for_load_state("load")
-    assert await page.evaluate("document.documentElement.scrollWidth") <= width, "something sticks out"
+    assert await page.evaluate("document.documentElement.scrollWidth") <= look.width, "something sticks out"
+    assert await page.evaluate("document.documentElement.lang") == look.language
     await page.evaluate(AXE)
     assert await page.evaluate(RUN) == []
     if SHOTS:
         taken = await page.screenshot(full_page=name.startswith("queue"))
         # Few colours are used, and few are kept: a tenth of the size.
         picture = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
-        narrow = "-320" if width == 320 else ""
-        picture.save(Path(SHOTS) / f"{name}-{colours}{narrow}.png", optimize=True)
+        narrow = "-320" if look.width == 320 else ""
+        spoken = "" if look.language == "en" else f"-{look.language}"
+        picture.save(Path(SHOTS) / f"{name}-{look.colours}{narrow}{spoken}.png", optimize=True)

@@ -319,7 +319,7 @@ def test_a_label_that_labels_nothing_is_no_value(printed: str) -> None:
 def test_what_was_looked_for_is_said_with_its_surroundings() -> None:
     def message(**more: str) -> str:
         (finding,) = read("NPWP : 1\nKepada : x\nNPWP", it={"label": "Email", "required": True, **more}).findings
-        assert finding.params == {"kind": "missing", "field": "it"}
+        assert finding.params == {"kind": "missing", "field": "it", "labels": ["Email"], **more}
         return finding.message
 
     assert message() == "it was not found: no page has “Email”."

@@ -677,5 +677,7 @@ def test_very_many_cells_that_cannot_be_read_are_counted() -> None:
         "column": "amount",
         "line": 1,
         "raw": "1x00",
+        "type": "decimal",
+        "example": "1.234,56",
     }
     assert found.findings[-1].message == "amount cannot be read in 10 more lines"

@@ -10,7 +10,7 @@ import pytest
 
 from waybill.convert.models import ConversionView, Fault, Hold
 from waybill.convert.status import Status
-from waybill_api.pages import words
+from waybill_api.pages.languages import ENGLISH
 from waybill_api.pages.rows import row
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
     ],
 )
 def test_sizes(number: int, said: str) -> None:
-    assert words.size(number) == said
+    assert ENGLISH.size(number) == said
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_sizes(number: int, said: str) -> None:
     ],
 )
 def test_times(seconds: int, said: str) -> None:
-    assert words.ago(NOW - timedelta(seconds=seconds), NOW) == said
+    assert ENGLISH.ago(NOW - timedelta(seconds=seconds), NOW) == said
 
 
 def job(status: Status = Status.QUEUED, **changes: object) -> ConversionView:
@@ -79,35 +79,35 @@ def job(status: Status = Status.QUEUED, **changes: object) -> ConversionView:
 
 
 def test_an_estimate_is_said_only_if_there_is_one() -> None:
-    assert row(job(Status.PROCESSING, remaining_seconds=8), NOW).going == "~8 s remaining"
-    assert row(job(Status.PROCESSING, remaining_seconds=100), NOW).going == "~2 min remaining"
-    assert row(job(Status.PROCESSING), NOW).going == ""
+    assert row(job(Status.PROCESSING, remaining_seconds=8), NOW, ENGLISH).going == "~8 s remaining"
+    assert row(job(Status.PROCESSING, remaining_seconds=100), NOW, ENGLISH).going == "~2 min remaining"
+    assert row(job(Status.PROCESSING), NOW, ENGLISH).going == ""
 
 
 def test_the_first_try_is_not_counted() -> None:
-    assert row(job(), NOW).attempt == ""
-    assert row(job(attempt=2), NOW).attempt == "Attempt 2 of 4"
+    assert row(job(), NOW, ENGLISH).attempt == ""
+    assert row(job(attempt=2), NOW, ENGLISH).attempt == "Attempt 2 of 4"
 
 
 def test_on_hold_wins_over_waiting_for_a_retry() -> None:
     held = job(on_hold=Hold("down", None), retry_at=NOW + timedelta(seconds=30))
-    assert (row(held, NOW).word, row(held, NOW).icon) == ("On hold", "hold")
-    assert row(replace(held, on_hold=None), NOW).going == "Retry in 30 s"
-    assert row(replace(held, on_hold=None), NOW + timedelta(minutes=1)).going == "", "its time has come"
+    assert (row(held, NOW, ENGLISH).word, row(held, NOW, ENGLISH).icon) == ("On hold", "hold")
+    assert row(replace(held, on_hold=None), NOW, ENGLISH).going == "Retry in 30 s"
+    assert row(replace(held, on_hold=None), NOW + timedelta(minutes=1), ENGLISH).going == "", "its time has come"
 
 
 def test_what_can_be_done_depends_on_what_is_left() -> None:
-    assert row(job(Status.FAILED), NOW).retry
-    gone = row(job(Status.FAILED, source_kept=False), NOW)
+    assert row(job(Status.FAILED), NOW, ENGLISH).retry
+    gone = row(job(Status.FAILED, source_kept=False), NOW, ENGLISH)
     assert (gone.retry, gone.upload_again) == (False, True)
-    assert not row(job(Status.PROCESSING, stopping=True), NOW).cancel
+    assert not row(job(Status.PROCESSING, stopping=True), NOW, ENGLISH).cancel
 
 
 def test_findings_are_counted_once_and_cut_short() -> None:
     said_already = job(Status.FAILED, error=Fault("GW_4XX", "No text.", [{"message": "No text."}]))
-    assert row(said_already, NOW).findings == ()
+    assert row(said_already, NOW, ENGLISH).findings == ()
     many = job(Status.FAILED, error=Fault("GW_4XX", "Wrong.", [{"message": f"Line {n}"} for n in range(2000)]))
-    shown = row(many, NOW)
-    assert shown.findings_word == "2000 things to look at"
+    shown = row(many, NOW, ENGLISH)
+    assert shown.findings_word == "2,000 things to look at"
     assert len(shown.findings) == 51
-    assert shown.findings[-1] == "… and 1950 more"
+    assert shown.findings[-1] == "… and 1,950 more"

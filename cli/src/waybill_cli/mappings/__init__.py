@@ -1,4 +1,4 @@
-"""`waybill mapping`: write, check and try mappings. One module per command; nothing here touches a database.
+"""`waybill mapping`: write, check and try mappings. One module per command; only `report` needs a database.
 
 A document is read in this process, without the gateway's sandbox: it is the user's own file, on the user's machine.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from waybill_cli.mappings.check import check
+from waybill_cli.mappings.corrections import report_corrections
 from waybill_cli.mappings.ls import ls
 from waybill_cli.mappings.schema import schema
 from waybill_cli.mappings.show import show
@@ -15,7 +16,7 @@ from waybill_cli.mappings.text import text
 from waybill_cli.mappings.trying import try_
 
 app = typer.Typer(
-    help="Look at mappings, write one and try it: list, show, text, check, try, schema.",
+    help="Look at mappings, write one and try it: list, show, text, check, try, report, schema.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -24,4 +25,5 @@ app.command("show")(show)
 app.command("text")(text)
 app.command("check")(check)
 app.command("try")(try_)
+app.command("report")(report_corrections)
 app.command("schema")(schema)

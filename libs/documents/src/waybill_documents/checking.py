@@ -160,6 +160,8 @@ class _Checking:
             if row is not None:
                 params["line"] = row + 1
             params |= reason.params
+            if reason.kind == "other":
+                params["expression"] = rule.expect.text
             # A sentence about values that are not there would have holes in it: then it is said which are missing.
             words = (rule.message or {}) if reason.kind != "missing" else {}
             said = {language: self._filled(text, scope, params) for language, text in words.items()}

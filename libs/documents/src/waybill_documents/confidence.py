@@ -70,7 +70,7 @@ def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) 
             for path in result.values:
                 value = _value(extracted, path) if path not in doubted else None
                 if value is not None and value.value is not None and value.confidence > FROM_DEFAULT:
-                    value.confidence = PROVED
+                    _judge_one(value, PROVED)
     doubts = {path for result in results for path in result.doubted}
     for path in doubts:
         _doubt(extracted, path)
@@ -100,7 +100,14 @@ def _says_equal(node: Node) -> bool:
 def _doubt(extracted: Extracted, path: str) -> None:
     value = _value(extracted, path)
     if value is not None:
-        value.confidence = min(value.confidence, DISPROVED)
+        _judge_one(value, min(value.confidence, DISPROVED))
+
+
+def _judge_one(value: Value, confidence: int) -> None:
+    if value.confidence != confidence:
+        if value.unchecked is None:
+            value.unchecked = value.confidence
+        value.confidence = confidence
 
 
 def _follow(mapping: Mapping, extracted: Extracted) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +19,12 @@ from waybill_documents.extraction import Extraction, extract
 from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding, MappingFault
 from waybill_documents.limits import Limits
 from waybill_documents.lines import lines_of
+from waybill_documents.looking import Looked
 from waybill_documents.mapping.loading import LoadedMapping
 from waybill_documents.pdf.opening import opened
 from waybill_documents.pdf.words import pages
 from waybill_documents.plain import Plain, PlainPage, PlainTable
-from waybill_documents.provenance import data_of, pages_of, provenance_of
+from waybill_documents.provenance import carries_of, data_of, looked_of, pages_of, provenance_of
 from waybill_documents.rendering import extracted_from_json, read_json, render
 from waybill_documents.stages import Clock, Stages
 from waybill_documents.tables.guessing import guess_tables
@@ -63,6 +64,8 @@ class Reading:
     findings: list[Finding]
     """What makes the document fail: a required value that is missing, a required check that does not hold."""
     embedded: hybrid.EmbeddedInvoice | None = None
+    looked: Looked = field(default_factory=dict)
+    """Where each value was looked for that was not found."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for an answer or for a person who looks into a failure."""
@@ -74,6 +77,8 @@ class Reading:
             "provenance": provenance_of(self.extracted),
             "checks": [result.to_json() for result in self.checks],
             "findings": [finding.to_json() for finding in self.findings],
+            "carries": carries_of(self.extracted),
+            "looked": looked_of(self.looked),
         }
 
     def accept(self) -> None:
@@ -149,7 +154,7 @@ def read_pdf(
             return reading
         read = _kept(stages.through("words", pages(document, limits)), keep)
         extraction = extract(read, len(document), loaded.mapping, stages)
-    return _judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages)}, stages)
+    return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages)}, stages)
 
 
 def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages) -> Reading:
@@ -158,10 +163,11 @@ def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages)
         raise MappingFault(f"'{loaded.mapping.name}' reads the invoice embedded in a PDF, not a JSON document")
     with stages.timed("values"):
         extracted = extracted_from_json(loaded.mapping, read_json(source.read_bytes()))
-    return _judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
+    return judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
 
 
-def _judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any], stages: Stages) -> Reading:
+def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any], stages: Stages) -> Reading:
+    """What was read, with the computed values, the checks and the confidence that follow from it."""
     extracted = extraction.extracted
     with stages.timed("computed"):
         findings = [*extraction.findings, *compute(loaded.mapping, extracted)]
@@ -171,7 +177,7 @@ def _judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any
         judge(loaded.mapping, extracted, results)
     known = {finding.path for finding in findings}
     news = [failure for failure in _failures(results) if not _is_told(failure, known)]
-    return Reading(loaded, source, extracted, results, [*findings, *news])
+    return Reading(loaded, source, extracted, results, [*findings, *news], looked=extraction.looked)
 
 
 def _read_embedded(document: pypdfium2.PdfDocument, loaded: LoadedMapping, limits: Limits, stages: Stages) -> Reading:

@@ -137,8 +137,10 @@ def _comparison(found: Comparison, scope: Scope, locale: LocaleRules) -> Reason:
         params["tolerance"] = shown(found.tolerance, locale)
     if found.operator != "==" or isinstance(tree.right, Constant) or isinstance(tree.left, Constant):
         if isinstance(tree.left, Constant):
+            params["sides"] = [None, _called(tree.right, scope, locale)]
             message = f"{_side(tree.right, right, scope, locale)}, which does not fit {left}"
         else:
+            params["sides"] = [_called(tree.left, scope, locale), label(right_name) if right_name else None]
             object_ = f"{label(right_name)}, {right}" if right_name else right
             message = f"{_side(tree.left, left, scope, locale)}, it {_SHOULD[found.operator]} {object_}"
         return Reason(message, "comparison", about, params)
@@ -146,6 +148,7 @@ def _comparison(found: Comparison, scope: Scope, locale: LocaleRules) -> Reason:
         return _against(tree.left, left, right_name, right, about, params, scope, locale)
     if left_name and not right_name:
         return _against(tree.right, right, left_name, left, about, params, scope, locale)
+    params["sides"] = [_called(tree.left, scope, locale), _called(tree.right, scope, locale)]
     message = f"{_side(tree.left, left, scope, locale)}, but {_side(tree.right, right, scope, locale)}"
     return Reason(message, "comparison", about, params)
 
@@ -175,11 +178,16 @@ def _against(
 
 def _side(node: Node, value: str, scope: Scope, locale: LocaleRules) -> str:
     """`net is 5`, `2 × 3 is 6`, or just the value where there is no more to say."""
-    name = _single(node)
-    formula = label(name) if name else worked(node, scope, locale)
+    formula = _called(node, scope, locale)
     if not value:
         return f"{formula or 'one side'} has no value"
     return f"{formula} is {value}" if formula != value else f"the value is {value}"
+
+
+def _called(node: Node, scope: Scope, locale: LocaleRules) -> str:
+    """What a side is: the name of a value, or the calculation."""
+    name = _single(node)
+    return label(name) if name else worked(node, scope, locale)
 
 
 def _single(node: Node) -> str | None:

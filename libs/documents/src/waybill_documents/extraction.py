@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,8 +16,9 @@ from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding
 from waybill_documents.fields import FieldResult, FieldSearch, split_labels
 from waybill_documents.lines import Lines, fold, lines_of
 from waybill_documents.locales import LocaleRules, locale_rules
+from waybill_documents.looking import Looked, looked_for
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
-from waybill_documents.reading import Unreadable, read
+from waybill_documents.reading import Unreadable, expected, read
 from waybill_documents.recognition import Recognition
 from waybill_documents.stages import Stages
 from waybill_documents.tables.assembly import Piece, RawRow
@@ -47,6 +48,7 @@ class Extraction:
     extracted: Extracted
     findings: list[Finding]
     pages: list[PageSize]
+    looked: Looked = field(default_factory=dict)
 
 
 def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages) -> Extraction:
@@ -181,7 +183,8 @@ def _typed(
             findings.extend(_unread_lines(name, reader.unread))
         tables[name] = _Rows(name, mapping, locale, findings).typed(reader.rows)
     carries = {name: reader.carries for name, reader in readers.items()}
-    return Extraction(Extracted(fields, tables, carries, len(sizes)), findings, sizes)
+    extracted = Extracted(fields, tables, carries, len(sizes))
+    return Extraction(extracted, findings, sizes, looked_for(mapping, extracted, searches, readers, sizes))
 
 
 def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterator[Finding]:
@@ -223,14 +226,14 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
         return Value(result.value, result.found.raw, path, result.found.places, confidence)
     if search.misread is not None:
         found, why = search.misread
-        params = {"kind": "unreadable", "field": search.name, "raw": found.raw}
+        params = {"kind": "unreadable", "field": search.name, "raw": found.raw, **expected(rule.type, locale)}
         message = f"{search.name}: {why}"
         findings.append(_finding(FaultCode.BAD_VALUE, message, search.name, path, found.places[0], params))
         return Value(None, found.raw, path, found.places, 0)
     if rule.default is not None:
         return Value(read(rule.default, rule.type, locale), "", path, (), FROM_DEFAULT)
     if rule.required:
-        params = {"kind": "missing", "field": search.name}
+        params = {"kind": "missing", "field": search.name, **_sought(result, rule)}
         message = f"{search.name} was not found{_why_missing(result, rule)}."
         findings.append(_finding(FaultCode.FIELD_MISSING, message, search.name, path, result.label, params))
     return Value(None, "", path, (), 0 if rule.required else NOT_FOUND)
@@ -246,6 +249,16 @@ def _why_missing(result: FieldResult, rule: FieldRule) -> str:
         f"{word} “{phrase}”" for word, phrase in (("after", rule.after), ("before", rule.before)) if phrase
     )
     return f": there is no “{sought}” {where}" if where else f": no page has “{sought}”"
+
+
+def _sought(result: FieldResult, rule: FieldRule) -> dict[str, Any]:
+    """What `_why_missing` says, for other languages."""
+    if rule.label is None:
+        return {}
+    if result.label is not None:
+        return {"beside": rule.label[0]}
+    phrases = {"after": rule.after, "before": rule.before}
+    return {"labels": list(rule.label), **{word: phrase for word, phrase in phrases.items() if phrase}}
 
 
 def _finding(
@@ -264,6 +277,7 @@ class _Rows:
         self._findings = findings
         self._reported: dict[tuple[str, str], int] = {}
         self._signs = Amounts(locale).signs
+        self._types = {column: its.type for column, its in rule.columns.items()}
         self._notes = {column: f"tables.{name}.notes.{column}" for column in rule.notes}
         self._columns = [
             (
@@ -346,7 +360,7 @@ class _Rows:
             code, message = FaultCode.FIELD_MISSING, f"line {number + 1}: {column} is missing"
         else:
             code, message = FaultCode.BAD_VALUE, f"line {number + 1}: {column}: {why}"
-            params["raw"] = _text(raw.cells[column], " ")
+            params |= {"raw": _text(raw.cells[column], " "), **expected(self._types[column], self._locale)}
         self._findings.append(_finding(code, message, f"{self._name}[{number}].{column}", path, place, params))
 
     def _report_more(self) -> None:

@@ -13,3 +13,7 @@ class Limits:
     words: int = 1_000_000
     words_on_page: int = 50_000
     attachment_bytes: int = 20_000_000
+    pixels: int = 20_000_000
+    """Of a page's image: A3 paper at four pixels to a point."""
+    pixels_wide: int = 20_000
+    """Of its longer side."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from waybill_documents.extraction import PageSize
+from waybill_documents.looking import Looked
 from waybill_documents.values import Extracted, Scalar, Value
 
 
@@ -44,8 +45,33 @@ def pages_of(sizes: Iterable[PageSize]) -> list[dict[str, Any]]:
     return [{"number": size.number, "width": size.width, "height": size.height, "turn": size.turn} for size in sizes]
 
 
+def carries_of(extracted: Extracted) -> dict[str, Any]:
+    """For each table, the sums that its pages carry over."""
+    return {
+        table: [
+            {
+                "page": carry.page,
+                "direction": carry.direction,
+                "amount": plain(carry.amount),
+                "after_rows": carry.after_rows,
+                "box": carry.place.box,
+                "raw": carry.raw,
+            }
+            for carry in carries
+        ]
+        for table, carries in extracted.carries.items()
+    }
+
+
+def looked_of(looked: Looked) -> dict[str, Any]:
+    """For each value that was not found, where it was looked for."""
+    return {path: [{"page": place.page, "box": place.box} for place in places] for path, places in looked.items()}
+
+
 def _origin(value: Value) -> dict[str, Any]:
     origin: dict[str, Any] = {"rule": value.rule, "raw": value.raw, "confidence": value.confidence}
+    if value.unchecked is not None:
+        origin["unchecked"] = value.unchecked
     if value.places:
         first, *others = value.places
         origin["page"] = first.page

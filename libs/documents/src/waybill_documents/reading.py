@@ -111,9 +111,26 @@ def _number(text: str, locale: LocaleRules) -> Decimal | None:
     return Decimal(plain) if sign > 0 else Decimal(plain).copy_negate()
 
 
-def _expected(locale: LocaleRules) -> str:
+def expected(type: ValueType, locale: LocaleRules) -> dict[str, str]:  # noqa: A002 - the mapping's word
+    """What should have been printed, for a sentence in any language: the type, and an example where one helps."""
+    if type == "decimal":
+        return {"type": type, "example": _number_example(locale)}
+    if type == "date":
+        return {"type": type, "example": _date_example(locale)}
+    return {"type": type}
+
+
+def _number_example(locale: LocaleRules) -> str:
     group = locale.groups[0] if locale.groups else ""
-    return f" such as 1{group}234{locale.decimal}56"
+    return f"1{group}234{locale.decimal}56"
+
+
+def _date_example(locale: LocaleRules) -> str:
+    return locale.dates[0].write(date(2025, 8, 7), locale.month_names)
+
+
+def _expected(locale: LocaleRules) -> str:
+    return f" such as {_number_example(locale)}"
 
 
 def _date(text: str, locale: LocaleRules) -> date:
@@ -123,8 +140,7 @@ def _date(text: str, locale: LocaleRules) -> date:
         found = form.read(plain, locale.months)
         if found is not None:
             return found
-    example = locale.dates[0].write(date(2025, 8, 7), locale.month_names)
-    raise Unreadable(f"{_quoted(text)} is not a date such as {example}")
+    raise Unreadable(f"{_quoted(text)} is not a date such as {_date_example(locale)}")
 
 
 def _shown_number(value: Decimal | int, locale: LocaleRules) -> str:

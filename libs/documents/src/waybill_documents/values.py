@@ -26,6 +26,8 @@ class Value:
     """Where it stands; more than one place when it runs over a page break."""
     confidence: int = 100
     """0 to 100; docs/mappings.md says how it is derived."""
+    unchecked: int | None = None
+    """Its confidence before a check changed it; None if none did. What is corrected is judged anew from here."""
 
 
 Row = dict[str, Value]

@@ -14,7 +14,7 @@ from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.http import SafeHeaders
 from waybill.storage import Storage
-from waybill_api import downloads, health, jobs, openapi, pages, problems, sessions, stream, uploads
+from waybill_api import downloads, health, jobs, openapi, pages, problems, revisions, sessions, stream, uploads
 from waybill_api.context import Context
 from waybill_api.guards import Bodies, SameSite, TrustedHosts
 from waybill_api.headers import PageHeaders
@@ -47,7 +47,7 @@ def create_app(settings: ApiSettings, database: Database, storage: Storage) -> F
     openapi.install(app)
     _guard(app, settings)
     # The archive before the jobs: in `/api/jobs/download`, "download" is no id.
-    for each in (health, uploads, downloads, jobs, stream, sessions):
+    for each in (health, uploads, downloads, jobs, revisions, stream, sessions):
         app.include_router(each.router)
     pages.install(app)
     return app

@@ -9,11 +9,14 @@ from fastapi import Request
 
 from waybill.changes import Changes
 from waybill.config import ApiSettings
+from waybill.convert.reviewing import Reviews
 from waybill.convert.service import Conversions
 from waybill.db import Database
 from waybill.security import SessionSigner
 from waybill.security.secrets import shared_secret
 from waybill.storage import Space, Storage
+from waybill_api.correcting import Corrector
+from waybill_api.drawing import GatewayRenderer
 from waybill_api.keyring import Keyring
 from waybill_api.listings import Listings
 from waybill_api.streams import Streams
@@ -33,6 +36,9 @@ class Context:
         self.space = Space(storage, settings.storage_min_free_mb * 2**20)
         self.changes = Changes(database)
         self.conversions = Conversions(database, storage, self.changes)
+        self._renderer = GatewayRenderer(settings.gateway_url, storage)
+        self.corrector = Corrector(settings.gateway_mappings_dir)
+        self.reviews = Reviews(database, storage, self.changes, self.corrector, self._renderer)
         self.keyring = Keyring(database, self.changes)
         self.listings = Listings(self.conversions, self.changes)
         self.streams = Streams(self.listings, self.changes, most_per_owner=settings.api_streams_per_owner)
@@ -45,6 +51,8 @@ class Context:
             yield
         finally:
             self.streams.close()
+            await self.reviews.close()
+            await self._renderer.close()
             await self.changes.stop()
 
     async def _secret(self) -> bytes:

@@ -77,7 +77,7 @@ async def download_many(
 async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """Download a result. 409 if it is not ready, 404 `EXPIRED` if it was removed, 403 if it is not yours."""
     result = await context.conversions.result(visitor.principal.owner, job_id)
-    response = await _file(request, context.storage, result, result_name(result))
+    response = await send_file(request, context.storage, result, result_name(result))
     if response.status_code == 200:
         await context.conversions.note_downloaded([job_id])
     return response
@@ -95,10 +95,11 @@ async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor
 async def provenance(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """Where every value of a result comes from."""
     result = await context.conversions.provenance(visitor.principal.owner, job_id)
-    return await _file(request, context.storage, result, None)
+    return await send_file(request, context.storage, result, None)
 
 
-async def _file(request: Request, storage: Storage, result: Result, name: str | None) -> Response:
+async def send_file(request: Request, storage: Storage, result: Result, name: str | None) -> Response:
+    """A stored file as an answer; with a name, to be saved under it."""
     headers = {"ETag": f'"{result.sha256}"', "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
     if f'"{result.sha256}"' in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

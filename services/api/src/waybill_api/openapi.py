@@ -20,7 +20,9 @@ _ABOUT: dict[int, tuple[Code, str]] = {
     415: (Code.NOT_PDF, "Not a PDF."),
     422: (Code.VALIDATION_ERROR, "A parameter is not right."),
     429: (Code.RATE_LIMITED, "Too fast: wait for `Retry-After` seconds."),
+    502: (Code.GW_5XX, "The gateway, which draws pages, had a problem or is busy: wait for `Retry-After` seconds."),
     503: (Code.DB_UNAVAILABLE, "The database cannot be reached."),
+    504: (Code.GW_TIMEOUT, "The gateway took too long."),
     507: (Code.IO_ERROR, "There is no room left for documents."),
 }
 _EVERYWHERE = (400, 401, 403, 422, 503)

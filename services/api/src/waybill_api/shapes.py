@@ -40,6 +40,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "reused": view.reused,
         "stopping": view.stopping,
         "on_hold": hold_json(view.on_hold),
+        "revision": view.revision,
         "error": None
         if view.error is None
         else {"code": view.error.code, "message": view.error.message, "findings": view.error.findings},
@@ -49,6 +50,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
             "provenance": f"{self}/provenance" if complete else None,
             "events": f"{self}/events",
             "explain": f"{self}/explain",
+            "revisions": f"{self}/revisions" if complete or view.status is Status.FAILED else None,
             "retry": f"{self}/retry" if retryable else None,
             "cancel": f"{self}/cancel" if active else None,
         },
@@ -143,6 +145,7 @@ class LinksShape(_Shape):
     provenance: str | None
     events: str
     explain: str
+    revisions: str | None
     retry: str | None
     cancel: str | None
 
@@ -175,6 +178,7 @@ class JobShape(_Shape):
     reused: bool = Field(description="The same document was uploaded again, and this result served for it.")
     stopping: bool = Field(description="It was asked to stop and is about to.")
     on_hold: HoldShape | None
+    revision: int = Field(description="How often it was corrected: the number of what is downloaded.")
     error: FaultShape | None
     links: LinksShape
 

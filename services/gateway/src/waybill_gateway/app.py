@@ -14,6 +14,7 @@ from waybill_gateway.admission import Admission
 from waybill_gateway.catalogue import Catalogue
 from waybill_gateway.pool import Pool
 from waybill_gateway.process import Processing
+from waybill_gateway.render import Rendering
 from waybill_gateway.spool import Spool
 
 
@@ -39,7 +40,8 @@ def create_app(
 
     app = Starlette(
         routes=[
-            Route("/process", Processing(settings, pool, catalogue, spool, admission), methods=["POST"]),
+            Route("/process", Processing(settings, pool, spool, admission, catalogue), methods=["POST"]),
+            Route("/render", Rendering(settings, pool, spool, admission), methods=["POST"]),
             Route("/mappings", mappings),
             Route("/livez", livez),
             Route("/readyz", readyz),

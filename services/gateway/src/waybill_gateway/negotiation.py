@@ -16,6 +16,7 @@ Kind = Literal["pdf", "json"]
 JSON = "application/json"
 XML = "application/xml"
 CONVERSION = "application/vnd.waybill.conversion+json"
+PNG = "image/png"
 
 
 @dataclass(frozen=True, slots=True)

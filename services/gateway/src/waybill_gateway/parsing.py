@@ -1,4 +1,4 @@
-"""What a parsing process runs for each document: the conversion, and its findings as a problem document.
+"""What a parsing process runs for each document: the conversion or the drawing, and its findings as a problem document.
 
 Runs in the sandbox: nothing of the service is imported here.
 """
@@ -14,6 +14,10 @@ from typing import Any
 
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.limits import Limits
+from waybill_documents.pdf.images import page_image
+from waybill_documents.pdf.opening import opened
+from waybill_documents.stages import Stages
 from waybill_gateway.catalogue import Catalogue
 
 _catalogue: Catalogue
@@ -27,9 +31,12 @@ def prepare(options: Mapping[str, Any]) -> None:
 
 
 def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
-    """Convert one document. The answer is the result or a problem document; the returned words say which."""
+    """Convert one document, or draw a page of it. The answer is the result or a problem document.
+
+    The returned words say which.
+    """
     try:
-        return _converted(call, answer)
+        return _drawn(call, answer) if "page" in call else _converted(call, answer)
     except DocumentFault as fault:
         return _refused(call, answer, fault)
     except MappingFault as fault:
@@ -56,6 +63,13 @@ def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     )
     answer.write_bytes(result.body)
     return {"status": 200, "stages": result.stages}
+
+
+def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
+    stages, limits = Stages(time.perf_counter), Limits()
+    with opened(Path(call["source"]), limits) as document, stages.timed("image"):
+        answer.write_bytes(page_image(document, call["page"], call["scale"], limits))
+    return {"status": 200, "stages": stages.milliseconds}
 
 
 def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentFault) -> dict[str, Any]:

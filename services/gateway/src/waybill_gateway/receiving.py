@@ -6,7 +6,7 @@ Not Starlette's `request.form()`: that knows no limit on a file, and copies it o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +16,6 @@ from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part
 from waybill_gateway.body import Body
 from waybill_gateway.refusals import bad_form, too_large, too_slow
 
-_FIELDS = ("mapping", "pretty", "job_id")
 _MOST_PARTS = 20
 _LONGEST_FIELD = 1024
 _BUFFER = 256 * 1024
@@ -41,11 +40,12 @@ async def receive_form(
     boundary: bytes,
     document: Path,
     *,
+    fields: Collection[str],
     megabytes: int,
     seconds: float,
     on_field: Callable[[str, str], None],
 ) -> Form:
-    """Read the whole form within its limits. `on_field` sees a field at once and may refuse it."""
+    """Read the whole form within its limits. `on_field` sees each of the `fields` at once and may refuse it."""
     most = megabytes * 1024 * 1024
     form = Form()
     began = asyncio.get_running_loop().time()
@@ -57,7 +57,7 @@ async def receive_form(
                 async for part in reader.parts():
                     if part.name == "file":
                         await _take_document(part, form, file, most)
-                    elif part.name in _FIELDS:
+                    elif part.name in fields:
                         on_field(part.name, await _take_field(part, form))
                     # Fields we do not know are of no interest: a newer client may send them.
     except TimeoutError:

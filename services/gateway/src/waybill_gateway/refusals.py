@@ -65,6 +65,10 @@ def not_a_document() -> Refusal:
     return Refusal(415, Code.NOT_PDF, "This file is neither a PDF nor a JSON document, whatever it is called.")
 
 
+def not_a_pdf() -> Refusal:
+    return Refusal(415, Code.NOT_PDF, "Only a PDF has pages; this is a JSON document.")
+
+
 def document_fault(code: FaultCode, message: str) -> Refusal:
     """For a document that killed its parser; what the parser itself finds wrong, it tells in its own words."""
     findings = [Finding(code, message).to_json()]

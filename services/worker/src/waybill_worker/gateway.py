@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 
 from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
+from waybill.http.streamed_form import StreamedForm
 
 CONVERSION = "application/vnd.waybill.conversion+json"
 MOST_ANSWER_BYTES = 256 * 1024 * 1024
@@ -75,7 +75,7 @@ class Gateway:
 
     async def convert(self, document: AsyncIterator[bytes], size: int, *, mapping: str, job_id: str) -> Conversion:
         """Have a document converted. Raises the taxonomy's error for whatever goes wrong."""
-        form = _Form({"mapping": mapping, "pretty": "1", "job_id": job_id}, size)
+        form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, size)
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
         try:
             async with (
@@ -91,34 +91,6 @@ class Gateway:
             raise GatewayTimedOut(f"The converter did not answer within {self._timeout:g} s.") from error
         except httpx.TransportError as error:
             raise GatewayUnavailable("The connection to the converter failed.") from error
-
-
-class _Form:
-    """A multipart form whose file is streamed; its length is known beforehand, so nothing needs to be chunked."""
-
-    def __init__(self, fields: Mapping[str, str], size: int) -> None:
-        boundary = secrets.token_hex(16)
-        parts = "".join(
-            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-            for name, value in fields.items()
-        )
-        # The name is ours and not the user's: the gateway has no use for it, and a header is no place for it.
-        file = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="document.pdf"\r\n'
-            "Content-Type: application/pdf\r\n\r\n"
-        )
-        self._head = (parts + file).encode()
-        self._tail = f"\r\n--{boundary}--\r\n".encode()
-        self.headers = {
-            "Content-Type": f"multipart/form-data; boundary={boundary}",
-            "Content-Length": str(len(self._head) + size + len(self._tail)),
-        }
-
-    async def body(self, document: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        yield self._head
-        async for chunk in document:
-            yield chunk
-        yield self._tail
 
 
 async def _read(response: httpx.Response, most: int) -> bytes:

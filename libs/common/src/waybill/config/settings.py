@@ -223,6 +223,14 @@ class ApiSettings(CommonSettings):
         description="Origins of other sites (`https://erp.example.com`) whose pages may call the API with an API key."
         " Empty: none. Cookies are never accepted from them.",
     )
+    gateway_url: Annotated[str, Bare("GATEWAY_URL")] = Field(
+        "http://127.0.0.1:8081", description="Where the gateway is, which draws the pages of documents under review."
+    )
+    gateway_mappings_dir: LocalPath | None = Field(
+        None,
+        description="The gateway's folder with further mappings, where it has one: what was converted by them can be"
+        " corrected only if the API sees it, too.",
+    )
 
 
 def _cpus() -> int:

@@ -59,6 +59,8 @@ class Conversion(SQLModel, table=True):
     changed: int = Field(sa_type=Xid8, sa_column_kwargs={"server_default": sa.text("pg_current_xact_id()")})
     """The transaction that changed it last: what `since` compares."""
     changed_at: datetime = _time()
+    revision: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """The latest that a person made (see `revision_models`); 0 is what was read."""
 
     __table_args__ = (
         sa.CheckConstraint(
@@ -135,6 +137,8 @@ class ConversionView:
     error: Fault | None
     source_kept: bool
     """Whether it could be tried again: the document is still there."""
+    revision: int = 0
+    """How many times it was corrected: the number of what is downloaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,9 @@ SELECT job_id
 # Held until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
 _STILL_THERE = """
 SELECT id FROM jobs
- WHERE id = $1 AND state IN ('scheduled', 'queued', 'running', 'succeeded') AND cancel_requested_at IS NULL
+ WHERE id = $1 AND cancel_requested_at IS NULL
+   AND (state IN ('scheduled', 'queued', 'running', 'succeeded')
+        OR EXISTS (SELECT FROM conversions WHERE job_id = $1 AND revision > 0))
    FOR SHARE
 """
 
@@ -125,17 +127,17 @@ SELECT pg_notify('waybill_changes', owner) FROM reused
 
 _BREAKER = "SELECT state, open_until, reason FROM breakers WHERE name = $1 AND state <> 'closed'"
 
-_ARTEFACT = """
-SELECT storage_key, media_type, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2
-"""
-
 _READY = """
-SELECT conversions.job_id, conversions.original_name, job_artefacts.storage_key, job_artefacts.bytes
+SELECT conversions.job_id, conversions.original_name,
+       COALESCE(revisions.xml_key, job_artefacts.storage_key) AS storage_key,
+       COALESCE(revisions.xml_bytes, job_artefacts.bytes) AS bytes
   FROM (SELECT * FROM conversions
          WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
          ORDER BY listed_at DESC, job_id DESC
-         LIMIT $3) AS conversions
-  JOIN job_artefacts ON job_artefacts.job_id = conversions.job_id AND job_artefacts.name = $2
+         LIMIT $2) AS conversions
+  LEFT JOIN revisions ON revisions.job_id = conversions.job_id AND revisions.number = conversions.revision
+  LEFT JOIN job_artefacts ON job_artefacts.job_id = conversions.job_id AND job_artefacts.name = 'xml'
+ WHERE COALESCE(revisions.xml_key, job_artefacts.storage_key) IS NOT NULL
  ORDER BY conversions.listed_at DESC, conversions.job_id DESC
 """
 
@@ -159,10 +161,14 @@ WITH events AS (
     DELETE FROM job_events WHERE job_id = $1
 ), artefacts AS (
     DELETE FROM job_artefacts WHERE job_id = $1 RETURNING storage_key
+), corrections AS (
+    DELETE FROM revisions WHERE job_id = $1 RETURNING xml_key, record_key
 ), job AS (
     DELETE FROM jobs WHERE id = $1
 )
 SELECT storage_key FROM artefacts
+ UNION ALL
+SELECT unnest(ARRAY[xml_key, record_key]) FROM corrections
 """
 
 _NEWEST = datetime.max  # noqa: DTZ901 - how the driver spells Postgres's infinity
@@ -262,13 +268,9 @@ async def breaker(connection: Connection, dependency: str) -> Any | None:
     return await connection.fetchrow(_BREAKER, dependency)
 
 
-async def artefact(connection: Connection, job_id: uuid.UUID, name: str) -> Any | None:
-    return await connection.fetchrow(_ARTEFACT, job_id, name)
-
-
-async def ready(connection: Connection, owner: str, name: str, limit: int) -> list[Any]:
-    """Everything of the owner's that has a result."""
-    return await connection.fetch(_READY, owner, name, limit)
+async def ready(connection: Connection, owner: str, limit: int) -> list[Any]:
+    """The XML of everything of the owner's that has a result; where it was corrected, as it is now."""
+    return await connection.fetch(_READY, owner, limit)
 
 
 async def note_downloaded(connection: Connection, job_ids: Sequence[uuid.UUID]) -> None:
@@ -286,7 +288,7 @@ async def lock_job(connection: Connection, job_id: uuid.UUID) -> str | None:
 
 
 async def delete(connection: Connection, job_id: uuid.UUID) -> list[str]:
-    """Remove the job and all rows that belong to it; the keys of its stored results."""
+    """Remove the job and all rows that belong to it; the keys of its stored results and revisions."""
     return [row["storage_key"] for row in await connection.fetch(_DELETE, job_id)]
 
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from waybill.convert import repository
+from waybill.convert import repository, revisions
 from waybill.convert.cursors import Place, Since, parse_since
 from waybill.convert.estimates import SAMPLES, Estimates
 from waybill.convert.kinds import CONVERT_PDF, DEPENDENCY, PROVENANCE, XML
 from waybill.convert.models import ConversionView, Fault, Hold, Listing, Upload, Uploaded
+from waybill.convert.removing import remove, remove_pages
 from waybill.convert.status import Status
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
@@ -104,7 +105,7 @@ class Conversions:
                 await repository.insert(connection, principal.tenant, principal.owner, upload)
             row = await repository.get(connection, existing or upload.job_id)
         if existing is not None:
-            await self._remove([upload.key])
+            await remove(self._storage, [upload.key])
         log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
         # From what is remembered: it is committed, and nothing may fail any more.
         self._changes.changed(principal.owner)
@@ -171,7 +172,7 @@ class Conversions:
     # Fetching
 
     async def result(self, owner: str, job_id: uuid.UUID, name: str = XML) -> Result:
-        """A finished conversion's file. Somebody else's is Forbidden, as the product's notes want it."""
+        """A finished conversion's file, of its latest revision. Somebody else's is Forbidden, as the notes want it."""
         async with self._database.hot() as connection:
             row = await repository.get(connection, job_id)
             if row is None:
@@ -183,7 +184,7 @@ class Conversions:
                 raise Expired()
             if status is not Status.COMPLETE:
                 raise NotReady(_NOT_READY.get(status, _NOT_READY[Status.QUEUED]))
-            found = await repository.artefact(connection, job_id, name)
+            found = await revisions.file(connection, job_id, row["revision"], name)
         if found is None:
             raise Expired() if name == XML else NotFound("There is no such file of this job.")
         return Result(
@@ -202,7 +203,7 @@ class Conversions:
         if job_ids is not None:
             return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
         async with self._database.hot() as connection:
-            rows = await repository.ready(connection, owner, XML, most)
+            rows = await repository.ready(connection, owner, most)
         if not rows:
             raise NotReady("There is nothing to download yet.")
         return [
@@ -241,7 +242,7 @@ class Conversions:
         return await self.get(owner, job_id)
 
     async def delete(self, owner: str, job_id: uuid.UUID) -> None:
-        """Remove it with its document and result. What waits never runs then; what runs must be cancelled first."""
+        """Remove it with all that is stored of it. What waits never runs then; what runs must be cancelled first."""
         async with self._transaction() as connection:
             row = await _mine(connection, owner, job_id)
             if await repository.lock_job(connection, job_id) == State.RUNNING:
@@ -249,7 +250,8 @@ class Conversions:
             keys = [row["upload_key"], *await repository.delete(connection, job_id)]
         self._changes.changed(owner)
         # Rows first: what is left in storage if we die here is garbage, and never a row without its file.
-        await self._remove(keys)
+        await remove(self._storage, keys)
+        await remove_pages(self._storage, job_id)
         log.info("deleted", job_id=str(job_id))
 
     # What rows are made from
@@ -274,14 +276,6 @@ class Conversions:
                 if now >= self._estimates_until:
                     self._estimates = Estimates(await repository.samples(connection, SAMPLES))
                     self._estimates_until = now + _ESTIMATES_LAST
-
-    async def _remove(self, keys: Sequence[str]) -> None:
-        """Best effort: what stays is found by the janitor, and named by no row."""
-        for key in keys:
-            try:
-                await self._storage.delete(key)
-            except Exception as error:  # noqa: BLE001 - whatever the storage says, the answer stands
-                log.warning("not_removed", key=key, error=str(error))
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
@@ -323,7 +317,7 @@ def view(row: Any, estimates: Estimates, hold: Hold | None) -> ConversionView:
     return ConversionView(
         id=row["job_id"],
         status=status,
-        dead_letter=state is State.DEAD_LETTER,
+        dead_letter=state is State.DEAD_LETTER and status is not Status.COMPLETE,
         original_name=row["original_name"],
         bytes=row["bytes"],
         mapping=row["mapping"],
@@ -342,6 +336,7 @@ def view(row: Any, estimates: Estimates, hold: Hold | None) -> ConversionView:
         stopping=running and row["cancel_requested_at"] is not None,
         on_hold=hold if status is Status.QUEUED else None,
         error=_fault(row, status),
+        revision=row["revision"],
         source_kept=row["upload_deleted_at"] is None,
     )
 

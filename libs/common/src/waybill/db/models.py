@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlmodel import AutoString, SQLModel
 
 import waybill.convert.models
+import waybill.convert.revision_models
 import waybill.idempotency.models
 import waybill.jobs.breaker_models
 import waybill.jobs.models

@@ -15,10 +15,12 @@ from waybill_documents.hybrid.attachments import (
 )
 from waybill_documents.hybrid.checks import check_embedded
 from waybill_documents.hybrid.profiles import Profile, to_cii, validate
-from waybill_documents.hybrid.reading import extract
+from waybill_documents.hybrid.reading import LINE_TYPES, TYPES, extract
 from waybill_documents.hybrid.ubl import to_ubl
 
 __all__ = [
+    "LINE_TYPES",
+    "TYPES",
     "EmbeddedInvoice",
     "Profile",
     "check_embedded",

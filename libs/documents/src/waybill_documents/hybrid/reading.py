@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lxml import etree
 
@@ -84,6 +84,14 @@ LINE = {
     "tax_rate": _Of(f"{_LINE_TAX}/ram:RateApplicablePercent", decimal_of),
 }
 
+
+def _type(of: _Of) -> Literal["text", "decimal", "date"]:
+    return "decimal" if of.read is decimal_of else "date" if of.read is _date else "text"
+
+
+TYPES = {name: _type(of) for name, of in FIELDS.items()}
+LINE_TYPES = {name: _type(of) for name, of in LINE.items()}
+"""What the values of an embedded invoice are, as a mapping would say it."""
 
 _ROOT_PLACE = "/rsm:CrossIndustryInvoice"
 _LINE_PLACE = f"{_ROOT_PLACE}/{LINES}"

@@ -151,10 +151,20 @@ def _check_references(mapping: Mapping) -> None:
                 raise MappingFault(f"there is no column '{min(unknown)}'", f"{where}.row.pattern")
         if table.carry is not None and table.carry.column not in table.columns:
             raise MappingFault(f"there is no column '{table.carry.column}'", f"{where}.carry.column")
+    _check_titles(mapping)
     if mapping.embedded is not None and (mapping.fields or mapping.tables or mapping.xml or mapping.checks):
         raise MappingFault(
             "an embedded invoice has its own fields: leave out fields, tables, checks and xml", "embedded"
         )
+
+
+def _check_titles(mapping: Mapping) -> None:
+    known = {*mapping.fields, *mapping.tables, *mapping.computed, *(f"checks.{name}" for name in mapping.checks)}
+    for name, table in mapping.tables.items():
+        known |= {f"{name}.{column}" for column in (*table.columns, *table.notes, *table.computed)}
+    for path in mapping.titles:
+        if path not in known and mapping.embedded is None:
+            raise MappingFault("there is nothing of this name that could have a title", f"titles.{path}")
 
 
 def _check_fixed(where: str, fixed: str | None, rule: FieldRule | ColumnRule, locale: LocaleRules) -> None:

@@ -41,7 +41,7 @@ def _sentence(detail: ErrorDetails) -> str:
     if kind == "missing":
         return f"'{key}' is missing"
     if key == _KEY:
-        return _A_NAME
+        return _SHAPES.get(context.get("pattern", ""), _A_NAME)
     if kind == "literal_error":
         return f"must be {context.get('expected')}, not {_shown(given)}"
     if kind == "string_pattern_mismatch":
@@ -59,6 +59,7 @@ def _sentence(detail: ErrorDetails) -> str:
 _A_NAME = "a name begins with a small letter and has small letters, digits and _ only, 64 at most"
 _SHAPES = {
     r"^[a-z][a-z0-9_]{0,63}$": _A_NAME,
+    r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$": "a title is of a name such as 'net' or 'lines.amount'",
     r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$": "must be a line or lines such as '1', '2-4' or '2-'",
     r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$": "must be the name of an XML element",
 }

@@ -208,6 +208,10 @@ class TableRule(Strict):
     max_rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
 
 
+TitlePath = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$")]
+"""What a title is of: a field, a table, a computed value, a column as `lines.amount`, a check as `checks.subtotal`."""
+
+
 def _in_english(given: object) -> object:
     return {"en": given} if isinstance(given, str) else given
 
@@ -285,4 +289,10 @@ class Mapping(Strict):
         default_factory=dict, description="Values made for the document, in order."
     )
     checks: dict[Name, CheckRule] = Field(default_factory=dict, max_length=100)
+    titles: dict[TitlePath, Message] = Field(
+        default_factory=dict,
+        max_length=1_000,
+        description="What a person calls a value, in English or for each language: `number`, `lines`, `lines.amount`,"
+        " `checks.subtotal`. Without one, `tax_base` is called Tax base.",
+    )
     xml: XmlRule | None = None

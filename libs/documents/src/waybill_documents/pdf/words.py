@@ -60,7 +60,7 @@ def _read(document: pypdfium2.PdfDocument, index: int, limits: Limits) -> Page:
         raise DocumentFault(FaultCode.UNREADABLE, f"Page {index + 1} of the PDF is damaged.") from error
     try:
         left, bottom, right, top = page.get_bbox()
-        turn = _turn(page, text_page)
+        turn = turn_of(page, text_page)
         visibility = Visibility(page.raw, text_page.raw)
         words, askew = _words(text_page.raw, turn, limits.words_on_page, visibility)
         recognised = not words and not askew and visibility.has_invisible
@@ -223,7 +223,7 @@ def _text(text_page: raw.FPDF_TEXTPAGE) -> str:
     return "".join(chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else " " for code in codes)
 
 
-def _turn(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> int:
+def turn_of(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> int:
     """By how many degrees, clockwise, the page is turned for its text to stand upright."""
     count = text_page.count_chars()
     directions = Counter(

@@ -1,4 +1,4 @@
-"""The form to sign in with, which goes to `/session`, and which colours a browser likes."""
+"""The form to sign in with, which goes to `/session`, and which language and colours a browser likes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from waybill_api.identity import AnyVisitor, is_secure
 from waybill_api.pages.frame import THEME_COOKIE, THEMES, frame, page, render
+from waybill_api.pages.languages import LANGUAGE_COOKIE, LANGUAGES, language_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -18,7 +19,8 @@ _YEAR = 365 * 86400
 
 @router.get("/sign-in")
 async def ask(request: Request, _caller: AnyVisitor) -> Response:
-    return page(render("sign_in.html", page=frame(request, "sign-in"), why=""))
+    language = language_of(request)
+    return page(render("sign_in.html", language, page=frame(request, "sign-in"), why=""), language)
 
 
 @router.post("/theme")
@@ -27,13 +29,25 @@ async def theme(
     theme: Annotated[str, Form(max_length=10)] = "",
     back: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
+    return _remember(request, THEME_COOKIE, theme if theme in THEMES else "", back)
+
+
+@router.post("/language")
+async def language(
+    request: Request,
+    language: Annotated[str, Form(max_length=10)] = "",
+    back: Annotated[str, Form(max_length=2000)] = "/",
+) -> Response:
+    return _remember(request, LANGUAGE_COOKIE, language if language in LANGUAGES else "", back)
+
+
+def _remember(request: Request, cookie: str, choice: str, back: str) -> Response:
+    """Keep a choice, or forget it if it is none, and go back to the page."""
     response = RedirectResponse(_own(back), 303)
-    if theme in THEMES and theme:
-        response.set_cookie(
-            THEME_COOKIE, theme, max_age=_YEAR, httponly=True, samesite="lax", secure=is_secure(request)
-        )
+    if choice:
+        response.set_cookie(cookie, choice, max_age=_YEAR, httponly=True, samesite="lax", secure=is_secure(request))
     else:
-        response.delete_cookie(THEME_COOKIE)
+        response.delete_cookie(cookie)
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.responses import HTMLResponse
 
 from waybill_api.headers import PAGE_POLICY
 from waybill_api.identity import Visitor
+from waybill_api.pages.languages import LANGUAGES, Language, for_scripts
 from waybill_api.pages.static import STATIC
 
 THEME_COOKIE = "waybill_theme"
@@ -54,9 +56,16 @@ def frame(request: Request, at: str) -> Frame:
     return Frame(at, tenant, theme if theme in THEMES else "", here)
 
 
-def render(template: str, **values: Any) -> str:
-    return _templates.get_template(template).render(values)
+def render(template: str, language: Language, **values: Any) -> str:
+    """A template in a language: `t` says its messages, `words` gives them to the page's scripts."""
+    said = {"t": language.say, "words": functools.partial(for_scripts, language)}
+    return _templates.get_template(template).render(language=language, languages=LANGUAGES.values(), **said, **values)
 
 
-def page(text: str, status: int = 200, headers: dict[str, str] | None = None) -> HTMLResponse:
-    return HTMLResponse(text, status, {"Content-Security-Policy": PAGE_POLICY, **(headers or {})})
+def page(text: str, language: Language, status: int = 200) -> HTMLResponse:
+    headers = {
+        "Content-Security-Policy": PAGE_POLICY,
+        "Content-Language": language.code,
+        "Vary": "Accept-Language, Cookie",
+    }
+    return HTMLResponse(text, status, headers)

@@ -10,16 +10,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from waybill_api.pages.frame import frame, page, render
+from waybill_api.pages.languages import Language, language_of
 
-_HEADLINES = {
-    403: "This is not yours",
-    404: "Nothing here",
-    409: "Not now",
-    413: "Too large",
-    429: "A little too fast",
-    503: "We are not ready",
-    507: "No room left",
-}
 _KEPT = ("retry-after", "allow", "set-cookie")
 _LARGEST = 64 * 1024
 
@@ -60,23 +52,26 @@ def _wants_page(headers: Headers) -> bool:
 
 def _page(request: Request, start: Message, body: bytes) -> ASGIApp:
     status: int = start["status"]
-    document = _read(body)
-    shown = {
-        "status": status,
-        "code": str(document.get("code", "UNKNOWN")),
-        "headline": _HEADLINES.get(status, "That did not work" if status < 500 else "Something went wrong"),
-        "detail": str(document.get("detail", "")),
-    }
+    document, language = _read(body), language_of(request)
+    code = str(document.get("code", "UNKNOWN"))
+    detail = language.explain(code, str(document.get("detail", "")))
     if status == 401:  # a key that is none, or none any more: here is where to give another
-        text = render("sign_in.html", page=frame(request, "sign-in"), why=shown["detail"])
+        text = render("sign_in.html", language, page=frame(request, "sign-in"), why=detail)
     else:
-        text = render("problem.html", page=frame(request, "problem"), problem=shown)
-    response = page(text, status)
+        shown = {"status": status, "code": code, "headline": _headline(status, language), "detail": detail}
+        text = render("problem.html", language, page=frame(request, "problem"), problem=shown)
+    response = page(text, language, status)
     kept, headers = MutableHeaders(raw=start["headers"]), response.headers
     for name in _KEPT:
         for value in kept.getlist(name):
             headers.append(name, value)
     return response
+
+
+def _headline(status: int, language: Language) -> str:
+    if f"problem.{status}" in language.messages:
+        return language.say(f"problem.{status}")
+    return language.say("problem.refused") if status < 500 else language.say("problem.broken")
 
 
 def _read(body: bytes) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from waybill.convert.models import Listing
 from waybill.convert.status import ACTIVE, Status
 from waybill_api.identity import Reader, Shared, Visitor, Writer
-from waybill_api.pages import words
 from waybill_api.pages.frame import frame, page, render
+from waybill_api.pages.languages import Language, language_of
 from waybill_api.pages.rows import Row, row
 
 router = APIRouter(include_in_schema=False)
@@ -25,16 +25,11 @@ _MOST = 500
 _LONGEST_WORDS = 200
 
 _FILTERS = (
-    ("all", "", "Total"),
-    ("active", "active", "Active"),
-    ("ready", "complete", "Ready"),
-    ("failed", "failed", "Failed"),
+    ("all", "", "queue.total"),
+    ("active", "active", "queue.active"),
+    ("ready", "complete", "queue.ready"),
+    ("failed", "failed", "queue.failed"),
 )
-_NOTHING = {
-    "active": "Nothing is waiting or being converted.",
-    "complete": "Nothing is ready.",
-    "failed": "Nothing has failed.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +93,7 @@ class Queue:
     first: str
 
 
-def queue(listing: Listing, asked: Shown, now: datetime) -> Queue:
+def queue(listing: Listing, asked: Shown, now: datetime, language: Language) -> Queue:
     counts = {
         "": listing.total,
         "active": listing.active_count,
@@ -108,21 +103,27 @@ def queue(listing: Listing, asked: Shown, now: datetime) -> Queue:
     query = asked.query()
     ready = [job.id for job in listing.jobs if job.status is Status.COMPLETE]
     return Queue(
-        jobs=[row(job, now) for job in listing.jobs],
+        jobs=[row(job, now, language) for job in listing.jobs],
         filters=[
-            Filter(name, word, counts[status], f"/queue{asked.query(status=status, cursor='')}", asked.status == status)
+            Filter(
+                name,
+                language.say(word),
+                counts[status],
+                f"/queue{asked.query(status=status, cursor='')}",
+                asked.status == status,
+            )
             for name, status, word in _FILTERS
         ],
         total=counts[""],
         active=counts["active"],
         ready=len(ready) if asked.words else counts["complete"],
-        news=_news(counts),
-        hold=listing.on_hold.reason if listing.on_hold else "",
+        news=_news(counts, language),
+        hold=language.translate(listing.on_hold.reason) or language.say("row.held") if listing.on_hold else "",
         status=asked.status,
         words=asked.words,
         query=query,
         here=f"/queue{query}",
-        nothing=f"No file is called like “{asked.words}”." if asked.words else _NOTHING.get(asked.status, ""),
+        nothing=_nothing(asked, language),
         # Of a search, what is on this page; otherwise everything that is ready.
         download_all=f"/api/jobs/download?ids={','.join(map(str, ready))}" if asked.words else "/api/jobs/download",
         next=f"/queue{asked.query(cursor=listing.next)}" if listing.next else "",
@@ -130,13 +131,21 @@ def queue(listing: Listing, asked: Shown, now: datetime) -> Queue:
     )
 
 
-def _news(counts: dict[str, int]) -> str:
+def _nothing(asked: Shown, language: Language) -> str:
+    if asked.words:
+        return language.say("queue.nothing_called", words=asked.words)
+    key = f"queue.nothing_{asked.status}"
+    return language.say(key) if key in language.messages else ""
+
+
+def _news(counts: dict[str, int], language: Language) -> str:
     """What the live region says when it changes."""
-    said = [f"{counts['complete']} ready", f"{counts['failed']} failed"] if counts["failed"] else []
-    said = said or [f"{counts['complete']} ready"]
+    ended = language.say("queue.news_ready", count=counts["complete"])
+    if counts["failed"]:
+        ended = language.say("queue.news_failed", ready=ended, count=counts["failed"])
     if counts["active"]:
-        return f"{words.count(counts['active'], 'file', 'files')} still going, {', '.join(said)}"
-    return f"All done: {', '.join(said)}"
+        return language.say("queue.news_going", count=counts["active"], ended=ended)
+    return language.say("queue.news_done", ended=ended)
 
 
 @router.get("/queue")
@@ -180,11 +189,12 @@ async def _answer(request: Request, caller: Visitor, context: Shared, asked: Sho
         cursor=asked.cursor or None,
         limit=asked.limit,
     )
-    content = queue(answer.listing, asked, datetime.now(UTC))
+    language = language_of(request)
+    content = queue(answer.listing, asked, datetime.now(UTC), language)
     if live:
-        response = page(render("queue_live.html", queue=content))
+        response = page(render("queue_live.html", language, queue=content), language)
     else:
-        response = page(render("queue.html", page=frame(request, "queue"), queue=content))
+        response = page(render("queue.html", language, page=frame(request, "queue"), queue=content), language)
         caller.welcome(request, response)
-    response.headers["Vary"] = "HX-Request"
+    response.headers.add_vary_header("HX-Request")
     return response

@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from waybill.convert.models import ConversionView
+from waybill.convert.models import ConversionView, Fault
 from waybill.convert.status import Status
-from waybill_api.pages import words
+from waybill.errors import Code
+from waybill_api.pages.languages import ENGLISH, Language
 
-_WORDS = {
-    Status.QUEUED: "Waiting",
-    Status.PROCESSING: "Converting…",
-    Status.COMPLETE: "Ready",
-    Status.EXPIRED: "Expired",
-    Status.FAILED: "Failed",
-    Status.CANCELLED: "Cancelled",
-}
 _SHOWN_FINDINGS = 50
 """A document of 2,000 lines can have as many faults; the first ones are enough to see what is wrong."""
 
@@ -43,36 +36,39 @@ class Row:
     error: str = ""
     findings: tuple[str, ...] = ()
     findings_word: str = ""
+    review: str = ""
     download: str = ""
     retry: bool = False
     cancel: bool = False
     upload_again: bool = False
 
 
-def row(job: ConversionView, now: datetime) -> Row:
+def row(job: ConversionView, now: datetime, language: Language) -> Row:
     id_ = str(job.id)
     status = job.status
     held = status is Status.QUEUED and job.on_hold is not None
-    found, findings_word = _findings(job)
+    error = _error(job, language)
+    found, findings_word = _findings(job, error, language)
     return Row(
         id=id_,
         short=id_[-6:],
         look=status.value,
         icon="hold" if held else status.value,
-        word="On hold" if held else "Stopping…" if job.stopping else _WORDS[status],
+        word=language.say("states.held" if held else "states.stopping" if job.stopping else f"states.{status}"),
         name=job.original_name,
-        size=words.size(job.bytes),
+        size=language.size(job.bytes),
         mapping=job.mapping,
         at=job.listed_at.isoformat(),
-        at_words=words.exactly(job.listed_at),
-        ago=words.ago(job.listed_at, now),
+        at_words=language.exactly(job.listed_at),
+        ago=language.ago(job.listed_at, now),
         reused=job.reused and status in (Status.COMPLETE, Status.QUEUED, Status.PROCESSING),
-        attempt=_attempt(job),
-        going=_going(job, now),
+        attempt=_attempt(job, language),
+        going=_going(job, now, language),
         progress=round((job.progress or 0) * 100) if status is Status.PROCESSING and not job.stopping else None,
-        error=_error(job),
+        error=error,
         findings=found,
         findings_word=findings_word,
+        review=f"/review/{id_}" if status in (Status.COMPLETE, Status.FAILED) else "",
         download=f"/api/jobs/{id_}/download" if status is Status.COMPLETE else "",
         retry=job.source_kept and status in (Status.FAILED, Status.CANCELLED),
         cancel=status in (Status.QUEUED, Status.PROCESSING) and not job.stopping,
@@ -80,56 +76,71 @@ def row(job: ConversionView, now: datetime) -> Row:
     )
 
 
-def _attempt(job: ConversionView) -> str:
+def _attempt(job: ConversionView, language: Language) -> str:
     """Nobody cares about the first try."""
-    return f"Attempt {job.attempt} of {job.max_attempts}" if job.attempt > 1 else ""
+    return language.say("row.attempt", attempt=job.attempt, most=job.max_attempts) if job.attempt > 1 else ""
 
 
-def _going(job: ConversionView, now: datetime) -> str:
+def _going(job: ConversionView, now: datetime, language: Language) -> str:
     """What a row that is still under way says about itself."""
     if job.status is Status.PROCESSING:
         if job.stopping:
-            return "Stops as soon as it can"
+            return language.say("row.stops")
         if job.remaining_seconds:
-            return f"~{words.wait(job.remaining_seconds)} remaining"
-        return job.progress_message or ""
+            return language.say("row.remaining", wait=language.wait(job.remaining_seconds))
+        return language.translate(job.progress_message or "") or job.progress_message or ""
     if job.status is not Status.QUEUED:
         return ""
     if job.on_hold is not None:
-        return "Converter is having an issue"
+        return language.say("row.held")
     if job.retry_at is not None and job.retry_at > now:
-        why = f"{job.error.message} " if job.error else ""
-        return f"{why}Retry in {words.wait((job.retry_at - now).total_seconds())}"
+        why = f"{language.explain(job.error.code, job.error.message)} " if job.error else ""
+        return why + language.say("row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
     return ""
 
 
-def _error(job: ConversionView) -> str:
-    if job.status is Status.FAILED:
-        message = job.error.message if job.error else ""
-        return message or "Something went wrong on our side."
+def _error(job: ConversionView, language: Language) -> str:
     if job.status is Status.EXPIRED:
-        return "The result was removed after its time. Upload the document again to convert it anew."
-    return ""
+        return language.say("row.expired")
+    if job.status is not Status.FAILED:
+        return ""
+    fault = job.error or Fault(Code.UNKNOWN, "")
+    if known := language.translate(fault.message):
+        return known
+    first, *others = [text for finding in fault.findings if (text := _sentence(finding, language))] or [""]
+    if others:
+        return language.say("row.and_more", first=first, count=len(others))
+    return first or language.explain(fault.code, fault.message)
 
 
-def _findings(job: ConversionView) -> tuple[tuple[str, ...], str]:
+def _findings(job: ConversionView, error: str, language: Language) -> tuple[tuple[str, ...], str]:
     """The faults found in the document, unless they are what the row says already."""
     if job.status is not Status.FAILED or job.error is None:
         return (), ""
-    found = [text for finding in job.error.findings if (text := _finding(finding))]
-    if not found or found == [job.error.message]:
+    found = [text for finding in job.error.findings if (text := _finding(finding, language))]
+    if not found or found == [error]:
         return (), ""
-    word = words.count(len(found), "thing to look at", "things to look at")
+    word = language.say("row.findings", count=len(found))
     if len(found) > _SHOWN_FINDINGS:
         rest = len(found) - _SHOWN_FINDINGS
-        found = [*found[:_SHOWN_FINDINGS], f"… and {rest} more"]
+        found = [*found[:_SHOWN_FINDINGS], language.say("row.more_findings", count=rest)]
     return tuple(found), word
 
 
-def _finding(finding: Any) -> str:
-    """Documents are hostile, and so may be what is said about them: anything but a sentence is left out."""
+def _finding(finding: Any, language: Language) -> str:
+    said = _sentence(finding, language)
+    page = finding.get("page") if said else None
+    if isinstance(page, int) and not isinstance(page, bool):
+        return language.say("row.on_page", page=page, finding=said)
+    return said
+
+
+def _sentence(finding: Any, language: Language) -> str:
+    """In the reader's language. What is said about hostile documents may be anything: only a sentence is shown."""
     if not isinstance(finding, dict) or not isinstance(finding.get("message"), str):
         return ""
-    page = finding.get("page")
-    where = f"Page {page}: " if isinstance(page, int) and not isinstance(page, bool) else ""
-    return f"{where}{finding['message']}"
+    if language is ENGLISH:
+        return str(finding["message"])
+    from waybill_documents.telling import tell  # the document library, only where it is needed: see `correcting`
+
+    return tell(finding, language.code)

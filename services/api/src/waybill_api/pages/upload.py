@@ -14,8 +14,8 @@ from waybill.ids import new_id
 from waybill.storage import upload_key
 from waybill_api.context import Context
 from waybill_api.identity import AnyVisitor, Shared, Visitor, Writer
-from waybill_api.pages import words
 from waybill_api.pages.frame import frame, page, render
+from waybill_api.pages.languages import language_of
 from waybill_api.uploads import admit, check_space, create, receiver_of
 from waybill_documents import catalogue
 
@@ -59,14 +59,14 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
     """The form of a browser without a script: to the queue, or back here with what was wrong."""
     await admit(request, context, caller)
     await check_space(request, context)
-    refused: list[Refusal] = []
+    language, refused = language_of(request), list[Refusal]()
     async with receiver_of(context, files=context.settings.api_max_files) as receiving:
         form = await receiving.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
                 await create(context, caller, receiving, each, form)
             else:
-                refused.append(Refusal(each.name, each.failure.message))
+                refused.append(Refusal(each.name, language.explain(each.failure.code, each.failure.message)))
     if refused:
         return _page(request, caller, context, refused, sent=len(form.files) - len(refused), mapping=form.mapping)
     return _to_queue(request, caller)
@@ -104,30 +104,34 @@ def _page(
     sent: int = 0,
     mapping: str = DEFAULT_MAPPING,
 ) -> Response:
-    settings = context.settings
+    settings, language = context.settings, language_of(request)
     limits = Limits(
         settings.max_upload_mb * _MB,
         settings.api_max_files,
         settings.api_max_request_mb * _MB,
-        f"{settings.max_upload_mb} MB",
+        language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
-    mappings = [Mapping(name, _title(name), name == mapping) for name in _ordered(context.mappings)]
+    mappings = [
+        Mapping(name, language.translate(title) or title, name == mapping) for name, title in _ordered(context.mappings)
+    ]
     text = render(
         "upload.html",
+        language,
         page=frame(request, "upload"),
         limits=limits,
         mappings=mappings,
         refused=refused or [],
-        sent=words.count(sent, "file is", "files are") if sent else "",
+        sent=sent,
     )
-    response = page(text, 422 if refused else 200)
+    response = page(text, language, 422 if refused else 200)
     caller.welcome(request, response)
     return response
 
 
-def _ordered(names: list[str]) -> list[str]:
-    """What most people want stands first."""
-    return sorted(names, key=lambda name: (name != DEFAULT_MAPPING, _title(name).lower()))
+def _ordered(names: list[str]) -> list[tuple[str, str]]:
+    """Names and titles. What most people want stands first."""
+    titles = [(name, _title(name)) for name in names]
+    return sorted(titles, key=lambda each: (each[0] != DEFAULT_MAPPING, each[1].lower()))
 
 
 def _title(name: str) -> str:

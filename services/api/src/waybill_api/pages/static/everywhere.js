@@ -1,5 +1,7 @@
 // What every page has: colours at once, times that go on, ids to copy, and one polite voice for screen readers.
 
+import { ago, exactly, t } from "./words.js";
+
 const news = document.getElementById("news");
 
 let hiding = 0, next = "";
@@ -38,21 +40,7 @@ theme?.addEventListener("submit", (event) => {
   fetch(theme.action, { method: "POST", body: form, redirect: "manual" }).catch(() => {});
 });
 
-// Times. The words are those of words.py.
-const MINUTE = 60, HOUR = 3600, DAY = 86400;
-const dated = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "medium" });
-
-function ago(moment, now) {
-  const seconds = (now - moment) / 1000;
-  if (seconds < 45) return "just now";
-  if (seconds < 45 * MINUTE) return `${Math.max(1, Math.round(seconds / MINUTE))} min ago`;
-  if (seconds < 22 * HOUR) return `${Math.max(1, Math.round(seconds / HOUR))} h ago`;
-  const days = Math.round(seconds / DAY);
-  if (days <= 1) return "yesterday";
-  return days < 7 ? `${days} days ago` : dated.format(moment);
-}
-
+// Times, by this browser's clock and in its time zone.
 export function tellTimes(within = document) {
   const now = new Date();
   for (const time of within.querySelectorAll("time")) {
@@ -61,7 +49,7 @@ export function tellTimes(within = document) {
     if (time.textContent !== words) time.textContent = words;
     if (!time.dataset.local) {
       time.dataset.local = "1";
-      time.title = exact.format(moment);
+      time.title = exactly(moment);
     }
   }
 }
@@ -76,7 +64,7 @@ document.addEventListener("click", async (event) => {
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
     use?.setAttribute("href", "#i-complete");
-    announce("Job id copied");
+    announce(t("everywhere.copied"));
   } catch {
     // No clipboard here (plain HTTP): show the whole id, to be copied by hand.
     button.querySelector("span").textContent = button.dataset.copy;

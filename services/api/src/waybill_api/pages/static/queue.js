@@ -2,6 +2,7 @@
 // it belongs without taking the page out of the reader's hands.
 
 import { announce, tellTimes } from "./everywhere.js";
+import { explain, language, t } from "./words.js";
 
 const htmx = window.htmx;
 const queue = document.getElementById("queue");
@@ -92,6 +93,11 @@ function settle(fragment) {
 queue.addEventListener("htmx:beforeSwap", (event) => {
   if (!event.detail.shouldSwap) return;
   event.detail.shouldSwap = false;
+  // Another language was chosen in another tab: half a page in each would be odd.
+  if (event.detail.xhr.getResponseHeader("Content-Language") !== language) {
+    location.reload();
+    return;
+  }
   const answer = document.createElement("template");
   answer.innerHTML = event.detail.serverResponse;
   for (const made of settle(answer.content)) htmx.process(made);
@@ -183,9 +189,9 @@ addEventListener("pageshow", (event) => { if (event.persisted) { listen(); soon(
 // A refused retry or cancel is said where the reader is, and the queue shows how things are.
 queue.addEventListener("htmx:responseError", (event) => {
   if (event.detail.requestConfig.verb === "get") return;
-  let detail = "That did not work. Please try again.";
-  try { detail = JSON.parse(event.detail.xhr.responseText).detail ?? detail; } catch { /* not a problem document */ }
-  announce(detail, { seen: true });
+  let said;
+  try { said = explain(JSON.parse(event.detail.xhr.responseText)); } catch { /* not a problem document */ }
+  announce(said ?? t("watching.not_done"), { seen: true });
   soon();
 });
 

@@ -2,6 +2,7 @@
 // asked to wait. Without this script the same form sends the files by itself.
 
 import { announce } from "./everywhere.js";
+import { explain, size, t } from "./words.js";
 
 const form = document.getElementById("upload");
 const page = document.getElementById("send");
@@ -13,7 +14,7 @@ const button = go.querySelector("button");
 const MOST_BYTES = Number(form.dataset.maxBytes);
 const MOST_FILES = Number(form.dataset.maxFiles);
 const MOST_REQUEST = Number(form.dataset.maxRequest);
-const LIMIT = `${MOST_BYTES / 1024 / 1024} MB`;
+const LIMIT = t("sizes.megabytes", { number: MOST_BYTES / 1024 / 1024 });
 
 /** @type {{file: File, element: HTMLElement, state: "ready" | "sending" | "sent" | "bad"}[]} */
 let items = [];
@@ -23,9 +24,7 @@ picker.required = false; // dropped files are not in it
 
 // The list ------------------------------------------------------------------------------------------------------------
 
-const size = (bytes) => bytes < 1000 ? `${bytes} B`
-  : bytes < 999500 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
-const files = (number) => (number === 1 ? "1 file" : `${number} files`);
+const files = (count) => t("sending.files", { count });
 const inState = (name) => items.filter((item) => item.state === name);
 
 function make(tag, name, text) {
@@ -51,7 +50,7 @@ function draw(item) {
   name.title = file.name;
   const remove = make("button", "bare remove");
   remove.type = "button";
-  remove.setAttribute("aria-label", `Remove ${file.name}`);
+  remove.setAttribute("aria-label", t("sending.remove", { name: file.name }));
   remove.append(icon("away"));
   remove.addEventListener("click", () => drop(item));
   item.element = make("li", "file");
@@ -73,7 +72,7 @@ function show(item, now, why) {
     bar = make("progress");
     bar.max = item.file.size || 1;
     bar.value = 0;
-    bar.setAttribute("aria-label", `Sending ${item.file.name}`);
+    bar.setAttribute("aria-label", t("sending.sending_file", { name: item.file.name }));
     element.append(bar);
   } else if (now !== "sending") bar?.remove();
   element.querySelector(".remove").hidden = now === "sending" || now === "sent";
@@ -84,7 +83,7 @@ function drop(item) {
   items = items.filter((each) => each !== item);
   item.element.remove();
   (next?.querySelector(".remove:not([hidden])") ?? picker).focus();
-  announce(`${item.file.name} removed`);
+  announce(t("sending.removed", { name: item.file.name }));
   tell();
 }
 
@@ -95,20 +94,20 @@ function tell() {
   go.classList.toggle("on", items.length > 0);
   if (sending) return;
   button.disabled = ready === 0 && sent === 0;
-  button.textContent = ready === 0 && sent > 0 ? "Go to the queue" : `Convert ${files(ready)}`;
-  state.textContent = sent > 0 && bad > 0 ? `${files(sent)} sent, ${bad} could not be sent.`
-    : bad > 0 ? `${files(bad)} cannot be sent.` : "";
+  button.textContent = ready === 0 && sent > 0 ? t("sending.to_queue") : t("sending.convert", { count: ready });
+  state.textContent = sent > 0 && bad > 0 ? t("sending.some_sent", { sent: files(sent), refused: bad })
+    : bad > 0 ? t("sending.refused", { count: bad }) : "";
 }
 
 async function fault(file) {
-  if (!/\.pdf$/i.test(file.name)) return "This is not a PDF file.";
-  if (file.size === 0) return "This file is empty.";
-  if (file.size > MOST_BYTES) return `This file is larger than ${LIMIT}.`;
+  if (!/\.pdf$/i.test(file.name)) return t("sending.no_pdf");
+  if (file.size === 0) return t("sending.empty");
+  if (file.size > MOST_BYTES) return t("sending.too_large", { size: LIMIT });
   try {
     const start = new TextDecoder("latin1").decode(await file.slice(0, 1024).arrayBuffer());
-    if (!start.includes("%PDF-")) return "This file is called a PDF, but it is not one.";
+    if (!start.includes("%PDF-")) return t("sending.fake");
   } catch {
-    return "This file cannot be read.";
+    return t("sending.unreadable");
   }
   return null;
 }
@@ -127,7 +126,7 @@ async function add(chosen) {
     if (why) show(item, "bad", why);
   }
   tell();
-  if (fresh) announce(`${files(fresh)} added, ${files(inState("ready").length)} ready to convert`);
+  if (fresh) announce(t("sending.added", { added: files(fresh), ready: files(inState("ready").length) }));
   if (fresh && !sending) button.focus({ preventScroll: true });
 }
 
@@ -205,7 +204,8 @@ function post(batch, mapping) {
     request.setRequestHeader("Accept", "application/json");
     request.upload.addEventListener("progress", (event) => {
       let left = event.loaded;
-      if (event.total) state.textContent = `${Math.floor((100 * event.loaded) / event.total)} % of ${size(event.total)}`;
+      const percent = Math.floor((100 * event.loaded) / event.total);
+      if (event.total) state.textContent = t("sending.progress", { percent, size: size(event.total) });
       for (const { file, element } of batch) {
         const bar = element.querySelector("progress");
         if (bar) bar.value = Math.max(0, Math.min(file.size, left));
@@ -224,9 +224,9 @@ function post(batch, mapping) {
 }
 
 async function wait(seconds) {
-  announce(`We wait ${seconds} seconds, then go on by ourselves.`);
+  announce(t("sending.wait", { count: seconds }));
   for (let left = seconds; left > 0; left -= 1) {
-    state.textContent = `A short pause: going on in ${left} s`;
+    state.textContent = t("sending.pause", { count: left });
     await new Promise((done) => setTimeout(done, 1000));
   }
 }
@@ -242,13 +242,13 @@ async function sendBatch(batch, mapping) {
     }
     const results = answer?.files;
     if (!Array.isArray(results)) {
-      for (const item of batch) show(item, "bad", answer?.detail ?? "This could not be sent. Please try again.");
+      for (const item of batch) show(item, "bad", explain(answer) ?? t("sending.not_sent"));
       return;
     }
     batch.forEach((item, at) => {
       const result = results[at];
       if (result?.job) show(item, "sent");
-      else show(item, "bad", result?.problem?.detail ?? "This could not be sent. Please try again.");
+      else show(item, "bad", explain(result?.problem) ?? t("sending.not_sent"));
     });
     return;
   }
@@ -264,8 +264,8 @@ form.addEventListener("submit", async (event) => {
   }
   sending = true;
   button.disabled = true;
-  button.textContent = "Sending…";
-  announce(`Sending ${files(ready.length)}`);
+  button.textContent = t("sending.sending");
+  announce(t("sending.sending_files", { count: ready.length }));
   let broken = false;
   for (const batch of batches(ready)) {
     try {
@@ -280,7 +280,7 @@ form.addEventListener("submit", async (event) => {
   sending = false;
   tell();
   if (broken) {
-    state.textContent = "The connection broke. Nothing is lost: try again.";
+    state.textContent = t("sending.broken");
     announce(state.textContent);
     return;
   }

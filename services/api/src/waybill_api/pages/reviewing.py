@@ -1,0 +1,355 @@
+"""The review page's content: what was read, what somebody is about to change in it, and what became of it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
+
+from waybill.convert.models import ConversionView
+from waybill.convert.revision_models import Difference, Json, Revised, Revision, Typed
+from waybill.convert.status import Status
+from waybill.errors import Refused
+from waybill_api.correcting import Corrector
+from waybill_api.pages.languages import Language
+
+if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
+    from waybill_api.pages.reviewed import Cell, Choices, Leaf, Problem, Table
+    from waybill_documents.mapping.loading import LoadedMapping
+
+_SHOWN_CHANGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is looked at."""
+
+    view: ConversionView
+    latest: int
+    number: int
+    revisions: list[Revision]
+    record: Json | None
+    """None if nothing could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody typed and did not save yet."""
+
+    typed: tuple[Typed, ...] = ()
+    revised: Revised | None = None
+    """What would be saved; None if that is unknown."""
+    note: str = ""
+    edit: str = ""
+    """The value or the line that a form is wanted for."""
+
+
+class Note(NamedTuple):
+    text: str
+    look: str = ""
+    icon: str = "hold"
+
+
+class Change(NamedTuple):
+    label: str
+    before: str
+    after: str
+
+
+class Past(NamedTuple):
+    """A revision in the history."""
+
+    number: int
+    title: str
+    by: str
+    at: str
+    at_words: str
+    ago: str
+    shown: bool
+    download: str
+    changes: list[Change]
+    more: str
+
+
+class Field(NamedTuple):
+    """A value in the form."""
+
+    id: str
+    path: str
+    label: str
+    text: str
+    choices: list[str]
+    refused: bool
+
+
+class Editing(NamedTuple):
+    title: str
+    cells: list[Field]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """All that the template places."""
+
+    id: str
+    name: str
+    mapping: str
+    number: int
+    revised: str
+    by: str
+    at: str
+    at_words: str
+    ago: str
+    sureness: str
+    doubtful: int
+    editable: bool
+    download: str
+    xml: str
+    here: str
+    here_with: str
+    notes: list[Note]
+    problems: list[Problem]
+    problems_title: str
+    can_accept: bool
+    editing: Editing | None
+    pending: list[Typed]
+    fields: list[Cell]
+    tables: list[Table]
+    choices: list[Choices]
+    leaves: list[Leaf]
+    no_paper: str
+    history: list[Past]
+    hint: str
+    news: str
+
+    def cells(self) -> Iterator[Cell]:
+        yield from self.fields
+        for table in self.tables:
+            for row in table.rows:
+                yield from row.cells
+
+
+def told(author: str, language: Language) -> str:
+    """Who made a revision."""
+    kind, _, name = author.partition(":")
+    return name if kind == "key" and name else language.say("review.somebody")
+
+
+def shown(corrector: Corrector, page: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
+    return _Showing(corrector, page, draft, language, may_write).review()
+
+
+class _Showing:
+    def __init__(self, corrector: Corrector, page: Page, draft: Draft, language: Language, may_write: bool) -> None:
+        from waybill_api.pages.reviewed import Seen, leaves, see
+
+        self._page, self._draft, self._language = page, draft, language
+        self._notes: list[Note] = [Note(draft.note)] if draft.note else []
+        self._loaded = self._find_mapping(corrector)
+        record = draft.revised.record if draft.revised is not None else page.record
+        changed = {path for path, _ in draft.typed}
+        self._seen = see(self._loaded, record, language, changed=changed) if record else Seen([], [], [], [])
+        self._refused = self._refusals()
+        source = f"/api/jobs/{page.view.id}/pages"
+        self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []
+        self._editable = (
+            may_write
+            and page.number == page.latest
+            and self._loaded is not None
+            and self._loaded.mapping.embedded is None
+        )
+
+    def review(self) -> Review:
+        page, language, seen = self._page, self._language, self._seen
+        last = next((each for each in page.revisions if each.number == page.number), None)
+        moment = last.created_at if last else page.view.finished_at
+        download = f"/api/jobs/{page.view.id}/revisions/{page.number}/download" if self._has_xml(page.number) else ""
+        query = urlencode({"revision": page.number} if page.number != page.latest else {})
+        problems = [*self._refused, *seen.problems]
+        return Review(
+            id=str(page.view.id),
+            name=page.view.original_name,
+            mapping=page.view.mapping,
+            number=page.number,
+            revised=language.say("review.revision", number=page.number) if page.number else "",
+            by=told(last.author, language) if last else "",
+            at=moment.isoformat() if moment else "",
+            at_words=language.exactly(moment) if moment else "",
+            ago=language.ago(moment, datetime.now(UTC)) if moment else "",
+            sureness=self._sureness(),
+            doubtful=seen.doubtful,
+            editable=self._editable,
+            download=download,
+            xml=download,
+            here=f"/review/{page.view.id}{f'?{query}' if query else ''}",
+            here_with=f"/review/{page.view.id}?{f'{query}&' if query else ''}",
+            notes=self._all_notes(),
+            problems=problems,
+            problems_title=language.say("review.problems", count=len(problems)),
+            can_accept=self._editable and not self._refused and bool(seen.problems),
+            editing=self._editing(),
+            pending=[each for each in self._draft.typed if not self._is_edited(each[0])],
+            fields=seen.fields,
+            tables=seen.tables,
+            choices=seen.choices,
+            leaves=self._leaves,
+            no_paper=language.say("review.no_paper"),
+            history=self._history(),
+            hint=language.say("review.hint") if self._editable else "",
+            news=self._news(),
+        )
+
+    def _find_mapping(self, corrector: Corrector) -> LoadedMapping | None:
+        if self._page.record is None:
+            return None
+        try:
+            found = corrector.mapping_of(self._page.record)
+        except Refused as refused:
+            self._notes.append(Note(self._language.explain(str(refused.code), refused.message)))
+            return None
+        if found.mapping.embedded is not None:
+            self._notes.append(Note(self._language.say("review.embedded")))
+        return found
+
+    def _all_notes(self) -> list[Note]:
+        view, notes = self._page.view, list(self._notes)
+        if view.status is Status.FAILED and view.error is not None and not self._seen.problems:
+            said = self._language.explain(view.error.code, view.error.message)
+            notes.insert(0, Note(said, "bad", "failed"))
+        if self._page.number != self._page.latest:
+            notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
+        return notes
+
+    def _refusals(self) -> list[Problem]:
+        from waybill_api.pages.reviewed import Problem, id_of
+        from waybill_documents.telling import tell
+
+        if self._draft.revised is None:
+            return []
+        said = []
+        for finding in self._draft.revised.refused:
+            id_ = id_of(finding.get("path") or "")
+            said.append(Problem(tell(finding, self._language.code, self._loaded), f"#v-{id_}", id_))
+        return said
+
+    def _has_xml(self, number: int) -> bool:
+        return number > 0 or (self._page.view.status is Status.COMPLETE and self._read_well())
+
+    def _read_well(self) -> bool:
+        """Whether there was XML before anybody corrected anything: a failure has none."""
+        return self._page.view.error is None or not self._page.view.error.findings
+
+    def _sureness(self) -> str:
+        if self._page.record is None:
+            return ""
+        count = self._seen.doubtful
+        return self._language.say("review.doubtful", count=count) if count else self._language.say("review.all_sure")
+
+    def _news(self) -> str:
+        count = len(self._refused) + len(self._seen.problems)
+        return self._language.say("review.problems", count=count) if count else self._language.say("review.fine")
+
+    def _is_edited(self, path: str) -> bool:
+        edit = self._draft.edit
+        return bool(edit) and (path == edit or path.startswith(f"{edit}."))
+
+    def _editing(self) -> Editing | None:
+        """The form for one value or one line, for who has no script."""
+        edit = self._draft.edit
+        if not edit or not self._editable:
+            return None
+        listed = {each.of: each.texts for each in self._seen.choices}
+        cells = [
+            Field(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed), refused=False)
+            for cell in self._seen.cells()
+            if self._is_edited(cell.path) and "made" not in cell.look
+        ]
+        if not cells:
+            return None
+        title = cells[0].label if len(cells) == 1 else self._line_title(edit)
+        return Editing(title, cells)
+
+    def _line_title(self, edit: str) -> str:
+        number = edit.partition("[")[2].rstrip("]")
+        return self._language.say("review.edit_line", number=int(number) + 1)
+
+    @staticmethod
+    def _options(cell: Cell, listed: dict[str, list[str]]) -> list[str]:
+        texts = listed.get(cell.list, [])
+        return list(dict.fromkeys([cell.text, *texts])) if texts else []
+
+    def _history(self) -> list[Past]:
+        """The latest first; nothing if nobody ever corrected anything."""
+        if not self._page.revisions:
+            return []
+        return [*(self._past(each) for each in reversed(self._page.revisions)), self._first()]
+
+    def _past(self, revision: Revision) -> Past:
+        language, number = self._language, revision.number
+        changes = [
+            Change(
+                _label(self._loaded, change["path"], language),
+                _value(self._loaded, change["path"], change["from"], language),
+                _value(self._loaded, change["path"], change["to"], language),
+            )
+            for change in revision.changes[:_SHOWN_CHANGES]
+        ]
+        more = len(revision.changes) - len(changes)
+        return Past(
+            number,
+            language.say("review.revision", number=number),
+            told(revision.author, language),
+            revision.created_at.isoformat(),
+            language.exactly(revision.created_at),
+            language.ago(revision.created_at, datetime.now(UTC)),
+            number == self._page.number,
+            f"/api/jobs/{self._page.view.id}/revisions/{number}/download",
+            changes,
+            language.say("review.more_changes", count=more) if more else "",
+        )
+
+    def _first(self) -> Past:
+        view, language = self._page.view, self._language
+        moment = view.finished_at or view.created_at
+        return Past(
+            0,
+            language.say("review.as_read"),
+            language.say("review.converter"),
+            moment.isoformat(),
+            language.exactly(moment),
+            language.ago(moment, datetime.now(UTC)),
+            self._page.number == 0,
+            f"/api/jobs/{view.id}/revisions/0/download" if self._has_xml(0) else "",
+            [],
+            "",
+        )
+
+
+def compared(corrector: Corrector, record: Json, differences: Sequence[Difference], language: Language) -> list[Change]:
+    """Differences between two revisions, as they are read."""
+    try:
+        loaded: LoadedMapping | None = corrector.mapping_of(record)
+    except Refused:
+        loaded = None
+    return [
+        Change(
+            _label(loaded, each.path, language),
+            _value(loaded, each.path, each.before, language),
+            _value(loaded, each.path, each.after, language),
+        )
+        for each in differences
+    ]
+
+
+def _label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
+    from waybill_api.pages.reviewed import label
+
+    return label(loaded, path, language)
+
+
+def _value(loaded: LoadedMapping | None, path: str, value: Any, language: Language) -> str:
+    from waybill_api.pages.reviewed import printed
+
+    return printed(loaded, path, value) or language.say("review.nothing")

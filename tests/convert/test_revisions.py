@@ -1,0 +1,517 @@
+"""Corrections: each makes a new revision, the latest counts, and nobody's is lost or overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from convert.conftest import put
+from support.reviewing import PATIENCE, RIGHT, WRONG, Read, Together, broken, end, good, mapping
+from support.serving import Converter
+from waybill.changes import Changes
+from waybill.convert.kinds import PROVENANCE, XML
+from waybill.convert.removing import pages_of
+from waybill.convert.reviewing import Reviews
+from waybill.convert.revision_models import Outdated, Reviser, Typed, Unfit
+from waybill.convert.service import Conversions
+from waybill.convert.status import Status
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.errors import Conflict, Expired, IoFailure, NotFound, NotReady, Refused
+from waybill.ids import new_id
+from waybill.jobs import control
+from waybill.jobs.models import State
+from waybill.security import Principal, of_session
+from waybill.storage import LocalStorage, Stored
+from waybill_api.correcting import Corrector
+from waybill_api.drawing import GatewayRenderer
+from waybill_documents.revising import Change, apply
+
+NOWHERE = "http://127.0.0.1:1"
+
+Replica = Callable[..., Reviews]
+
+
+@pytest.fixture
+def replica(db: Database, storage: LocalStorage) -> Replica:
+    """Another process of the API, as far as corrections are concerned."""
+
+    def start(reviser: Reviser | None = None, stored: LocalStorage = storage) -> Reviews:
+        return Reviews(db, stored, Changes(db), reviser or Corrector(), GatewayRenderer(NOWHERE, stored))
+
+    return start
+
+
+@pytest.fixture
+def reviews(replica: Replica) -> Reviews:
+    return replica()
+
+
+@pytest.fixture
+async def corrected(conversions: Conversions, converter: Converter, me: Principal) -> uuid.UUID:
+    """A complete conversion that can be corrected."""
+    return await converted(conversions, converter, me, good())
+
+
+async def converted(conversions: Conversions, converter: Converter, who: Principal, document: Read) -> uuid.UUID:
+    job = (await put(conversions, who, document.pdf)).job.id
+    await end(converter, document)
+    return job
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the storage keeps its objects."""
+    return tmp_path / "storage"
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*") if path.is_file()}
+
+
+async def save(reviews: Reviews, who: Principal, job: uuid.UUID, base: int, *typed: Typed, **how: bool) -> Any:
+    return await reviews.save(who.owner, job, base, list(typed), author="key:test", **how)
+
+
+async def test_a_correction_makes_a_revision_that_is_served_from_then_on(
+    conversions: Conversions, reviews: Reviews, me: Principal, corrected: uuid.UUID, storage: LocalStorage
+) -> None:
+    saved = await save(reviews, me, corrected, 0, ("buyer_name", "PT Baru"), ("date", "7 Agustus 2025"))
+
+    assert saved.number == 1
+    assert saved.author == "key:test"
+    assert saved.accepted is None
+    assert saved.changes == [
+        {
+            "path": "buyer_name",
+            "from": good().data["buyer_name"],
+            "to": "PT Baru",
+            "rule": "fields.buyer_name",
+            "typed": "PT Baru",
+        },
+        {
+            "path": "date",
+            "from": good().data["date"],
+            "to": "2025-08-07",
+            "rule": "fields.date",
+            "typed": "7 Agustus 2025",
+        },
+    ]
+    assert await reviews.revisions(me.owner, corrected) == (1, [saved])
+    assert (await conversions.get(me.owner, corrected)).revision == 1
+    latest = await conversions.result(me.owner, corrected)
+    xml = etree.fromstring(await storage.get(latest.storage_key))
+    assert xml.findtext(".//BuyerName") == "PT Baru"
+    assert xml.findtext(".//TaxInvoiceDate") == "2025-08-07"
+    assert [each.storage_key for each in await conversions.results(me.owner, None, most=10)] == [latest.storage_key]
+    record = json.loads(await storage.get((await conversions.provenance(me.owner, corrected)).storage_key))
+    assert record["data"] == {**good().data, "buyer_name": "PT Baru", "date": "2025-08-07"}
+    assert record["provenance"]["fields"]["buyer_name"]["rule"] == "corrected"
+    # What was read stays as it was.
+    assert await reviews.record(me.owner, corrected, 0) == (0, json.loads(good().record))
+    original = await reviews.file(me.owner, corrected, 0, XML)
+    assert await storage.get(original.storage_key) == good().xml
+
+
+async def test_what_failed_is_complete_once_it_is_corrected(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, storage: LocalStorage
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    since = (await conversions.listing(me.owner)).since
+    before = await conversions.get(me.owner, job)
+    assert (before.status, before.error is None) == (Status.FAILED, False)
+    with pytest.raises(NotFound):
+        await reviews.file(me.owner, job, 0, XML)
+
+    await save(reviews, me, job, 0, ("subtotal", RIGHT))
+
+    after = await conversions.get(me.owner, job)
+    assert (after.status, after.error, after.revision) == (Status.COMPLETE, None, 1)
+    assert after.updated_at > before.updated_at
+    result = await conversions.result(me.owner, job)
+    assert etree.fromstring(await storage.get(result.storage_key)).tag == "TaxInvoiceBulk"
+    assert [each.storage_key for each in await conversions.results(me.owner, None, most=10)] == [result.storage_key]
+    listed = await conversions.changes_since(me.owner, since)
+    assert [(each.id, each.status) for each in listed.jobs] == [(job, Status.COMPLETE)]
+    events = await conversions.events(me.owner, job)
+    assert (events[-1].event, events[-1].detail["message"]) == ("corrected", "Revision 1 by key:test")
+    again = await put(conversions, me, broken().pdf)
+    assert (again.deduped_from, again.job.id) == (job, job), "the same document has its corrected result already"
+
+
+async def test_what_was_corrected_stays_complete_whatever_another_run_of_its_job_does(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, hot: Connection
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    await save(reviews, me, job, 0, ("subtotal", RIGHT))
+    with pytest.raises(Conflict):
+        await conversions.retry(me.owner, job)
+    await control.retry(hot, job, "by an operator")
+    with pytest.raises(NotReady):
+        await reviews.record(me.owner, job)
+    await end(converter, broken())
+    after = await conversions.get(me.owner, job)
+    assert (after.status, after.revision) == (Status.COMPLETE, 1)
+    await control.retry(hot, job, "by an operator")
+    await conversions.cancel(me.owner, job)
+    assert (await conversions.get(me.owner, job)).status is Status.COMPLETE
+    assert "/r1-" in (await conversions.result(me.owner, job)).storage_key
+
+
+@pytest.mark.timeout(180)
+async def test_of_savers_at_once_one_wins_and_the_others_leave_nothing(
+    conversions: Conversions, replica: Replica, me: Principal, corrected: uuid.UUID, folder: Path
+) -> None:
+    before = files(folder)
+    together = Together(4)
+    saves = [
+        save(replica(together), me, corrected, 0, ("buyer_name", f"Buyer {number}"), (f"lines[{number}].name", "x"))
+        if number < 3
+        else save(replica(together), me, corrected, 0, ("number", "123"))
+        for number in range(4)
+    ]
+    outcomes = await asyncio.gather(*saves, return_exceptions=True)
+
+    won = [each for each in outcomes if not isinstance(each, BaseException)]
+    lost = [each for each in outcomes if isinstance(each, Outdated)]
+    assert (len(won), len(lost)) == (1, 3), outcomes
+    theirs = {change["path"] for change in won[0].changes}
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, Outdated):
+            mine = {"number"} if number == 3 else {"buyer_name", f"lines[{number}].name"}
+            assert set(outcome.paths) == mine & theirs
+            assert outcome.latest == won[0]
+            assert "Revision 1 was saved meanwhile, by key:test." in outcome.message
+    assert await reviews_of(replica(), me, corrected) == [won[0]]
+    assert len(files(folder) - before) == 2, "the losers' files are gone"
+
+
+async def reviews_of(reviews: Reviews, who: Principal, job: uuid.UUID) -> Any:
+    return (await reviews.revisions(who.owner, job))[1]
+
+
+async def test_what_is_deleted_meanwhile_is_not_saved(
+    conversions: Conversions,
+    replica: Replica,
+    me: Principal,
+    corrected: uuid.UUID,
+    folder: Path,
+    hot: Connection,
+) -> None:
+    together = Together(2)
+    saving = asyncio.create_task(save(replica(together), me, corrected, 0, ("buyer_name", "x")))
+    await _waits(together)
+    await conversions.delete(me.owner, corrected)
+    await asyncio.to_thread(together.barrier.wait, PATIENCE)
+    with pytest.raises(NotFound):
+        await saving
+    assert files(folder) == set()
+    assert await hot.fetchval("SELECT count(*) FROM revisions") == 0
+
+
+async def test_what_runs_again_meanwhile_is_not_saved(
+    conversions: Conversions, converter: Converter, replica: Replica, me: Principal, folder: Path
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    before = files(folder)
+    together = Together(2)
+    saving = asyncio.create_task(save(replica(together), me, job, 0, ("subtotal", RIGHT)))
+    await _waits(together)
+    await conversions.retry(me.owner, job)
+    await asyncio.to_thread(together.barrier.wait, PATIENCE)
+    with pytest.raises(NotReady):
+        await saving
+    assert files(folder) == before
+
+
+async def _waits(together: Together) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not together.barrier.n_waiting:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_revision_that_is_not_the_latest_cannot_be_corrected(
+    reviews: Reviews, me: Principal, corrected: uuid.UUID
+) -> None:
+    first = await save(reviews, me, corrected, 0, ("buyer_name", "A"))
+    second = await save(reviews, me, corrected, 1, ("number", "77"))
+    for work in (
+        save(reviews, me, corrected, 0, ("number", "78"), ("date", "2025-01-01")),
+        reviews.preview(me.owner, corrected, 0, [("number", "78"), ("date", "2025-01-01")]),
+    ):
+        with pytest.raises(Outdated) as refused:
+            await work
+        assert (refused.value.latest, refused.value.paths) == (second, ["number"])
+    with pytest.raises(Refused, match="There is no revision 3"):
+        await save(reviews, me, corrected, 3, ("number", "78"))
+    assert await reviews_of(reviews, me, corrected) == [first, second]
+
+
+async def test_what_cannot_be_taken_or_is_still_wrong_is_not_saved(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, folder: Path
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    before = files(folder)
+    with pytest.raises(Unfit) as refused:
+        await save(reviews, me, job, 0, ("subtotal", "much"), ("buyer_tin", "1"), ("no_such", "x"), accept=True)
+    assert [each["path"] for each in refused.value.refused] == ["subtotal", "buyer_tin", "no_such"]
+    with pytest.raises(Unfit) as wrong:
+        await save(reviews, me, job, 0, ("buyer_name", "PT Baru"))
+    assert wrong.value.message.endswith("(and 2 more)")
+    assert [each["code"] for each in wrong.value.findings] == ["check_failed"] * 3
+    # Whatever is accepted, XML that does not fit its schema is none.
+    with pytest.raises(Unfit) as invalid:
+        await save(reviews, me, job, 0, ("date", ""), accept=True)
+    assert [each["code"] for each in invalid.value.findings] == ["invalid_xml"]
+    assert await reviews.revisions(me.owner, job) == (0, [])
+    assert files(folder) == before
+
+    saved = await save(reviews, me, job, 0, ("buyer_name", "PT Baru"), accept=True)
+    assert saved.accepted == wrong.value.findings
+    assert (await conversions.get(me.owner, job)).status is Status.COMPLETE
+    for typed in ([], [("buyer_name", "PT Baru")], [("subtotal", WRONG)]):
+        with pytest.raises(Refused, match="Nothing was changed"):
+            await save(reviews, me, job, 1, *typed, accept=True)
+
+
+async def test_findings_can_be_accepted_as_they_are(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    saved = await save(reviews, me, job, 0, accept=True)
+    assert saved.changes == []
+    assert saved.accepted == json.loads(broken().record)["findings"]
+
+
+async def test_a_preview_says_what_would_change_and_saves_nothing(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, folder: Path
+) -> None:
+    job = await converted(conversions, converter, me, broken())
+    before = files(folder)
+    preview = await reviews.preview(me.owner, job, 0, [("subtotal", RIGHT), ("lines[0].qty", "many")])
+    assert preview.revised.findings == []
+    assert [each["path"] for each in preview.revised.refused] == ["lines[0].qty"]
+    shown = {path: (value, confidence) for path, value, confidence in preview.moved}
+    assert shown["subtotal"] == ("6608687.80", 100)
+    assert "lines[0].qty" not in shown
+    assert await reviews.revisions(me.owner, job) == (0, [])
+    assert files(folder) == before
+
+
+async def test_a_diff_names_typed_and_computed_values(reviews: Reviews, me: Principal, corrected: uuid.UUID) -> None:
+    await save(reviews, me, corrected, 0, ("lines[1].hs_code", "12345678"))
+    await save(reviews, me, corrected, 1, ("buyer_name", "PT Baru"))
+    line, name = good().data["lines"][1], good().data["buyer_name"]
+    codes = [
+        ("lines[1].hs_code", line["hs_code"], "12345678"),
+        ("lines[1].goods_code", line["goods_code"], "123456"),
+    ]
+    assert await reviews.diff(me.owner, corrected, 0, 1) == codes
+    assert await reviews.diff(me.owner, corrected, 0, 2) == [("buyer_name", name, "PT Baru"), *codes]
+    assert await reviews.diff(me.owner, corrected, 2, 1) == [("buyer_name", "PT Baru", name)]
+    assert await reviews.diff(me.owner, corrected, 1, 1) == []
+    with pytest.raises(NotFound):
+        await reviews.diff(me.owner, corrected, 0, 3)
+
+
+WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=12)
+AMOUNTS = st.decimals(0, 10**6, places=2).map(str)
+DAYS = st.dates().map(str)
+COLUMNS = ("no", "code", "name", "hs_code", "qty", "unit", "price", "discount", "amount", "vat", "unit_code")
+
+
+def cells(*columns: str) -> st.SearchStrategy[str]:
+    return st.builds("lines[{}].{}".format, st.integers(0, 3), st.sampled_from(columns))
+
+
+EDITS = st.one_of(
+    st.tuples(st.one_of(st.sampled_from(["buyer_name", "buyer_address", "number"]), cells("name", "code")), WORDS),
+    st.tuples(st.one_of(st.sampled_from(["subtotal", "total"]), cells("price", "discount", "amount")), AMOUNTS),
+    st.tuples(st.sampled_from(["date", "due_date"]), DAYS),
+    st.tuples(cells("unit"), st.sampled_from(["Pcs", "Tonne", "pikul"])),
+    st.tuples(
+        st.one_of(st.sampled_from([*sorted(good().data), "pages", "x"]), cells(*COLUMNS)),
+        st.one_of(st.sampled_from(["", "-", "1.250,00", "12.500", "7 Agustus 2025"]), st.text(max_size=12)),
+    ),
+)
+
+
+@pytest.mark.timeout(300)
+async def test_revision_n_and_its_changes_are_revision_n_plus_1(
+    reviews: Reviews, me: Principal, corrected: uuid.UUID, storage: LocalStorage
+) -> None:
+    loop = asyncio.get_running_loop()
+    loaded = mapping()
+    computed = {*loaded.mapping.computed, *loaded.mapping.tables["lines"].computed}
+
+    async def hold(typed: list[Typed]) -> None:
+        number, before = await reviews.record(me.owner, corrected)
+        try:
+            await save(reviews, me, corrected, number, *typed, accept=True)
+        except Refused:
+            assert await reviews.record(me.owner, corrected) == (number, before)
+            return
+        latest, after = await reviews.record(me.owner, corrected)
+        assert latest == number + 1
+        (*_, revision) = await reviews_of(reviews, me, corrected)
+        replayed = apply(loaded, before, [Change.from_json(change) for change in revision.changes])
+        assert json.loads(json.dumps(replayed.to_json())) == after
+        kept = await storage.get((await reviews.file(me.owner, corrected, latest, XML)).storage_key)
+        assert replayed.xml(pretty=True) == kept
+        others = {each.path for each in await reviews.diff(me.owner, corrected, number, latest)}
+        others -= {change["path"] for change in revision.changes}
+        assert {path.rpartition(".")[2] for path in others} <= computed
+
+    def run(work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
+
+    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(EDITS, max_size=3))
+    def explore(typed: list[Typed]) -> None:
+        run(hold(typed))
+
+    await asyncio.to_thread(explore)
+    assert (await reviews.revisions(me.owner, corrected))[0] > 5, "much of what is typed can be saved"
+
+
+async def test_a_mapping_that_has_changed_corrects_nothing(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal
+) -> None:
+    record = json.loads(good().record)
+    changed = {**record, "mapping": {**record["mapping"], "sha256": "0" * 64}}
+    earlier = {name: record[name] for name in ("mapping", "source", "data", "provenance", "checks", "findings")}
+    for made, sentence in ((changed, "The mapping has changed since"), (earlier, "another version of the program")):
+        job = (await put(conversions, me, good().pdf + json.dumps(made).encode())).job.id
+        await end(converter, Read(good().pdf, json.dumps(made).encode(), good().xml))
+        with pytest.raises(Refused, match=sentence):
+            await save(reviews, me, job, 0, ("buyer_name", "x"))
+        assert (await reviews.record(me.owner, job)) == (0, made), "it can be looked at all the same"
+
+
+async def test_mappings_of_the_operators_folder_are_found_and_changes_to_them_noticed(tmp_path: Path) -> None:
+    own = {"format": 1, "name": "own", "title": "One", "fields": {"number": {"label": "No"}}}
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(own))
+    corrector = Corrector(tmp_path)
+    made_by = {"name": "own", "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    record = {
+        "mapping": made_by,
+        "source": {"kind": "json"},
+        "data": {"number": "1"},
+        "provenance": {"fields": {"number": {"rule": "fields.number", "raw": "1", "confidence": 95}}, "tables": {}},
+        "checks": [],
+        "findings": [],
+        "carries": {},
+        "looked": {},
+    }
+    assert corrector.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
+    file.write_text(json.dumps({**own, "title": "Another"}))
+    assert corrector.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
+    with pytest.raises(Refused, match="has changed"):
+        Corrector(tmp_path).revise(record, [("number", "2")])
+    for name in ("../own", "gone"):
+        with pytest.raises(Refused, match="has changed"):
+            Corrector(tmp_path).revise({**record, "mapping": {**made_by, "name": name}}, [])
+
+
+async def test_only_the_owner_of_what_has_ended_may_look(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, hot: Connection
+) -> None:
+    job = (await put(conversions, me, good().pdf)).job.id
+    stranger = of_session(uuid.uuid4())
+
+    def everything(who: Principal) -> list[Coroutine[Any, Any, Any]]:
+        return [
+            reviews.revisions(who.owner, job),
+            reviews.record(who.owner, job),
+            reviews.file(who.owner, job, 0, PROVENANCE),
+            reviews.file(who.owner, job, 0, XML),
+            reviews.diff(who.owner, job, 0, 0),
+            reviews.document(who.owner, job),
+            reviews.preview(who.owner, job, 0, []),
+            save(reviews, who, job, 0, ("buyer_name", "x")),
+        ]
+
+    async def expect(who: Principal, error: type[Refused]) -> None:
+        for work in everything(who):
+            with pytest.raises(error) as refused:
+                await work
+            assert type(refused.value) is error
+
+    await expect(me, NotReady)
+    await expect(stranger, NotFound)
+    await end(converter, good())
+    await expect(stranger, NotFound)
+    await hot.execute("UPDATE conversions SET status = 'expired'")
+    await expect(me, Expired)
+    await hot.execute("UPDATE conversions SET status = 'cancelled'")
+    await expect(me, NotReady)
+
+
+async def test_of_what_was_not_read_there_is_nothing_to_correct(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal
+) -> None:
+    job = (await put(conversions, me)).job.id
+    (lease,) = await converter.take()
+    await converter.finish(lease)
+    with pytest.raises(NotFound, match="nothing to correct"):
+        await save(reviews, me, job, 0, ("buyer_name", "x"))
+
+
+async def test_with_the_job_go_its_revisions_and_pages(
+    conversions: Conversions,
+    reviews: Reviews,
+    me: Principal,
+    corrected: uuid.UUID,
+    storage: LocalStorage,
+    folder: Path,
+    hot: Connection,
+) -> None:
+    await save(reviews, me, corrected, 0, ("buyer_name", "A"))
+    await save(reviews, me, corrected, 1, ("buyer_name", "B"))
+    mine, other = f"{pages_of(corrected)}/1-2.png", f"{pages_of(new_id())}/1-2.png"
+    for key in (mine, other):
+        await storage.put(key, b"x")
+    await conversions.delete(me.owner, corrected)
+    assert files(folder) == {"1-2.png"}
+    assert [found.key async for found in storage.list("pages")] == [other]
+    assert await hot.fetchval("SELECT count(*) FROM revisions") == 0
+
+
+async def test_a_purged_job_leaves_no_words_of_its_document(
+    reviews: Reviews, me: Principal, corrected: uuid.UUID, hot: Connection
+) -> None:
+    await save(reviews, me, corrected, 0, ("buyer_name", "A"))
+    assert await control.purge(hot, older_than=timedelta(0), states=[State.SUCCEEDED]) == 1
+    assert await hot.fetchval("SELECT count(*) FROM revisions") == 0
+
+
+class FullDisk(LocalStorage):
+    """Has room for XML and none for JSON."""
+
+    async def put(self, key: str, data: Any, *, limit: int | None = None) -> Stored:
+        if key.endswith(".json"):
+            raise IoFailure("The disk is full.")
+        return await super().put(key, data, limit=limit)
+
+
+async def test_a_revision_is_stored_whole_or_not_at_all(
+    replica: Replica, me: Principal, corrected: uuid.UUID, folder: Path
+) -> None:
+    before = files(folder)
+    reviews = replica(None, FullDisk(folder))
+    with pytest.raises(IoFailure):
+        await save(reviews, me, corrected, 0, ("buyer_name", "A"))
+    assert files(folder) == before
+    assert await reviews.revisions(me.owner, corrected) == (0, [])
