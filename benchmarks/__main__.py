@@ -17,7 +17,7 @@ import asyncpg
 import uvloop
 from rich.console import Console
 
-from benchmarks import claim_cost, documents, drain, enqueuing, gateway, idle, pick_up, vendors
+from benchmarks import claim_cost, convert, documents, drain, enqueuing, gateway, idle, pick_up, vendors
 from benchmarks.arena import SERVER, Arena, ContestantFailed
 from benchmarks.contestants import interpreter, peers
 from benchmarks.options import Options
@@ -34,6 +34,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "documents": documents.measure,
     "vendors": vendors.measure,
     "gateway": gateway.measure,
+    "convert": convert.measure,
 }
 
 

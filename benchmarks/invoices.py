@@ -12,7 +12,7 @@ from benchmarks.contestants import ROOT
 
 sys.path.append(str(ROOT / "tests"))  # the tests' generator prints them
 
-from support.invoices import print_invoice, reference_invoice
+from support.invoices import make_invoice, print_invoice, reference_invoice
 
 MAPPING = "pt_simon_invoice_v1"
 
@@ -43,6 +43,11 @@ def printed(home: Path, lines: int) -> Printed:
     pages = len(document)
     document.close()
     return Printed(file, lines, pages)
+
+
+def one_page(seed: int, lines: int) -> bytes:
+    """Another short invoice for every seed."""
+    return print_invoice(make_invoice(seed, lines), reference_invoice(lines)[1])
 
 
 def vendors() -> dict[str, Path]:

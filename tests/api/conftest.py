@@ -37,7 +37,8 @@ def serve(database_url: str, db: Database, folder: Path) -> Serve:
     """Starts an API with settings of its own."""
 
     def start(storage: Any = None, **settings: Any) -> AbstractAsyncContextManager[Api]:
-        given = {"database_url": database_url, "storage_min_free_mb": 0, "api_uploads_per_minute": 1000, **settings}
+        unlimited = {"api_uploads_per_minute": 1000, "api_address_uploads_per_minute": 0}
+        given = {"database_url": database_url, "storage_min_free_mb": 0, **unlimited, **settings}
         return serving(ApiSettings.model_validate(given), db, folder, storage)
 
     return start

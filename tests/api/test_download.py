@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from pathlib import Path
 from urllib.parse import unquote
 
 import httpx
+import pytest
 
 from support.serving import Converter, upload, uploaded
 from waybill.errors import Code, Failure
@@ -40,6 +43,40 @@ async def test_what_is_gone_has_expired(browser: httpx.AsyncClient, converter: C
         for path in (f"/api/jobs/{job}/download", f"/api/jobs/download?ids={job}", f"/api/jobs/{job}/provenance"):
             answer = await browser.get(path)
             assert (answer.status_code, answer.json()["code"]) == (404, "EXPIRED"), path
+
+
+async def test_everything_that_is_ready_is_in_the_archive(
+    browser: httpx.AsyncClient, converter: Converter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill.convert.service._AT_A_TIME", 3)
+    monkeypatch.setattr("waybill_api.downloads._NOTED_TOGETHER", 2)
+    assert (await browser.get("/api/jobs/download")).json()["code"] == "NOT_READY"
+    jobs = [await uploaded(browser) for _ in range(8)]
+    await converter.finish_all(b"<whole/>")
+    answer = await browser.get("/api/jobs/download")
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert archive.namelist() == [f"invoice-{job}.xml" for job in reversed(jobs)]
+    assert {archive.read(name) for name in archive.namelist()} == {b"<whole/>"}
+    noted = "SELECT count(*) FROM conversions WHERE downloaded_at IS NOT NULL"
+    assert await converter.connection.fetchval(noted) == 8
+
+
+async def test_an_archive_names_what_went_missing(
+    browser: httpx.AsyncClient, converter: Converter, folder: Path
+) -> None:
+    jobs = [await uploaded(browser) for _ in range(4)]
+    await converter.finish_all()
+    for lost in (jobs[1], jobs[3]):  # one in the middle, and the first that is looked for
+        for file in (folder / "results").rglob(f"{lost}/*"):
+            file.unlink()
+    for path in ("/api/jobs/download", f"/api/jobs/download?ids={','.join(reversed(jobs))}"):
+        archive = zipfile.ZipFile(io.BytesIO((await browser.get(path)).content))
+        assert archive.testzip() is None
+        *there, note = archive.namelist()
+        assert there == [f"invoice-{jobs[2]}.xml", f"invoice-{jobs[0]}.xml"]
+        assert note == "NOT IN THIS ARCHIVE.txt"
+        text = archive.read(note).decode("utf-8-sig")
+        assert [f"invoice-{job}.xml" in text for job in jobs] == [False, True, False, True]
 
 
 async def test_what_failed_has_no_result(browser: httpx.AsyncClient, converter: Converter) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 
 from support.clock import Clock
-from support.serving import Api, Converter, upload, uploaded
+from support.serving import Api, Converter, pdf, upload, uploaded
 from support.waiting import eventually
 from waybill.db import Database
 from waybill.errors import Code, Failure
+from waybill.jobs.artefacts import artefact_key
 
 
 async def listed(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
@@ -85,6 +87,22 @@ async def test_retry_needs_the_document(api: Api, browser: httpx.AsyncClient, co
     assert (answer.status_code, answer.json()["code"]) == (404, "EXPIRED")
 
 
+async def test_what_was_uploaded_again_is_not_tried_again_beside_it(
+    browser: httpx.AsyncClient, converter: Converter
+) -> None:
+    document = pdf()
+    first = await uploaded(browser, document)
+    await browser.post(f"/api/jobs/{first}/cancel")
+    second = await uploaded(browser, document)
+    answer = await browser.post(f"/api/jobs/{first}/retry")
+    assert (answer.status_code, answer.json()["code"], answer.json()["job_id"]) == (409, "CONFLICT", second)
+    await converter.finish_all()
+    assert (await browser.post(f"/api/jobs/{first}/retry")).json()["job_id"] == second, "it is done"
+    forced = await uploaded(browser, document, force="true")
+    await browser.post(f"/api/jobs/{forced}/cancel")
+    assert (await browser.post(f"/api/jobs/{forced}/retry")).status_code == 200, "that is what force was for"
+
+
 async def test_deleting_takes_everything_along(
     api: Api, browser: httpx.AsyncClient, converter: Converter, folder: Any
 ) -> None:
@@ -92,6 +110,8 @@ async def test_deleting_takes_everything_along(
     (lease, _) = sorted(await converter.take(2), key=lambda one: str(one.id) != done)
     await converter.finish(lease)
     await converter.connection.execute("UPDATE jobs SET state = 'queued', lease_owner = NULL WHERE id = $1", waiting)
+    for job in (done, waiting):  # of runs that lost their lease before they could publish
+        await converter.storage.put(artefact_key(uuid.UUID(job), 99, "xml"), b"<stale/>")
     since = (await listed(browser))["since"]
     for job in (done, waiting):
         assert (await browser.delete(f"/api/jobs/{job}")).status_code == 204
@@ -119,12 +139,13 @@ async def test_pages_go_on_where_they_ended(browser: httpx.AsyncClient) -> None:
         assert (await browser.get("/api/jobs", params={"since": nonsense})).status_code == 422, nonsense
 
 
-async def test_filters_and_search(browser: httpx.AsyncClient, converter: Converter) -> None:
+async def test_filters_and_search(api: Api, browser: httpx.AsyncClient, converter: Converter) -> None:
     for name in ("Alpha_1.pdf", "beta 100%.pdf", "alpha.pdf"):
         assert (await upload(browser, name=name)).status_code == 201
     third, second, first = ids(await listed(browser))
     await browser.post(f"/api/jobs/{second}/cancel")
     await converter.take(1)
+    await api.heard()
     assert ids(await listed(browser, status="cancelled")) == [second]
     assert ids(await listed(browser, status=["cancelled", "queued", "processing"])) == [third, second, first]
     assert ids(await listed(browser, q="ALPHA")) == [third, first]
@@ -139,11 +160,12 @@ async def test_filters_and_search(browser: httpx.AsyncClient, converter: Convert
     assert (counts["cancelled"], counts["processing"], counts["queued"], counts["total"]) == (1, 1, 1, 3)
 
 
-async def test_only_what_changed(browser: httpx.AsyncClient, converter: Converter) -> None:
+async def test_only_what_changed(api: Api, browser: httpx.AsyncClient, converter: Converter) -> None:
     jobs = [await uploaded(browser) for _ in range(5)]
     since = (await listed(browser))["since"]
     assert (await listed(browser, since=since))["jobs"] == []
     (lease,) = await converter.take(1)
+    await api.heard()
     changed = await listed(browser, since=since)
     assert ids(changed) == [str(lease.id)]
     assert (await listed(browser, since=changed["since"]))["jobs"] == []
@@ -158,7 +180,7 @@ async def test_only_what_changed(browser: httpx.AsyncClient, converter: Converte
     assert (await browser.get("/api/jobs", params={"since": since, "q": "x"})).status_code == 422
 
 
-async def test_the_same_list_is_not_sent_twice(browser: httpx.AsyncClient, converter: Converter) -> None:
+async def test_the_same_list_is_not_sent_twice(api: Api, browser: httpx.AsyncClient, converter: Converter) -> None:
     await uploaded(browser)
     first = await browser.get("/api/jobs")
     tag = {"If-None-Match": first.headers["etag"]}
@@ -167,6 +189,7 @@ async def test_the_same_list_is_not_sent_twice(browser: httpx.AsyncClient, conve
     again = await browser.get("/api/jobs", headers=tag)
     assert (again.status_code, again.content) == (304, b"")
     await converter.take()
+    await api.heard()
     assert (await browser.get("/api/jobs", headers=tag)).status_code == 200
 
 

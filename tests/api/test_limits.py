@@ -13,6 +13,7 @@ from api.conftest import Serve
 from support.clock import Clock
 from support.serving import Api, upload
 from support.waiting import eventually
+from waybill.config import ApiSettings
 from waybill.db import Database
 
 _MB = 1024 * 1024
@@ -127,6 +128,42 @@ async def test_silence_ends_an_upload(serve: Serve, folder: Path) -> None:
     assert stored(folder) == []
 
 
+@pytest.mark.parametrize("path", ["/session", "/api/jobs/01890000-0000-7000-8000-000000000001/retry", "/api/upload"])
+async def test_a_body_that_trickles_is_not_waited_for(serve: Serve, folder: Path, path: str) -> None:
+    async with serve(api_body_timeout=0.5) as api:
+        raw = await Raw.connect(api, chunked(path))
+        await raw.chunk(_HEAD)
+
+        async def trickle() -> None:
+            while True:  # never silent for long, and never done
+                await raw.chunk(b"-")
+                await asyncio.sleep(0.02)
+
+        trickling = asyncio.create_task(trickle())
+        async with asyncio.timeout(20):
+            status, headers, body = await raw.answer()
+            assert (status, json.loads(body)["code"]) == (408, "VALIDATION_ERROR")
+            assert headers["connection"] == "close"
+            await asyncio.wait([trickling])  # we hang up on it
+        assert isinstance(trickling.exception(), ConnectionError)
+        raw.writer.close()
+    assert stored(folder) == []
+
+
+async def test_a_slow_body_that_keeps_coming_is_waited_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waybill_api.guards._SLOWEST", 1)  # each byte is worth a second
+    async with serve(api_body_timeout=5) as api:
+        raw = await Raw.connect(api, chunked())
+        await raw.chunk(_HEAD)
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+            await raw.chunk(b"x")
+        await raw.chunk(b"\r\n--x--\r\n")
+        raw.writer.write(b"0\r\n\r\n")
+        assert (await raw.answer())[0] == 201
+        raw.writer.close()
+
+
 async def test_ten_uploads_a_minute_across_replicas(serve: Serve) -> None:
     async with serve(api_uploads_per_minute=10) as one, serve(api_uploads_per_minute=10) as two:
         first = await one.browser()
@@ -162,6 +199,32 @@ async def test_a_slow_start_waits_politely(serve: Serve, clock: Clock) -> None:
         await clock.forward(wait)
         assert (await upload(browser)).status_code == 201
         assert (await upload(browser)).status_code == 429
+
+
+async def test_who_makes_sessions_at_will_is_counted_by_address(serve: Serve) -> None:
+    async with serve(api_address_uploads_per_minute=3) as api:
+        answers = [await upload(await api.browser()) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
+        assert int(answers[-1].headers["retry-after"]) > 0
+        assert (await upload(api.client(await api.key()))).status_code == 201, "a key is known by itself"
+
+
+async def test_behind_a_proxy_it_is_the_forwarded_address_that_counts(serve: Serve) -> None:
+    async def from_(api: Api, address: str) -> int:
+        browser = await api.browser()
+        browser.headers["X-Forwarded-For"] = address
+        return (await upload(browser)).status_code
+
+    async with serve(api_address_uploads_per_minute=1, api_trusted_proxies="127.0.0.0/8") as api:
+        assert [await from_(api, "9.9.9.9") for _ in range(2)] == [201, 429]
+        assert await from_(api, "9.9.9.10") == 201
+        assert await from_(api, "1.2.3.4, 9.9.9.9") == 429, "what a client says before the proxy does is not believed"
+    async with serve(api_address_uploads_per_minute=1) as api:
+        assert [await from_(api, address) for address in ("8.8.8.1", "8.8.8.2")] == [201, 429]
+
+
+def test_an_address_has_a_limit_unless_somebody_lifts_it() -> None:
+    assert ApiSettings.model_validate({"database_url": "postgresql://x/y"}).api_address_uploads_per_minute == 60
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: https"])

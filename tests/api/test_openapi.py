@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import httpx
+import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -37,6 +38,7 @@ CHECKS: Any = [
 EXAMPLES = int(os.environ.get("WAYBILL_TEST_EXAMPLES", "8"))
 
 
+@pytest.mark.timeout(300)
 async def test_no_answer_is_a_5xx_or_undocumented(serve: Serve, converter: Converter, gateway: Gateway) -> None:
     limits = {"gateway_url": gateway.url, "api_key_uploads_per_minute": 100_000, "api_upload_timeout": 5}
     async with serve(**limits) as api:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import asyncpg
 import httpx
@@ -12,8 +15,11 @@ import httpx
 from support.serving import Api, Converter, uploaded
 from support.waiting import eventually
 from waybill.changes import Changes
+from waybill.convert.models import ConversionView, Fault, Listing
+from waybill.convert.status import Status
 from waybill.db import Database
 from waybill.db.database import Connection
+from waybill_api.listings import Answer
 
 PAGES = 20
 ROUNDS = 10
@@ -81,7 +87,7 @@ async def test_a_change_is_seen_at_once(api: Api, converter: Converter) -> None:
         assert (await browser.get("/api/jobs")).json()["counts"]["complete"] == 0
         seen = api.context.changes.version(owner)
         await converter.finish(lease)
-        assert await api.context.changes.wait(owner, seen, 10)
+        assert await api.context.changes.wait({owner: seen}, 10)
         assert (await browser.get("/api/jobs")).json()["counts"]["complete"] == 1
 
 
@@ -128,6 +134,51 @@ async def test_versions_survive_a_lost_connection(db: Database) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
             )
-        assert await changes.wait("session:a", before, 10), "what was said meanwhile is unknown: all may have changed"
+        assert await changes.wait({"session:a": before}, 10), "what was said meanwhile is unknown: all may have changed"
     finally:
         await changes.stop()
+
+
+def test_what_a_list_takes_to_remember_is_not_underestimated() -> None:
+    """The bound on what is remembered is one on memory, not on what is sent."""
+    words = "The total of this line does not add up. " * 20
+    for findings in (0, 3, 40):
+        tracemalloc.start()
+        try:
+            views = [_view(findings, words) for _ in range(200)]
+            answer = Answer(Listing(views, None, "", dict.fromkeys(Status, 0), None))
+            assert answer.body
+            assert answer.etag
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert held <= answer.weight <= 4 * held
+
+
+def _view(findings: int, words: str) -> ConversionView:
+    found = [{"message": f"{words}{number}", "page": number} for number in range(findings)]
+    now = datetime.now(UTC)
+    return ConversionView(
+        id=uuid.uuid4(),
+        status=Status.FAILED if findings else Status.COMPLETE,
+        dead_letter=False,
+        original_name=f"invoice-{uuid.uuid4()}.pdf",
+        bytes=180_000,
+        mapping="pt_simon_invoice_v1",
+        created_at=now,
+        listed_at=now,
+        updated_at=now,
+        started_at=now,
+        finished_at=now,
+        attempt=1,
+        max_attempts=4,
+        progress=1.0,
+        progress_message=None,
+        retry_at=None,
+        remaining_seconds=None,
+        reused=False,
+        stopping=False,
+        on_hold=None,
+        error=Fault("GW_4XX", "This document could not be read.", found) if findings else None,
+        source_kept=True,
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from api.conftest import Serve
-from support.serving import Api, pdf, upload, uploaded
+from support.serving import Api, Converter, pdf, upload, uploaded
 from support.waiting import eventually
 from waybill.db import Database
 from waybill.security import Permission, SessionSigner, keys
@@ -70,9 +70,10 @@ async def test_signing_in_shares_the_tenants_queue(api: Api) -> None:
     assert (await browser.post("/session", json={"key": key})).json()["tenant"] == "acme"
     assert dict(browser.cookies) != before
     assert (await browser.get(f"/api/jobs/{job}")).status_code == 200
-    assert (await browser.get(f"/api/jobs/{own}")).status_code == 404
+    assert (await browser.get(f"/api/jobs/{own}")).status_code == 200
     assert (await browser.post("/session/end")).status_code == 204
     assert (await browser.get(f"/api/jobs/{job}")).status_code == 404
+    assert (await browser.get(f"/api/jobs/{own}")).status_code == 404, "it is the tenant's now"
 
     form = await api.client().post("/session", data={"key": key})
     assert (form.status_code, form.headers["location"]) == (303, "/queue")
@@ -80,6 +81,66 @@ async def test_signing_in_shares_the_tenants_queue(api: Api) -> None:
         answer = await api.client().post("/session", json=wrong)
         assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHORIZED")
     assert (await api.client().post("/session", content=b"[]")).status_code == 400
+
+
+async def test_what_was_uploaded_before_signing_in_comes_along(api: Api, converter: Converter, clock: Any) -> None:
+    key = await api.key()
+    program, browser, stranger = api.client(key), await api.browser(), await api.browser()
+    since = (await program.get("/api/jobs")).json()["since"]
+    running, waiting = await uploaded(browser), await uploaded(browser)
+    foreign = await uploaded(stranger)
+    (lease,) = await converter.take(1)
+    old = api.client(cookies=dict(browser.cookies))
+    assert (await browser.post("/session", json={"key": key})).status_code == 200
+    await api.heard()
+    told = (await program.get("/api/jobs", params={"since": since})).json()
+    assert {job["id"] for job in told["jobs"]} == {running, waiting}
+    assert told["counts"]["total"] == 2
+    assert (await old.get("/api/jobs")).json()["counts"]["total"] == 0
+    await converter.finish(lease)
+    assert (await browser.get(f"/api/jobs/{running}/download")).status_code == 200
+    assert (await browser.post(f"/api/jobs/{waiting}/cancel")).status_code == 200
+    assert (await browser.get(f"/api/jobs/{foreign}")).status_code == 404
+    assert (await stranger.get(f"/api/jobs/{foreign}")).status_code == 200
+    owners = await converter.connection.fetch("SELECT id::text, owner, tenant FROM jobs")
+    assert {(row["id"], row["owner"]) for row in owners if row["id"] != foreign} == {
+        (running, "tenant:acme"),
+        (waiting, "tenant:acme"),
+    }
+    assert {row["tenant"] for row in owners} == {"public"}, "who pays for a job is decided once"
+
+
+async def test_who_may_only_look_gets_its_uploads_back_by_signing_out(api: Api) -> None:
+    key = await api.key("acme", Permission.CONVERT_READ)
+    other = await api.key("other", Permission.CONVERT_READ)
+    browser = await api.browser()
+    own = await uploaded(browser)
+    for each in (key, other):  # from one to the other, without signing out
+        assert (await browser.post("/session", json={"key": each})).status_code == 200
+        assert (await browser.get(f"/api/jobs/{own}")).status_code == 404
+    assert (await api.client(key).get("/api/jobs")).json()["counts"]["total"] == 0
+    assert (await browser.post("/session/end")).status_code == 204
+    assert (await browser.get(f"/api/jobs/{own}")).status_code == 200
+    assert (await browser.get("/api/session")).json()["signed_in"] is False
+
+
+async def test_nobody_takes_over_what_is_not_theirs_by_signing_in(api: Api) -> None:
+    key = await api.key("thief")
+    browser = await api.browser()
+    own = await uploaded(browser)
+    session = api.context.signer.load(browser.cookies["waybill_session"], time.time())
+    assert session is not None
+    forged = SessionSigner(b"x" * 32, lasts=1000).dump(session)
+    thief = api.client(headers={"Cookie": f"waybill_session={forged}"})
+    assert (await thief.post("/session", json={"key": key})).status_code == 200
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert (await browser.post("/session", data={"key": key}, headers=headers)).status_code == 403
+    assert (await api.client(key).get("/api/jobs")).json()["counts"]["total"] == 0
+    assert (await browser.get(f"/api/jobs/{own}")).status_code == 200
+    # What is a tenant's already goes nowhere.
+    assert (await browser.post("/session", json={"key": await api.key("acme")})).status_code == 200
+    assert (await browser.post("/session", json={"key": key})).status_code == 200
+    assert (await browser.get(f"/api/jobs/{own}")).status_code == 404
 
 
 async def test_guessing_keys_is_slow(api: Api) -> None:

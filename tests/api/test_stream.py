@@ -11,9 +11,12 @@ from typing import Any
 import httpx
 
 from api.conftest import Serve
+from support.clock import Clock
 from support.serving import Api, Converter, uploaded
 from support.waiting import eventually
 from waybill.convert.cursors import Since
+from waybill.db import Database
+from waybill.security import keys
 
 
 class Events:
@@ -125,6 +128,107 @@ async def test_keep_alives_keep_coming(api: Api, monkeypatch: Any) -> None:
             comments += line.startswith(":")
             if comments == 3:
                 break
+
+
+async def test_a_stream_ends_when_its_key_is_revoked(api: Api, db: Database) -> None:
+    revoked = await api.key("acme")
+    browser = api.client()
+    assert (await browser.post("/session", json={"key": revoked})).status_code == 200
+    lasting = api.client(await api.key("acme"))
+    async with (
+        following(api.client(revoked)) as program,
+        following(browser) as page,
+        following(lasting) as other,
+    ):
+        for events in (program, page, other):
+            await events.next()
+        parsed = keys.parse(revoked)
+        assert parsed is not None
+        async with db.hot() as connection:
+            await keys.revoke(connection, parsed[0])
+        await program.to_the_end()
+        await page.to_the_end()
+        await other.until(await uploaded(lasting), "queued")
+
+
+async def test_a_stream_ends_when_its_key_expires(api: Api, clock: Clock, monkeypatch: Any) -> None:
+    monkeypatch.setattr("waybill_api.keyring._LASTS", 0.1)  # what is known of a key is good for so long
+    async with following(api.client(await api.key(expires_in=3600))) as events:
+        await events.next()
+        await clock.forward(3601)
+        await events.to_the_end()
+
+
+async def test_signing_out_ends_the_sessions_streams_on_every_replica(serve: Serve) -> None:
+    async with serve() as one, serve() as two:
+        browser = await one.browser()
+        cookies = dict(browser.cookies)
+        async with (
+            following(browser) as here,
+            following(two.client(cookies=cookies)) as there,
+            following(await two.browser()) as stranger,
+        ):
+            for events in (here, there, stranger):
+                await events.next()
+            assert (await browser.post("/session/end")).status_code == 204
+            await here.to_the_end()
+            await there.to_the_end()
+            two.context.streams.close()
+            await stranger.to_the_end()
+
+
+async def test_an_open_breaker_is_told(browser: httpx.AsyncClient, converter: Converter) -> None:
+    async with following(browser) as events:
+        assert (await events.next())[1]["on_hold"] is None
+        await converter.connection.execute(
+            "INSERT INTO breakers (name, state, open_until, reason)"
+            " VALUES ('gateway', 'open', now() + interval '1 minute', 'down')"
+        )
+        await converter.connection.execute("SELECT pg_notify('waybill_control', 'look')")
+        assert (await events.next())[1]["on_hold"]["until"]
+        await converter.connection.execute("DELETE FROM breakers")
+        await converter.connection.execute("SELECT pg_notify('waybill_control', 'look')")
+        assert (await events.next())[1]["on_hold"] is None
+
+
+async def test_a_change_after_a_quiet_time_is_told_at_once(browser: httpx.AsyncClient, monkeypatch: Any) -> None:
+    async with following(browser) as events:
+        await events.next()
+        monkeypatch.setattr("waybill_api.streams._TOGETHER", 1000)
+        monkeypatch.setattr("waybill_api.streams._now", lambda: asyncio.get_running_loop().time() + 2000)
+        await events.until(await uploaded(browser), "queued")
+
+
+async def test_what_follows_a_change_is_gathered(
+    browser: httpx.AsyncClient, converter: Converter, monkeypatch: Any
+) -> None:
+    async with following(browser) as events:
+        await events.next()
+        job = await uploaded(browser)
+        await events.until(job, "queued")
+        monkeypatch.setattr("waybill_api.streams._TOGETHER", 1)
+        (lease,) = await converter.take()
+        for number in range(20):
+            await converter.connection.execute("UPDATE jobs SET progress = $1", number / 20)
+        await converter.finish(lease)
+        told = 0
+        while (await events.next())[1]["counts"]["complete"] == 0:
+            told += 1
+        assert told < 10
+
+
+async def test_a_program_follows_on_when_listening_was_lost_for_a_moment(api: Api, db: Database) -> None:
+    program, browser = api.client(await api.key()), await api.browser()
+    async with following(program) as events, following(browser) as page:
+        await events.next()
+        await page.next()
+        async with db.hot() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+            )
+        await page.to_the_end()  # its session may have been ended meanwhile; a browser comes back by itself
+        await events.until(await uploaded(program), "queued")
 
 
 async def test_without_listening_a_stream_asks_now_and_then(serve: Serve, monkeypatch: Any) -> None:

@@ -259,3 +259,24 @@ async def test_a_job_keeps_its_document_whatever_fails_after_it_was_committed(
         monkeypatch.setattr(repository, statement, times_out)
     await upload(api.client(), pdf())
     assert await jobs_in(db) == len(stored(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("filename*=UTF-8''r%C3%A9sum%C3%A9.pdf", "résumé.pdf"),
+        ("filename=\"resume.pdf\"; filename*=utf-8'fr'r%C3%A9sum%C3%A9.pdf", "résumé.pdf"),
+        ("filename*=iso-8859-1'en'%A3.pdf", "£.pdf"),
+        ("filename=\"a.pdf\"; filename*=koi8-r''b.pdf", "a.pdf"),
+        ('filename="a.pdf"; filename*; filename*1=b.pdf', "a.pdf"),
+        ("filename=\"a; filename*=UTF-8''b.pdf\"", "a; filename_=UTF-8''b.pdf"),
+    ],
+)
+async def test_a_name_may_be_spelled_as_mail_does(browser: httpx.AsyncClient, sent: str, shown: str) -> None:
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; {sent}\r\n\r\n'.encode()
+    content = head + pdf() + b"\r\n--x--\r\n"
+    answer = await browser.post(
+        "/api/upload", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"}
+    )
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["job"]["original_name"] == shown

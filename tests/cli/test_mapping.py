@@ -55,6 +55,7 @@ async def test_a_shown_mapping_can_be_copied(bare: Waybill, tmp_path: Path) -> N
 async def test_what_a_rule_does_is_said(bare: Waybill) -> None:
     shown = (await bare("mapping", "show", "pt_simon_invoice_v1")).out
     assert "date, right of “Tanggal” or “Tanggal Invoice”, on the first page, required" in shown
+    assert "decimal with at most 2 digits after its sign, right of “Subtotal”" in shown
     assert "begins where there is a no" in shown
     assert "the sum of amount from page to page" in shown
     assert "<TaxInvoiceBulk>, checked by coretax.xsd" in shown

@@ -21,7 +21,7 @@ from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
 from waybill.ids import new_id
 from waybill.jobs import control
 from waybill.jobs.rescue import rescue
-from waybill.security import Principal, of_session
+from waybill.security import Principal, of_session, of_tenant
 from waybill.storage import LocalStorage
 
 
@@ -149,10 +149,49 @@ async def test_a_running_document_has_its_time_left(
     job = (await put(conversions, me)).job.id
     assert (await conversions.get(me.owner, job)).remaining_seconds is None, "it waits"
     await converter.take()
-    conversions._estimates_until = 0
+    conversions._outlook._estimates_until = 0
     left = (await conversions.get(me.owner, job)).remaining_seconds
     assert left is not None
     assert 15 <= left <= 20
+
+
+async def test_of_all_who_try_again_at_once_one_does(conversions: Conversions, me: Principal, hot: Connection) -> None:
+    """Three failed jobs for one document are retried while it is uploaded: it is converted once."""
+    document = pdf()
+    for _ in range(5):
+        jobs = []
+        for _ in range(3):
+            jobs.append((await put(conversions, me, document)).job.id)
+            await conversions.cancel(me.owner, jobs[-1])
+        ends = await asyncio.gather(
+            *(conversions.retry(me.owner, job) for job in jobs), put(conversions, me, document), return_exceptions=True
+        )
+        assert not [end for end in ends if isinstance(end, BaseException) and not isinstance(end, Conflict)]
+        active = await hot.fetch("SELECT id FROM jobs WHERE state = 'queued'")
+        assert len(active) == 1
+        assert {uuid.UUID(end.detail["job_id"]) for end in ends if isinstance(end, Conflict) and end.detail} <= {
+            row["id"] for row in active
+        }
+        await hot.execute("DELETE FROM jobs")
+
+
+async def test_signing_in_while_conversions_end(
+    conversions: Conversions, me: Principal, converter: Converter, hot: Connection
+) -> None:
+    for _ in range(20):
+        await put(conversions, me)
+    leases = await converter.take()
+    team = of_tenant("acme", me.permissions, new_id())
+
+    async def end() -> None:
+        for lease in leases:
+            await converter.finish(lease)
+
+    _, adopted = await asyncio.gather(end(), conversions.adopt(me.owner, team))
+    assert adopted == 20
+    assert (await conversions.listing(me.owner)).total == 0
+    assert (await conversions.listing(team.owner)).counts[Status.COMPLETE] == 20
+    assert await conversions.adopt(me.owner, team) == 0
 
 
 async def test_two_who_delete_at_once(conversions: Conversions, me: Principal) -> None:

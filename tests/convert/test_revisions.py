@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from convert.conftest import put
+from support.engine import Connect
 from support.reviewing import PATIENCE, RIGHT, WRONG, Read, Together, broken, end, good, mapping
 from support.serving import Converter
 from waybill.changes import Changes
+from waybill.convert import revisions
 from waybill.convert.kinds import PROVENANCE, XML
 from waybill.convert.removing import pages_of
 from waybill.convert.reviewing import Reviews
@@ -114,7 +116,7 @@ async def test_a_correction_makes_a_revision_that_is_served_from_then_on(
     xml = etree.fromstring(await storage.get(latest.storage_key))
     assert xml.findtext(".//BuyerName") == "PT Baru"
     assert xml.findtext(".//TaxInvoiceDate") == "2025-08-07"
-    assert [each.storage_key for each in await conversions.results(me.owner, None, most=10)] == [latest.storage_key]
+    assert [each.storage_key async for each in conversions.every_result(me.owner)] == [latest.storage_key]
     record = json.loads(await storage.get((await conversions.provenance(me.owner, corrected)).storage_key))
     assert record["data"] == {**good().data, "buyer_name": "PT Baru", "date": "2025-08-07"}
     assert record["provenance"]["fields"]["buyer_name"]["rule"] == "corrected"
@@ -141,7 +143,7 @@ async def test_what_failed_is_complete_once_it_is_corrected(
     assert after.updated_at > before.updated_at
     result = await conversions.result(me.owner, job)
     assert etree.fromstring(await storage.get(result.storage_key)).tag == "TaxInvoiceBulk"
-    assert [each.storage_key for each in await conversions.results(me.owner, None, most=10)] == [result.storage_key]
+    assert [each.storage_key async for each in conversions.every_result(me.owner)] == [result.storage_key]
     listed = await conversions.changes_since(me.owner, since)
     assert [(each.id, each.status) for each in listed.jobs] == [(job, Status.COMPLETE)]
     events = await conversions.events(me.owner, job)
@@ -218,6 +220,32 @@ async def test_what_is_deleted_meanwhile_is_not_saved(
         await saving
     assert files(folder) == set()
     assert await hot.fetchval("SELECT count(*) FROM revisions") == 0
+
+
+async def test_what_is_saved_while_it_is_deleted_goes_along(
+    conversions: Conversions,
+    me: Principal,
+    corrected: uuid.UUID,
+    storage: LocalStorage,
+    folder: Path,
+    connect: Connect,
+) -> None:
+    saver, watcher = await connect(), await connect()
+    xml, record = [await storage.put(f"results/{corrected}/r1.{name}", b"x") for name in ("xml", "json")]
+    async with saver.transaction():
+        saved = await revisions.save(
+            saver, corrected, me.owner, 1, author="session", changes=[], accepted=None, xml=xml, record=record
+        )
+        assert saved is not None
+        deleting = asyncio.create_task(conversions.delete(me.owner, corrected))
+        async with asyncio.timeout(PATIENCE):
+            while not await watcher.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ):
+                await asyncio.sleep(0.005)
+    await deleting
+    assert files(folder) == set()
+    assert await watcher.fetchval("SELECT count(*) FROM revisions") == 0
 
 
 async def test_what_runs_again_meanwhile_is_not_saved(

@@ -85,6 +85,12 @@ def test_a_dash_for_an_empty_cell_is_not_the_minus_of_the_next() -> None:
     assert [word.text for word in Amounts(INDONESIAN).joined(printed).words] == ["Rp -", "Rp 20,00"]
 
 
+def test_a_description_of_nothing_but_a_sign_keeps_it() -> None:
+    headers = [(0.0, 0.0, 10.0, 10.0), (20.0, 0.0, 75.0, 10.0), (100.0, 0.0, 120.0, 10.0), (130.0, 0.0, 200.0, 10.0)]
+    printed = line("1   Rp              12    Rp   500")
+    assert [word.text for word in join_currencies(printed, SIGNS, headers).words] == ["1", "Rp", "12", "Rp 500"]
+
+
 def test_a_line_without_signs_is_left_as_it_is() -> None:
     given = line("12 pcs 500")
     assert join_currencies(given, SIGNS) is given

@@ -110,6 +110,10 @@ def foot(canvas: Canvas, width: float, height: float, page: int) -> None:
     canvas.drawString(60, 8, f"Dokumen {page} dicetak 07/08/2025 10:3{page % 10} oleh admin")
 
 
+def test_lines_drawn_in_turns_word_by_word_on_a_turned_page(tmp_path: Path) -> None:
+    assert faults(make_invoice(2298), make_layout(2298), tmp_path) == []
+
+
 @pytest.mark.parametrize("draw", [in_the_margin, watermark, stamp, stamp_at_an_angle, foot])
 def test_what_is_printed_over_an_invoice_does_not_change_it(
     draw: Callable[[Canvas, float, float, int], None], tmp_path: Path

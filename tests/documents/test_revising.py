@@ -93,7 +93,7 @@ typed_texts = st.one_of(
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_correction_touches_no_other_value_and_the_log_makes_the_next_record(
     records: list[Record], data: st.DataObject
 ) -> None:
@@ -271,6 +271,7 @@ def test_a_change_that_does_not_fit_the_record_is_not_replayed(records: list[Rec
     with pytest.raises(MappingFault, match="not of the type decimal"):
         subtotal = records[1]["data"]["subtotal"]
         apply(LOADED, records[1], [Change("subtotal", subtotal, "x", "fields.subtotal", "x")])
-    for wrong in ({}, [], None, change.to_json() | {"more": 1}, change.to_json() | {"to": 1.5}):
+    wrongs: tuple[Any, ...] = ({}, [], None, change.to_json() | {"more": 1}, change.to_json() | {"to": 1.5})
+    for wrong in wrongs:
         with pytest.raises(MappingFault):
             Change.from_json(wrong)

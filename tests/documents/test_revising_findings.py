@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from support.pages import Printed, page, table
 from support.records import Record, read_page, record_of
@@ -13,6 +17,7 @@ from waybill_documents.faults import FaultCode, MappingFault
 from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loading import LoadedMapping, shipped
 from waybill_documents.revising import apply, read_record, revise
+from waybill_documents.telling import tell
 from waybill_documents.words import Page
 
 MAPPING: dict[str, Any] = {
@@ -202,6 +207,41 @@ def test_a_record_that_does_not_fit_the_mapping_is_refused(break_it: Any, said: 
     break_it(record)
     with pytest.raises(MappingFault, match=said):
         revise(loaded(reading), record, [("number", "B")])
+
+
+def nodes(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every part of a JSON document."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in inner:
+        yield (*path, key)
+        yield from nodes(value, (*path, key))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**30) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_a_record_with_anything_in_any_place_is_read_or_refused(data: st.DataObject) -> None:
+    reading = read("1    Kertas      3", "2    Pena        zwei", "Catatan x", "3    Map         1,999")
+    record = record_of(reading)
+    *way, last = data.draw(st.sampled_from(list(nodes(record))))
+    node: Any = record
+    for key in way:
+        node = node[key]
+    if data.draw(st.booleans()):
+        del node[last]
+    else:
+        node[last] = data.draw(anything)
+    with suppress(MappingFault):
+        read_record(loaded(reading), record)
+    with suppress(MappingFault):
+        revised = revise(loaded(reading), record, [("lines[1].qty", "2"), ("number", "B")]).reading
+        assert all(tell(finding, "id") for finding in revised.findings)
 
 
 def test_an_embedded_invoice_comes_back_and_cannot_be_corrected() -> None:

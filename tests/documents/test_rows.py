@@ -471,6 +471,7 @@ Saldo akhir 9
         ("04/01", Decimal(7)),
     ]
     assert list(found.extracted.tables["lines"][0]["amount"].places[0].box) == [90, 124, 115, 134]
+    assert unread(found) == ["line below row 1 on page 1 was not understood: 'catatan'"]
 
 
 def test_rows_by_a_pattern_from_the_first_line_on() -> None:
@@ -658,6 +659,51 @@ def test_the_sum_of_a_group_is_a_fields_and_not_lost() -> None:
     assert found.findings == []
     lost = "     Total Station              5         1.000"
     assert len(unread(read(rule, f"{HEADER}\n{text}\n{lost}\nGrand total   3.000"))) == 1
+
+
+def test_a_row_without_a_number_below_the_last_is_told_though_the_table_has_no_end() -> None:
+    rule = mapping(end=None)
+    text = f"{HEADER}\n1    Pipa                       5         1.000\n     Bonus kuas                 2             0"
+    told = "line below row 1 on page 1 was not understood: 'Bonus kuas 2 0'"
+    assert unread(read(rule, f"{text}\nTotal                                  1.000\n\n\nTerima kasih")) == [told]
+    assert unread(read(rule, text, "     Syarat dan ketentuan\n     berlaku")) == [told]
+    complete = f"{HEADER}\n1    Pipa                       5         1.000"
+    assert unread(read(rule, f"{complete}\nTotal                                  1.000")) == []
+
+
+BY_PATTERN = mapping(
+    {
+        "name": {"type": "text"},
+        "qty": {"type": "decimal", "required": True},
+        "amount": {"type": "decimal", "required": True},
+    },
+    row={"pattern": r"^(?P<name>[a-z ]+) (?P<qty>\d+) (?P<amount>[\d.,]+)$"},
+    start="Mutasi",
+    end=None,
+    skip=["Halaman"],
+)
+
+
+def test_lines_between_rows_by_a_pattern_are_told() -> None:
+    found = read(
+        BY_PATTERN,
+        "Kepada yang terhormat\nMutasi\nCatatan di atas\npipa 1 1.000\nmur M10 2 2.000\nHalaman 1\nTotal 9\ncat 3 30",
+        "kuas 4 5",
+    )
+    assert len(rows(found, "name")) == 3
+    assert unread(found) == ["line below row 1 on page 1 was not understood: 'mur M10 2 2.000'"]
+
+
+def test_a_line_like_a_row_below_the_last_one_by_a_pattern_is_told() -> None:
+    found = read(BY_PATTERN, "Mutasi\npipa 1 1.000\nmur M10 2 2.000\nSyarat pembayaran 30 hari\nTotal 9")
+    assert unread(found) == ["line below row 1 on page 1 was not understood: 'mur M10 2 2.000'"]
+
+
+def test_the_foot_between_rows_by_a_pattern_is_not_the_tables() -> None:
+    foot = "\n\n\n\nDicetak oleh admin 1"
+    found = read(BY_PATTERN, f"Mutasi\npipa 1 1.000{foot}", f"mur 2 2.000{foot}", f"cat 3 3.000{foot}")
+    assert found.findings == []
+    assert len(rows(found, "name")) == 3
 
 
 def test_very_many_lines_that_are_not_understood_are_counted() -> None:

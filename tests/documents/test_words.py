@@ -14,6 +14,7 @@ from reportlab.pdfgen.canvas import Canvas
 from support.pages import drawn, read_pages
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.limits import Limits
+from waybill_documents.plain import PlainPage
 from waybill_documents.words import Page, Word, cut, part
 
 
@@ -147,7 +148,11 @@ def test_text_in_another_direction_is_kept_apart(tmp_path: Path) -> None:
     assert texts(page) == [
         word for number in range(10) for word in (str(number), f"BRG-{number}", "Pipa", "Galvanis", "12.500,00")
     ]
-    assert {"Form", "A", "12", "LUNAS", "20", "COPY"} <= {word.text for word in page.askew}
+    leaning = {word.text for word in page.askew}
+    assert {"Form", "A", "12", "LUNAS", "20", "COPY"} <= leaning
+    plain = PlainPage.of(page, "").to_json()
+    assert {word["text"] for word in plain["askew"]} == leaning
+    assert len(plain["askew"][0]["box"]) == 4
 
 
 def test_slanted_letters_are_not_a_slanted_line(tmp_path: Path) -> None:
@@ -158,6 +163,7 @@ def test_slanted_letters_are_not_a_slanted_line(tmp_path: Path) -> None:
     page = read(tmp_path, draw)
     assert texts(page) == ["a", "slanted", "-", "b"]
     assert page.askew == ()
+    assert "askew" not in PlainPage.of(page, "").to_json()
 
 
 def test_a_page_leaning_a_little_is_read(tmp_path: Path) -> None:

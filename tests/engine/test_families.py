@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -598,24 +599,29 @@ async def test_a_cancel_takes_children_that_are_being_added(connect: Connect) ->
     assert await find_contradictions(adding) == []
 
 
-async def test_workers_and_a_cancel_at_once_do_not_hinder_each_other(connect: Connect) -> None:
-    connections = [await connect() for _ in range(5)]
+async def test_workers_and_a_cancel_at_once_do_not_hinder_each_other(db: Database, connect: Connect) -> None:
+    async with AsyncExitStack() as lent:
+        # Workers' own, whose statements have one plan and so lock in one order.
+        await _end_while_cancelling([await lent.enter_async_context(db.hot()) for _ in range(4)], await connect())
+
+
+async def _end_while_cancelling(ending: list[Connection], cancelling: Connection) -> None:
     for _ in range(5):
-        outer, inner = await nested(connections[0])
-        await add_children(connections[0], inner.parent.id, some(150))
-        await add_children(connections[0], outer.parent.id, some(150))
-        worker = await start_worker(connections[0], kinds=KINDS)
-        leases = await take(connections[0], worker, 200)
+        outer, inner = await nested(cancelling)
+        await add_children(cancelling, inner.parent.id, some(150))
+        await add_children(cancelling, outer.parent.id, some(150))
+        worker = await start_worker(cancelling, kinds=KINDS)
+        leases = await take(cancelling, worker, 200)
 
         async def end(number: int, worker: WorkerInfo = worker, leases: list[Lease] = leases) -> None:
             mine = leases[number::4]
             for start in range(0, len(mine), 7):
-                await succeed(connections[number], worker.id, [(one.id, one.token) for one in mine[start : start + 7]])
+                await succeed(ending[number], worker.id, [(one.id, one.token) for one in mine[start : start + 7]])
 
-        await asyncio.gather(*(end(number) for number in range(4)), cancel(connections[4], outer.parent.id))
-        assert await states(connections[0], [outer.parent.id, inner.parent.id]) == [State.CANCELLED] * 2
-        assert await connections[0].fetchval("SELECT count(*) FROM jobs WHERE state = 'queued'") == 0
-        assert await find_contradictions(connections[0]) == []
+        await asyncio.gather(*(end(number) for number in range(4)), cancel(cancelling, outer.parent.id))
+        assert await states(cancelling, [outer.parent.id, inner.parent.id]) == [State.CANCELLED] * 2
+        assert await cancelling.fetchval("SELECT count(*) FROM jobs WHERE state = 'queued'") == 0
+        assert await find_contradictions(cancelling) == []
 
 
 # Retry

@@ -150,6 +150,20 @@ async def test_a_process_that_keeps_too_much_memory_is_replaced(tmp_path: Path) 
         assert (await bench.ask("echo"))["pid"] != first
 
 
+async def test_what_hangs_together_in_circles_goes_with_its_document(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        first = await bench.ask("tangle", megabytes=50)
+        resident = psutil.Process(first["pid"]).memory_info().rss
+        for _ in range(20):  # together more than twice what it may have
+            assert await bench.ask("tangle", megabytes=50) == first, "the same process"
+        assert psutil.Process(first["pid"]).memory_info().rss < resident + 20 * MB
+
+
+async def test_circles_within_one_document_stop_at_the_memory_limit(bench: Bench) -> None:
+    with pytest.raises(TooMuchMemory):
+        await bench.ask("tangle", megabytes=2000)
+
+
 async def test_one_process_that_dies_does_not_disturb_its_neighbour(tmp_path: Path) -> None:
     async with running(tmp_path, processes=2) as bench:
         await bench.wait_for_processes(2)

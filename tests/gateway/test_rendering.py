@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 
 import httpx
 import pytest
@@ -18,11 +17,9 @@ def invoice() -> bytes:
     return print_invoice(*reference_invoice(40))
 
 
-def render(
-    gateway: Gateway, document: bytes | None, *, headers: Mapping[str, str] | None = None, **fields: str
-) -> httpx.Response:
+def render(gateway: Gateway, document: bytes | None, *, accept: str = "image/png", **fields: str) -> httpx.Response:
     files = {"file": ("a.pdf", document, "application/pdf")} if document is not None else {"x": b""}
-    return gateway.client.post("/render", files=files, data=fields, headers=headers)
+    return gateway.client.post("/render", files=files, data=fields, headers={"Accept": accept})
 
 
 def size(answer: httpx.Response) -> tuple[int, int]:
@@ -81,7 +78,7 @@ def test_only_a_pdf_has_pages(obedient: Gateway) -> None:
 
 
 def test_who_wants_no_image_is_told_before_the_document_is_sent(obedient: Gateway) -> None:
-    answer = render(obedient, told(), page="1", headers={"Accept": "application/json"})
+    answer = render(obedient, told(), page="1", accept="application/json")
     assert_problem(answer, 406, "VALIDATION_ERROR")
     assert_problem(obedient.client.get("/render"), 405, "VALIDATION_ERROR")
 

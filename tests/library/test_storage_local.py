@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import eventually
 from waybill.errors import Code, IoFailure, StorageFull, UnsafePath, classify
 from waybill.files import AtomicFile
 from waybill.storage import LocalStorage, Space
@@ -87,6 +88,41 @@ async def test_cancelled_in_the_middle_of_a_write_it_waits_for_the_thread(
         await task
     assert written == [len(DATA)]
     assert everything(root) == []
+
+
+async def test_however_often_it_is_cancelled_no_temporary_file_stays(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a program ends: every task is cancelled, those that clean up too."""
+    writing, go_on = threading.Event(), threading.Event()
+    write, create = AtomicFile._write_all, LocalStorage._create
+    files: list[AtomicFile] = []  # held: nothing is tidied up by being forgotten
+
+    def slow_write(self: AtomicFile, chunk: bytes) -> None:
+        writing.set()
+        assert go_on.wait(30)
+        write(self, chunk)
+
+    def seen_create(self: LocalStorage, key: str) -> AtomicFile:
+        files.append(create(self, key))
+        return files[-1]
+
+    monkeypatch.setattr(AtomicFile, "_write_all", slow_write)
+    monkeypatch.setattr(LocalStorage, "_create", seen_create)
+    task = asyncio.create_task(storage.put("k", DATA))
+    await asyncio.to_thread(writing.wait, 30)
+    for _ in range(4):
+        for one in asyncio.all_tasks() - {asyncio.current_task()}:
+            one.cancel()
+        await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    async def tidy() -> bool:
+        return everything(root) == []
+
+    await eventually(tidy)
 
 
 async def test_a_reader_keeps_the_object_it_opened(storage: LocalStorage) -> None:

@@ -73,11 +73,14 @@ DATA = {
         INSERT INTO secrets (name, value) VALUES ('sessions', '\\xab');
         INSERT INTO rate_limits (subject, tat) VALUES ('upload:tenant:acme', now());
     """,
-    "0008": """
+    "0007": """
         INSERT INTO revisions (job_id, number, author, changes, xml_key, xml_bytes, xml_sha256, record_key,
                                record_bytes, record_sha256)
         VALUES ('01890000-0000-7000-8000-000000000007', 1, 'key:erp', '[]', 'results/x/r1-ab.xml', 1, 'ab',
                 'results/x/r1-ab.json', 1, 'ab');
+    """,
+    "0008": """
+        INSERT INTO decided_caps (kind) VALUES ('convert_pdf');
     """,
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from benchmarks import wire
+from benchmarks.arena import ContestantFailed
 from benchmarks.figures import paired_ratio
 from benchmarks.server_log import ServerLog, Statement
 from support.waiting import eventually
@@ -38,6 +41,25 @@ async def test_the_server_log_counts_every_statement_of_the_watched_database_and
 def test_a_ratio_compares_the_two_of_a_round() -> None:
     # The second round ran on a machine half as fast; the ratio is the same all the same.
     assert paired_ratio([30.0, 15.0, 33.0], [10.0, 5.0, 10.0]) == pytest.approx(3.0)
+
+
+async def test_answers_are_read_whole_however_their_length_is_said() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ntw\r\n1\r\no\r\n0\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 No\r\nContent-Length: 5\r\n\r\nthree")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, wire.connection(server.sockets[0].getsockname()[1]) as connection:
+        assert await connection.ask(wire.get("/")) == b"one"
+        assert await connection.ask(wire.get("/"), expect=201) == b"two"
+        with pytest.raises(ContestantFailed, match="500: three"):
+            await connection.ask(wire.get("/"))
 
 
 def test_peers_run_without_waybill() -> None:

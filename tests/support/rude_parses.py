@@ -65,6 +65,14 @@ def hoard(call: Call, result: Path) -> dict[str, Any]:
         held.append(bytearray(10_000_000))
 
 
+def tangle(call: Call, result: Path) -> dict[str, Any]:
+    """Leaves behind what only the garbage collector finds."""
+    for _ in range(int(call["megabytes"])):
+        ring: list[Any] = [bytearray(1024 * 1024)]
+        ring.append(ring)
+    return {"pid": os.getpid()}
+
+
 def swell(call: Call, result: Path) -> dict[str, Any]:
     """Keeps what it used, as a leaking library would."""
     globals().setdefault("_kept", []).append(b"x" * int(call["bytes"]))

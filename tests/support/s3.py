@@ -58,7 +58,7 @@ class Bucket:
     def __init__(self, server: str) -> None:
         self.server = server
         self.name = f"bucket-{next(_numbers)}"
-        self._client = httpx.Client(base_url=f"{server}/{self.name}", trust_env=False)
+        self._client = httpx.Client(base_url=f"{server}/{self.name}", trust_env=False, timeout=60)
         self._client.put("").raise_for_status()
 
     def storage(self, server: str | None = None, *, prefix: str = "/some/prefix", timeout: float = 10.0) -> Storage:

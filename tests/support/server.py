@@ -8,8 +8,10 @@ from Debian's packages, `container` for testcontainers.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,19 @@ def embedded(choice: str | None = None) -> Iterator[EmbeddedPostgres]:
     else:
         with EmbeddedPostgres.temporary(version=int(choice), settings=SETTINGS) as server:
             yield server
+
+
+@contextmanager
+def frozen(server: EmbeddedPostgres) -> Iterator[None]:
+    """All of the server's processes are stopped: what is connected stays so, and nobody answers."""
+    stopped: list[int] = []
+    try:
+        family = [server.pid]
+        for pid in family:  # the first one first, so that it has no more children
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
+            family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)

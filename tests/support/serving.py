@@ -79,6 +79,14 @@ class Api:
             while not self.context.changes.listening:
                 await asyncio.sleep(0.005)
 
+    async def heard(self) -> None:
+        """Until all that was committed before is heard of: notifications come in the order of their commits."""
+        changes, topic = self.context.changes, f"test:{uuid.uuid4()}"
+        seen = {topic: changes.version(topic)}
+        async with self.context.database.hot() as connection:
+            await connection.execute("SELECT pg_notify('waybill_changes', $1)", topic)
+        assert await changes.wait(seen, 20)
+
 
 @asynccontextmanager
 async def serving(settings: ApiSettings, database: Database, folder: Path, storage: Any = None) -> AsyncIterator[Api]:

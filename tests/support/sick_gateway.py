@@ -44,8 +44,8 @@ async def stalling(_writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def sick_gateway(answer: Answer) -> AsyncIterator[SickGateway]:
-    """A server on loopback that reads a request and then does this."""
+async def sick_gateway(answer: Answer, *, hasty: bool = False) -> AsyncIterator[SickGateway]:
+    """A server on loopback that reads a request and then does this; a hasty one does it after the headers."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,6 +56,9 @@ async def sick_gateway(answer: Answer) -> AsyncIterator[SickGateway]:
                 headers = {
                     name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)
                 }
+                if hasty:
+                    await answer(writer)
+                    return
                 body = await reader.readexactly(int(headers["content-length"]))
                 gateway.requests.append((headers, body))
                 await answer(writer)

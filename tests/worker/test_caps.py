@@ -10,7 +10,7 @@ from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill.jobs import NewJob, enqueue_many
-from waybill.jobs.caps import remove_cap, set_cap
+from waybill.jobs.caps import list_caps, remove_cap, set_cap
 from worker.conftest import StartWorker
 
 
@@ -64,3 +64,14 @@ async def test_workers_hear_of_a_changed_cap_at_once(
     (gate / "open").touch()
     await eventually(lambda: all_ended(connection))
     assert await counts(connection) == {"succeeded": 9}
+
+
+async def test_calls_to_the_gateway_are_capped_from_the_start(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    start_worker(worker_handlers="waybill_worker.handlers", gateway_calls=3)
+
+    async def capped() -> bool:
+        return [(cap.kind, cap.most) for cap in await list_caps(connection)] == [("convert_pdf", 3)]
+
+    await eventually(capped)

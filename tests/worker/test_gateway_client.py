@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from waybill.errors import Code, classify
-from waybill_worker.gateway import MOST_FINDINGS, Conversion, Gateway, Rejected
+from waybill_worker.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, Conversion, Rejected
+from waybill_worker.blocking import BlockingPool
+from waybill_worker.gateway import MOST_AT_HAND, Apart, Gateway
+from waybill_worker.source import Source
 
 DOCUMENT = b"%PDF-1.7 " + bytes(range(256)) * 2000
 GOOD = json.dumps({"xml": "<a/>", "source": {"pages": [{}, {}]}, "data": {"number": "1"}}).encode()
@@ -21,16 +26,24 @@ async def pieces() -> AsyncIterator[bytes]:
         yield DOCUMENT[start : start + 100_000]
 
 
-async def call(answer: Answer, timeout: float = 5.0) -> Conversion:
+def source() -> Source:
+    return Source(pieces(), len(DOCUMENT), hashlib.sha256(DOCUMENT).hexdigest())
+
+
+async def never(_function: Callable[..., object], *_arguments: object) -> None:
+    raise AssertionError("a small answer needs no process of its own")
+
+
+async def call(answer: Answer, timeout: float = 60.0, apart: Apart = never) -> Conversion:
     async with sick_gateway(answer) as server:
         gateway = Gateway(server.url, timeout)
         try:
-            return await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
+            return await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=apart)
         finally:
             await gateway.close()
 
 
-async def failure(answer: Answer, timeout: float = 5.0) -> Any:
+async def failure(answer: Answer, timeout: float = 60.0) -> Any:
     with pytest.raises(Exception) as raised:
         await call(answer, timeout)
     return classify(raised.value)
@@ -38,16 +51,16 @@ async def failure(answer: Answer, timeout: float = 5.0) -> Any:
 
 async def test_a_conversion_comes_back_in_its_parts() -> None:
     conversion = await call(answering(200, GOOD))
-    assert conversion.xml == b"<a/>"
+    assert (conversion.xml, conversion.root) == (b"<a/>", "a")
     assert conversion.pages == 2
     assert json.loads(conversion.provenance) == {"source": {"pages": [{}, {}]}, "data": {"number": "1"}}
 
 
 async def test_the_document_is_sent_as_it_is_with_its_mapping_and_job() -> None:
     async with sick_gateway(answering(200, GOOD)) as server:
-        gateway = Gateway(server.url, 5.0)
-        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
-        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-2")
+        gateway = Gateway(server.url, 60.0)
+        await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=never)
+        await gateway.convert(source(), mapping="some_v1", job_id="job-2", apart=never)
         await gateway.close()
     headers, body = server.requests[0]
     assert DOCUMENT in body
@@ -114,13 +127,74 @@ async def test_a_connection_that_breaks_is_the_gateways_trouble() -> None:
 async def test_nobody_there() -> None:
     async with sick_gateway(stalling) as server:
         pass  # it was there a moment ago
-    gateway = Gateway(server.url, 5.0)
+    gateway = Gateway(server.url, 60.0)
     with pytest.raises(Exception) as raised:
-        await gateway.convert(pieces(), len(DOCUMENT), mapping="some_v1", job_id="job-1")
+        await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=never)
     await gateway.close()
     assert classify(raised.value).code is Code.GW_5XX
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"xml": ""}', b'{"xml": 7}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"xml": ""}',
+        b'{"xml": 7}',
+        b"\xff\xfe",
+        b'{"xml": "<a>"}',
+        b'{"xml": "<a>\\ud800</a>"}',
+        b"[" * 100_000,
+    ],
+)
 async def test_an_answer_that_is_no_conversion_is_the_gateways_trouble(body: bytes) -> None:
     assert (await failure(answering(200, body))).code is Code.GW_5XX
+
+
+async def test_half_a_character_costs_only_itself() -> None:
+    conversion = await call(answering(200, b'{"xml": "<a/>", "data": {"name": "half \\ud800 and \\u00e9"}}'))
+    assert json.loads(conversion.provenance) == {"data": {"name": "half ? and \u00e9"}}
+    found = await failure(answering(422, b'{"detail": "half \\ud800", "partial": {"data": "\\ud800"}}'))
+    assert found.code is Code.GW_4XX
+
+
+async def test_long_findings_do_not_swell_the_jobs_row() -> None:
+    findings = [{"message": "x" * (MOST_FINDINGS_BYTES // 4)} for _ in range(10)]
+    with pytest.raises(Rejected) as raised:
+        await call(answering(422, json.dumps({"findings": findings}).encode()), apart=Beside())
+    assert raised.value.detail is not None
+    assert raised.value.detail["findings"] == findings[:3]
+    assert raised.value.detail["findings_total"] == 10
+
+
+class Beside:
+    """A pool of processes, and how often the loop had a turn while it was at work."""
+
+    def __init__(self) -> None:
+        self.pool = BlockingPool(1)
+        self.turns: list[int] = []
+
+    async def __call__(self, function: Callable[..., object], *arguments: object) -> object:
+        running = asyncio.create_task(self.pool.run(function, *arguments))
+        turns = 0
+        while not running.done():
+            await asyncio.wait([running], timeout=0.001)
+            turns += 1
+        self.turns.append(turns)
+        return await running
+
+
+async def test_a_large_answer_is_understood_beside_the_loop() -> None:
+    row = {"raw": "1.234,00", "page": 7, "box": [1, 2, 3, 4], "rule": "lines.amount"}
+    rows = [row] * (MOST_AT_HAND // len(json.dumps(row)) + 1)
+    beside = Beside()
+    conversion = await call(answering(200, json.dumps({"xml": "<a/>", "lines": rows}).encode()), apart=beside)
+    assert json.loads(conversion.provenance) == {"lines": rows}
+    problem = {"detail": "Wrong.", "findings": [{"message": "line 1"}], "partial": {"lines": rows}}
+    with pytest.raises(Rejected) as raised:
+        await call(answering(422, json.dumps(problem).encode()), apart=beside)
+    assert raised.value.message == "Wrong."
+    assert json.loads(raised.value.partial or b"") == {"lines": rows}
+    assert len(beside.turns) == 2
+    assert min(beside.turns) > 1

@@ -15,12 +15,12 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Wrong arguments, wrong configuration, a broken mapping, or a schema this program was not built for."""
     UNREACHABLE = 3
-    """The database does not answer, or does not let us in."""
+    """The database does not answer, or does not let us in; for `submit`, the API."""
 
 
 EXPLAINED = (
     "Exit codes: 0 fine · 1 refused, not found or not finished · 2 wrong usage or configuration · "
-    "3 the database cannot be reached."
+    "3 the database (for `submit`: the API) cannot be reached."
 )
 
 

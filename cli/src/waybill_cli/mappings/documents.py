@@ -12,6 +12,7 @@ import typer
 from waybill_cli.exits import ExitCode
 from waybill_cli.terminal import complain
 from waybill_documents.faults import DocumentFault, Finding
+from waybill_documents.telling import tell
 
 Source = Annotated[
     Path, typer.Argument(metavar="FILE.pdf", exists=True, dir_okay=False, readable=True, help="The document.")
@@ -29,6 +30,5 @@ def faults_end() -> Iterator[None]:
 
 
 def said(finding: Finding, language: str) -> str:
-    """The finding's sentence in a language, or in English where the mapping has no other."""
-    messages = finding.params.get("messages")
-    return str(messages.get(language, finding.message)) if isinstance(messages, dict) else finding.message
+    """The finding's sentence in a language, or in English where there is no other."""
+    return tell(finding, language)

@@ -11,7 +11,7 @@ def described(rule: FieldRule) -> str:
     """How a field is found."""
     if rule.constant is not None:
         return f"always “{rule.constant}”"
-    parts = [f"{'' if rule.type == 'text' else f'{rule.type}, '}{_found(rule)}"]
+    parts = [", ".join([*_kind(rule), _found(rule)])]
     if rule.after:
         parts.append(f"after “{rule.after}”")
     if rule.before:
@@ -23,6 +23,15 @@ def described(rule: FieldRule) -> str:
     elif rule.default is not None:
         parts.append(f"otherwise {rule.default}")
     return ", ".join(parts)
+
+
+def _kind(rule: FieldRule | ColumnRule) -> list[str]:
+    if rule.type == "text":
+        return []
+    if rule.decimals is None:
+        return [rule.type]
+    digits = {0: "no digit", 1: "at most 1 digit"}.get(rule.decimals, f"at most {rule.decimals} digits")
+    return [f"{rule.type} with {digits} after its sign"]
 
 
 def _found(rule: FieldRule) -> str:
@@ -39,7 +48,7 @@ def _found(rule: FieldRule) -> str:
 
 def described_column(rule: ColumnRule) -> str:
     """How a column is found."""
-    parts: list[str] = [rule.type] if rule.type != "text" else []
+    parts = _kind(rule)
     if rule.header:
         parts.append(f"under {' or '.join(f'“{header}”' for header in rule.header)}")
     if rule.pattern:

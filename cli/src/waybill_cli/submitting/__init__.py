@@ -1,4 +1,5 @@
 """`waybill submit`: documents to the API, and their results back.
 
-`batches` is what is sent, `client` how, and `command` what a person sees meanwhile.
+`command` is the order of things, `batches` what is sent, `client` how, `submissions` what became of each file, and
+`showing` what a person sees of it.
 """

@@ -12,16 +12,21 @@ MOST_BYTES = 190 * 1024 * 1024
 """What the API takes in one request is 200 MB, form and all."""
 _CHUNK = 256 * 1024
 
-Sent = Callable[[Path, int], None]
-"""Called with a file and the bytes of it that went out since the last call."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class File:
-    """A file to submit."""
+    """A file to submit. One that is named twice is two of them."""
 
     path: Path
     bytes: int
+
+
+Sent = Callable[[File, int], None]
+"""Called with a file and the bytes of it that went out since the last call."""
+
+
+class FileChanged(Exception):
+    """It cannot be sent as it was announced."""
 
 
 def batches(files: Sequence[File]) -> Iterator[list[File]]:
@@ -61,12 +66,9 @@ class Form:
         yield self._fields
         for file in self._batch:
             yield self._head(file)
-            with file.path.open("rb") as opened:
-                left = file.bytes  # exactly as many as were announced, should the file be growing
-                while left and (chunk := opened.read(min(_CHUNK, left))):
-                    yield chunk
-                    left -= len(chunk)
-                    self._sent(file.path, len(chunk))
+            for chunk in _read(file):
+                yield chunk
+                self._sent(file, len(chunk))
             yield b"\r\n"
         yield self._tail
 
@@ -77,3 +79,17 @@ class Form:
             f'--{self._boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
             "Content-Type: application/pdf\r\n\r\n"
         ).encode("utf-8", "surrogateescape")
+
+
+def _read(file: File) -> Iterator[bytes]:
+    """Exactly as many bytes as were announced, should the file be growing."""
+    left = file.bytes
+    try:
+        with file.path.open("rb") as opened:
+            while left and (chunk := opened.read(min(_CHUNK, left))):
+                left -= len(chunk)
+                yield chunk
+    except OSError as error:
+        raise FileChanged(f"{file.path} cannot be read: {error.strerror or error}.") from error
+    if left:
+        raise FileChanged(f"{file.path} became shorter while it was sent.")

@@ -1,9 +1,9 @@
 """Hearing that something of somebody's has changed, so that nobody has to ask the database over and over.
 
-One connection per process LISTENs on `waybill_changes`, whose payload is an owner (`session:…`, `tenant:…`) or a key
-(`key:<id>`), and on `waybill_control`, which is said when a breaker moves. Each is a topic with a version; whoever
-remembers something remembers the version with it. Where LISTEN cannot work (PgBouncer) or the connection is down,
-`listening` is false: what is remembered is then good for two seconds.
+One connection per process LISTENs on `waybill_changes`, whose payload is an owner (`session:…`, `tenant:…`), a key
+(`key:<id>`) or a session that was ended, and on `waybill_control`, which is said when a breaker moves. Each is a topic
+with a version; whoever remembers something remembers the version with it. Where LISTEN cannot work (PgBouncer) or the
+connection is down, `listening` is false: what is remembered is then good for two seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Never
 
 import structlog
@@ -56,25 +57,30 @@ class Changes:
         """Grows whenever the topic changes. Read it before the database: what comes later is then a change."""
         return self._versions.get(topic, self._floor)
 
-    async def wait(self, topic: str, seen: int, timeout: float) -> bool:
-        """Wait until the topic has changed since the version `seen`; false if it has not in all that time.
+    def versions(self, topics: Iterable[str]) -> dict[str, int]:
+        return {topic: self.version(topic) for topic in topics}
+
+    async def wait(self, seen: Mapping[str, int], timeout: float) -> bool:
+        """Wait until a topic has changed since the version `seen` of it; false if none has in all that time.
 
         Where nobody tells us, two seconds of waiting count as a change.
         """
         limit = timeout if self.listening else min(timeout, BLIND)
         event = asyncio.Event()
-        self._waiting[topic].add(event)
+        for topic in seen:
+            self._waiting[topic].add(event)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limit):
-                    while self.version(topic) == seen:
+                    while self.versions(seen) == seen:
                         await event.wait()
                         event.clear()
-            return self.version(topic) != seen or limit < timeout
+            return self.versions(seen) != seen or limit < timeout
         finally:
-            self._waiting[topic].discard(event)
-            if not self._waiting[topic]:
-                del self._waiting[topic]
+            for topic in seen:
+                self._waiting[topic].discard(event)
+                if not self._waiting[topic]:
+                    del self._waiting[topic]
 
     def changed(self, topic: str) -> None:
         if len(self._versions) >= _MOST_TOPICS:

@@ -27,6 +27,8 @@ NOT_FOUND = 70
 """Nothing was found where nothing is required: probably it is not there."""
 PROVED = 100
 """A check that says the value equals what others make holds."""
+SETTLED = 90
+"""The same, where the rule had found several values: the check shows that this one fits, not that no other would."""
 DISPROVED = 30
 """At most this, when a check that looked at the value does not hold."""
 
@@ -70,7 +72,7 @@ def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) 
             for path in result.values:
                 value = _value(extracted, path) if path not in doubted else None
                 if value is not None and value.value is not None and value.confidence > FROM_DEFAULT:
-                    _judge_one(value, PROVED)
+                    _judge_one(value, max(value.confidence, value.most))
     doubts = {path for result in results for path in result.doubted}
     for path in doubts:
         _doubt(extracted, path)

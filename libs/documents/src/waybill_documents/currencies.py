@@ -20,6 +20,8 @@ _NUMBER_STARTS = frozenset("0123456789-(+−.,")
 MINUS = frozenset("-−–")
 _BESIDE = 0.7
 """A minus is the number's when it stands at most this many heights before it. Further away it is an empty cell."""
+_SAME_EDGE = 0.25
+"""A text stands at the left edge of its column when its header begins at most this many heights from it."""
 
 
 class Amounts:
@@ -132,7 +134,13 @@ def _ends_with_sign(word: Word, signs: AbstractSet[str]) -> bool:
 def _is_columns_away(sign: Word, number: Word, headers: Collection[Box]) -> bool:
     """Whether a description that ends with a sign only looks like the beginning of another column's number."""
     between = sum(sign.right <= left and right <= number.left for left, _, right, _ in headers)
-    return between + any(left < number.right and number.left < right for left, _, right, _ in headers) > 1
+    at_number = [box for box in headers if box[0] < number.right and number.left < box[2]]
+    if between + bool(at_number) > 1:
+        return True
+    # Each below a header of its own: a description that is nothing but `Rp`, and the number of the next column.
+    near = _SAME_EDGE * (sign.bottom - sign.top)
+    at_sign = any(abs(left - sign.left) <= near and right <= number.left for left, _, right, _ in headers)
+    return at_sign and any(box[0] >= sign.right for box in at_number)
 
 
 def _flows(before: Word, word: Word) -> bool:

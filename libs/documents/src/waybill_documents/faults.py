@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from waybill_documents.words import Place
 
 
 class FaultCode(StrEnum):
@@ -53,6 +56,13 @@ class Finding:
     box: tuple[float, float, float, float] | None = None
     params: dict[str, Any] = field(default_factory=dict)
     """What the sentence was made from, so that it can be said in another language."""
+
+    @classmethod
+    def at(
+        cls, place: Place | None, code: FaultCode, message: str, path: str, rule: str, params: dict[str, Any]
+    ) -> Finding:
+        """One that is about a place, if there is one."""
+        return cls(code, message, path, rule, place.page if place else None, place.box if place else None, params)
 
     def to_json(self) -> dict[str, Any]:
         """The finding without what it does not have."""

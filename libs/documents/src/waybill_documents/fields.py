@@ -6,16 +6,17 @@ Each page is searched once, as it comes; a search remembers the best it has seen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import re2
 
 from waybill_documents.currencies import MINUS
-from waybill_documents.lines import Line, Lines, apart, fold, line_of, segments
+from waybill_documents.labels import has_colon, is_minus
+from waybill_documents.lines import Line, Lines, fold, line_of, segments
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
+from waybill_documents.narrowing import Narrowing
 from waybill_documents.reading import Unreadable, read
 from waybill_documents.values import Scalar
 from waybill_documents.words import Box, Place, Word, around, cut, part
@@ -67,8 +68,7 @@ class FieldSearch:
         self._labels = tuple(fold(label) for label in rule.label or ())
         self._others = labels
         self._until = tuple(fold(phrase) for phrase in rule.until)
-        self._after = fold(rule.after) if rule.after else None
-        self._before = fold(rule.before) if rule.before else None
+        self._narrowing = Narrowing(rule)
         self._pattern = re2.compile(rule.pattern) if rule.pattern else None
         self._first, self._last = _range(rule.lines)
         self._single = self._first == self._last == 1
@@ -84,7 +84,7 @@ class FieldSearch:
             return
         if rule.pick == "first" and self.result.found is not None and self.result.ambiguous:
             return  # nothing further can change the outcome
-        narrowed = self._narrowed(lines)
+        narrowed = self._narrowing.of(lines)
         if narrowed is None:
             return
         for found in self._candidates(narrowed):
@@ -127,43 +127,6 @@ class FieldSearch:
             return None
         return unreadable if self.rule.required or self._is_value_like(unreadable[0].raw) else None
 
-    # Where to look.
-
-    def _narrowed(self, lines: Lines) -> Lines | None:
-        """The page's lines without the words the rule does not look at; none if it does not look at this page."""
-        rule = self.rule
-        if rule.area is None and self._after is None and self._before is None:
-            return lines
-        after = self._anchor(lines, self._after)
-        before = self._anchor(lines, self._before)
-        if (self._after and after is None) or (self._before and before is None):
-            return None
-        page = lines.page
-        area: Box | None = None
-        if rule.area is not None:
-            area = (
-                page.width * rule.area.left / 100,
-                page.height * rule.area.top / 100,
-                page.width * rule.area.right / 100,
-                page.height * rule.area.bottom / 100,
-            )
-        kept = []
-        for line in lines:
-            words = [
-                word
-                for word in line.words
-                if (area is None or _inside(word, area))
-                and (after is None or _follows(word, after))
-                and (before is None or _precedes(word, before))
-            ]
-            if words:
-                kept.append(line_of(words))
-        return Lines(page, kept)
-
-    def _anchor(self, lines: Lines, phrase: str | None) -> Box | None:
-        span = next(lines.find(phrase), None) if phrase else None
-        return lines.box(span) if span else None
-
     # What stands there.
 
     def _candidates(self, lines: Lines) -> Iterator[Found]:
@@ -197,7 +160,7 @@ class FieldSearch:
         spans = [span for label in self._labels for span in islice(lines.find(label), _MOST_LABELS)]
         if self.rule.pick == "first":
             # A label with a colon is surely one; without, it may be a word of somebody's name.
-            spans.sort(key=lambda span: not _has_colon(lines.lines[span.line], span.end))
+            spans.sort(key=lambda span: not has_colon(lines.lines[span.line], span.end))
         for span in spans:
             line = lines.lines[span.line]
             box = lines.box(span)
@@ -217,7 +180,7 @@ class FieldSearch:
         numeric = self.rule.type in ("decimal", "integer")
         minus: Word | None = None
         while start < len(line.words) and all(mark in _MARKS for mark in line.words[start].text):
-            minus = line.words[start] if numeric and _is_minus(line, start) else None
+            minus = line.words[start] if numeric and is_minus(line, start) else None
             start += 1
         rest = line.words[start : start + _MOST_WORDS]
         if not rest:
@@ -239,7 +202,7 @@ class FieldSearch:
         for position in range(start, min(start + 4, len(line.words))):
             read += line.folded[position]
             if read in self._others:
-                return _has_colon(line, position + 1)
+                return has_colon(line, position + 1)
         return False
 
     def _under(self, lines: Lines, number: int, box: Box) -> list[list[Word]]:
@@ -278,50 +241,6 @@ class FieldSearch:
         return rows[self._first - 1 : self._last]
 
 
-def split_labels(line: Line, labels: AbstractSet[str]) -> Line:
-    """The line with `Tanggal:7` as two words, for it is one word of the page but not one of the reader."""
-    if not any(":" in word.text[1:-1] for word in line.words):
-        return line
-    words: list[Word] = []
-    for word in line.words:
-        colon = word.text.find(":", 1, -1) + 1
-        head = fold(word.text[:colon])
-        if head and any(label.endswith(head) for label in labels):
-            words += part(word, 0, colon), part(word, colon, len(word.text))
-        else:
-            words.append(word)
-    return line_of(words)
-
-
-def _is_minus(line: Line, at: int) -> bool:
-    """Whether a dash belongs to the number after it, and not to the label before it."""
-    dash, following = line.words[at], line.words[at + 1 : at + 2]
-    if dash.text.lstrip(":") not in MINUS or not following or not any(sign.isdigit() for sign in following[0].text):
-        return False
-    gap = following[0].left - dash.right
-    return gap <= dash.left - line.words[at - 1].right or not apart(dash, following[0])
-
-
-def _has_colon(line: Line, end: int) -> bool:
-    """Whether the phrase that ends before this word has a colon."""
-    return line.words[end - 1].text.endswith(":") or (end < len(line.words) and line.words[end].text.startswith(":"))
-
-
 def _range(lines: str) -> tuple[int, int | None]:
     first, dash, last = lines.partition("-")
     return int(first), (int(last) if last else None) if dash else int(first)
-
-
-def _inside(word: Word, area: Box) -> bool:
-    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
-    return area[0] <= x <= area[2] and area[1] <= y <= area[3]
-
-
-def _follows(word: Word, anchor: Box) -> bool:
-    middle = (word.top + word.bottom) / 2
-    return middle > anchor[3] or (middle > anchor[1] and word.left >= anchor[2])
-
-
-def _precedes(word: Word, anchor: Box) -> bool:
-    middle = (word.top + word.bottom) / 2
-    return middle < anchor[1] or (middle < anchor[3] and word.right <= anchor[0])

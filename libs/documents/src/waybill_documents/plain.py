@@ -31,22 +31,26 @@ class PlainPage:
     width: float | None = None
     height: float | None = None
     words: Sequence[Word] = ()
+    askew: Sequence[Word] = ()
+    """Words in another direction than the text, as watermarks and margin notes are. They are not in it."""
 
     @classmethod
     def of(cls, page: Page, text: str) -> PlainPage:
         """A page of a PDF, with the text that was made from its words."""
-        return cls(number=page.number, text=text, width=page.width, height=page.height, words=page.words)
+        return cls(page.number, text, width=page.width, height=page.height, words=page.words, askew=page.askew)
 
     def to_json(self) -> dict[str, Any]:
-        """The page; `hidden` only where it is true."""
+        """The page; `askew` and `hidden` only where there is such a thing."""
         page: dict[str, Any] = {
             "number": self.number,
             "name": self.name,
             "width": self.width,
             "height": self.height,
             "text": self.text,
-            "words": [{"text": word.text, "box": rounded(word[1:])} for word in self.words],
+            "words": _boxed(self.words),
         }
+        if self.askew:
+            page["askew"] = _boxed(self.askew)
         return {**page, "hidden": True} if self.hidden else page
 
 
@@ -85,6 +89,10 @@ class Plain:
             "pages": [page.to_json() for page in self.pages],
             "tables": [table.to_json() for table in self.tables],
         }
+
+
+def _boxed(words: Sequence[Word]) -> list[dict[str, Any]]:
+    return [{"text": word.text, "box": rounded(word[1:])} for word in words]
 
 
 def rounded(box: Sequence[float]) -> list[float]:

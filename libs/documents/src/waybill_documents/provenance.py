@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from waybill_documents.confidence import PROVED
 from waybill_documents.extraction import PageSize
 from waybill_documents.looking import Looked
 from waybill_documents.values import Extracted, Scalar, Value
@@ -72,6 +73,8 @@ def _origin(value: Value) -> dict[str, Any]:
     origin: dict[str, Any] = {"rule": value.rule, "raw": value.raw, "confidence": value.confidence}
     if value.unchecked is not None:
         origin["unchecked"] = value.unchecked
+    if value.most != PROVED:
+        origin["most"] = value.most
     if value.places:
         first, *others = value.places
         origin["page"] = first.page

@@ -26,6 +26,8 @@ class Value:
     """Where it stands; more than one place when it runs over a page break."""
     confidence: int = 100
     """0 to 100; docs/mappings.md says how it is derived."""
+    most: int = 100
+    """What a check that holds raises it to."""
     unchecked: int | None = None
     """Its confidence before a check changed it; None if none did. What is corrected is judged anew from here."""
 

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 async def _serve(settings: ApiSettings) -> None:
-    database = await Database.connect(settings, name="waybill api")
+    database = await Database.connect(settings, name="waybill api", patience=settings.api_database_timeout)
     try:
         app = create_app(settings, database, storage_of(settings))
         config = configured(app, host=settings.api_host, port=settings.api_port)

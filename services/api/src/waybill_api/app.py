@@ -55,7 +55,7 @@ def create_app(settings: ApiSettings, database: Database, storage: Storage) -> F
 
 def _guard(app: FastAPI, settings: ApiSettings) -> None:
     """From the inside to the outside: what is added last sees a request first."""
-    app.add_middleware(Bodies, uploads=UPLOADS)
+    app.add_middleware(Bodies, uploads=UPLOADS, patience=settings.api_body_timeout)
     app.add_middleware(SameSite)
     if settings.api_cors_origins:
         app.add_middleware(

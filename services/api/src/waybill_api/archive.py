@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, cast
@@ -35,11 +35,11 @@ class _Outbox:
         return taken
 
 
-async def zipped(entries: Iterable[Entry]) -> AsyncIterator[bytes]:
+async def zipped(entries: AsyncIterable[Entry]) -> AsyncIterator[bytes]:
     """The archive in pieces. Compressing happens in threads: it must not stop everybody else's requests."""
     outbox = _Outbox()
     archive = zipfile.ZipFile(cast("IO[bytes]", outbox), "w", zipfile.ZIP_DEFLATED)
-    for entry in entries:
+    async for entry in entries:
         info = zipfile.ZipInfo(entry.name, entry.modified.timetuple()[:6])
         info.compress_type = zipfile.ZIP_DEFLATED
         info.external_attr = 0o644 << 16

@@ -41,7 +41,7 @@ class Context:
         self.reviews = Reviews(database, storage, self.changes, self.corrector, self._renderer)
         self.keyring = Keyring(database, self.changes)
         self.listings = Listings(self.conversions, self.changes)
-        self.streams = Streams(self.listings, self.changes, most_per_owner=settings.api_streams_per_owner)
+        self.streams = Streams(self.listings, self.changes, self.keyring, most_per_owner=settings.api_streams_per_owner)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
@@ -11,18 +12,24 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from waybill.convert.service import Result
-from waybill.errors import Expired, NotFound, Refused
+from waybill.errors import Expired, IoFailure, NotFound, Refused
 from waybill.files import safe_name
 from waybill.ids import made_at
 from waybill.storage import Storage
 from waybill_api.archive import Entry, zipped
+from waybill_api.context import Context
 from waybill_api.identity import Reader, Shared
 from waybill_api.openapi import refusals
 
 router = APIRouter(prefix="/api/jobs", tags=["results"])
 
 MOST_IDS = 200
-MOST_IN_ALL = 5000
+_NOTED_TOGETHER = 500
+_MISSING = "NOT IN THIS ARCHIVE.txt"
+_MISSING_TEXT = (
+    "These results were ready but could not be read when this archive was made. They may have been removed meanwhile;"
+    " otherwise please download them again.\r\n\r\n{}\r\n"
+)
 _LONGEST_IDS = MOST_IDS * 37
 
 
@@ -46,23 +53,59 @@ async def download_many(
         ),
     ] = None,
 ) -> Response:
-    """Download several results as one ZIP."""
-    wanted = None if ids is None else _parse(ids)
-    results = await context.conversions.results(visitor.principal.owner, wanted, most=MOST_IN_ALL)
+    """Download several results as one ZIP. What is removed while it is made is named in a text file in it."""
+    owner = visitor.principal.owner
+    if ids is None:
+        results = context.conversions.every_result(owner)
+    else:
+        results = _each(await context.conversions.results(owner, _parse(ids)))
+    entries = _entries(context, results)
     # The first is opened before anything is said: most of what can go wrong is then still an answer.
-    first = await _opened(context.storage, results[0])
+    first = await anext(entries, None)
+    if first is None:
+        raise Expired()
 
-    def entries() -> Iterator[Entry]:
-        for number, result in enumerate(results):
-            data = first if number == 0 else context.storage.stream(result.storage_key)
-            yield Entry(result_name(result), made_at(result.job_id), data)
+    async def all_of_them() -> AsyncIterator[Entry]:
+        yield first
+        async for entry in entries:
+            yield entry
 
-    await context.conversions.note_downloaded([result.job_id for result in results])
     return StreamingResponse(
-        zipped(entries()),
+        zipped(all_of_them()),
         media_type="application/zip",
         headers={"Content-Disposition": disposition("waybill-results.zip"), "Cache-Control": "private, no-store"},
     )
+
+
+async def _each(results: list[Result]) -> AsyncIterator[Result]:
+    for result in results:
+        yield result
+
+
+async def _entries(context: Context, results: AsyncIterator[Result]) -> AsyncIterator[Entry]:
+    """Every result that can be opened, and at last a word about those that cannot: half an archive helps nobody."""
+    missing: list[str] = []
+    found: list[uuid.UUID] = []
+    async for result in results:
+        name = result_name(result)
+        try:
+            data = await _opened(context.storage, result)
+        except (Expired, IoFailure):
+            missing.append(name)
+            continue
+        yield Entry(name, made_at(result.job_id), data)
+        found.append(result.job_id)
+        if len(found) == _NOTED_TOGETHER:
+            await context.conversions.note_downloaded(found)
+            found = []
+    if found:
+        await context.conversions.note_downloaded(found)
+        if missing:
+            yield Entry(_MISSING, datetime.now(UTC), _text(_MISSING_TEXT.format("\r\n".join(missing))))
+
+
+async def _text(text: str) -> AsyncIterator[bytes]:
+    yield text.encode("utf-8-sig")  # as every editor reads it
 
 
 @router.get(

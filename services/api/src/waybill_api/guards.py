@@ -10,11 +10,11 @@ import contextlib
 from urllib.parse import urlsplit
 
 import structlog
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from waybill.errors import Code
+from waybill.errors import Code, Refused
 from waybill.http import Problem
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -24,7 +24,15 @@ PROBES = frozenset({"/livez", "/readyz"})
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SMALL = 64 * 1024
+_SLOWEST = 2048
+"""Bytes a second: what every second of waiting for a body must bring, once the first ones are over."""
 _DRAIN_SECONDS, _DRAIN_BYTES = 5.0, 64 * 1024 * 1024
+
+
+class TooSlow(Refused):
+    """The client took longer to send than it may."""
+
+    status = 408
 
 
 class TrustedHosts:
@@ -84,26 +92,34 @@ class SameSite:
 class Bodies:
     """Small bodies for everything but uploads, which have limits of their own; and answers that arrive.
 
+    A body may keep us waiting for `patience` seconds, and for as long again as its bytes are worth: who sends a byte
+    now and then is not waited for. Only waiting counts, not what we do with the bytes.
+
     A connection closed with unread bytes is reset, and the client may then lose the answer that says why. So a refusal
     goes out first, and the rest of what the client sends is read and forgotten, as far as that is worth it.
     """
 
-    def __init__(self, app: ASGIApp, uploads: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, uploads: frozenset[str], patience: float) -> None:
         self._app = app
         self._uploads = uploads
+        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in SAFE:
             await self._app(scope, receive, send)
             return
-        body = _Body(scope, receive, send)
+        body = _Body(scope, receive, send, self._patience)
         if scope["path"] in self._uploads:
             try:
                 await self._app(scope, body.receive, body.send)
             except ClientDisconnect:
                 log.info("client_gone", path=scope["path"])
             return
-        small = await body.read(_SMALL)
+        try:
+            small = await body.read(_SMALL)
+        except TooSlow as slow:
+            await Problem(slow.status, slow.code, slow.message)(scope, receive, body.send)
+            return
         if small is None:
             detail = f"This request is larger than {_SMALL // 1024} KB."
             await Problem(413, Code.TOO_LARGE, detail)(scope, receive, body.send)
@@ -112,7 +128,7 @@ class Bodies:
 
 
 class _Body:
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, patience: float) -> None:
         headers = Headers(scope=scope)
         self._receive, self._send = receive, send
         self._ended = headers.get("content-length") == "0"
@@ -120,16 +136,28 @@ class _Body:
         self._refused = False
         length = headers.get("content-length", "")
         self._length = int(length) if length.isdigit() and len(length) < 19 else 0
+        self._patience = patience
 
     async def receive(self) -> Message:
         self._begun = True
-        message = await self._receive()
+        loop = asyncio.get_running_loop()
+        asked = loop.time()
+        if self._ended:  # all that can come is that the client hangs up, which may take as long as it likes
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._patience):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow("The request came too slowly.") from None
+        self._patience += len(message.get("body", b"")) / _SLOWEST - (loop.time() - asked)
         self._ended = message["type"] != "http.request" or not message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._refused = message["status"] >= 400
+            if self._refused and not self._ended:  # what is still coming is no request
+                MutableHeaders(scope=message)["Connection"] = "close"
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
         # A client that waits for our "100 Continue" sends nothing more once it has the answer.
         if last and self._refused and not self._ended and self._begun:
@@ -155,7 +183,9 @@ class _Body:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while not self._ended and left > 0:
-                    left -= len((await self.receive()).get("body", b""))
+                    message = await self._receive()
+                    self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+                    left -= len(message.get("body", b""))
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -7,7 +7,7 @@ it owns nothing yet, and gets its cookie with the first page or upload (`Visitor
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
@@ -35,7 +35,7 @@ class Visitor:
         if self.met_before and not context.signer.worth_renewing(self.session, time.time()):
             return
         if self.met_before:
-            self.session = Session(self.session.id, int(time.time()), self.session.key_id)
+            self.session = replace(self.session, issued_at=int(time.time()))
         set_cookie(request, response, self.session)
 
 
@@ -80,7 +80,7 @@ async def _find(request: Request, context: Context) -> Visitor:
     try:
         return Visitor(await context.keyring.of_id(session.key_id), session)
     except Unauthorized:  # its key was revoked or has expired: it is a browser by itself again
-        session = context.signer.start(now)
+        session = context.signer.leave(session, now)
         return Visitor(of_session(session.id), session, met_before=False)
 
 
@@ -102,8 +102,13 @@ def _allowed(found: Visitor, permission: Permission) -> Visitor:
     return found
 
 
+async def _shared(request: Request) -> Context:
+    """`context_of` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+    return context_of(request)
+
+
 AnyVisitor = Annotated[Visitor, Depends(visitor)]
 Reader = Annotated[Visitor, Depends(_reader)]
 Writer = Annotated[Visitor, Depends(_writer)]
 Admin = Annotated[Visitor, Depends(_admin)]
-Shared = Annotated[Context, Depends(context_of)]
+Shared = Annotated[Context, Depends(_shared)]

@@ -91,19 +91,19 @@ async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Respon
     return _json({"reason": found.reason.value, "sentence": sentence, "facts": facts})
 
 
-@router.post("/{job_id}/retry", response_model=JobShape, responses=refusals(404, 409, 413))
+@router.post("/{job_id}/retry", response_model=JobShape, responses=refusals(404, 408, 409, 413))
 async def retry(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
     """Try again what failed, was given up or cancelled; 404 `EXPIRED` if the document is no longer here."""
     return _job(await context.conversions.retry(visitor.principal.owner, job_id))
 
 
-@router.post("/{job_id}/cancel", response_model=JobShape, responses=refusals(404, 409, 413))
+@router.post("/{job_id}/cancel", response_model=JobShape, responses=refusals(404, 408, 409, 413))
 async def cancel(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
     """Stop a job that waits or runs."""
     return _job(await context.conversions.cancel(visitor.principal.owner, job_id))
 
 
-@router.delete("/{job_id}", status_code=204, responses=refusals(404, 409, 413))
+@router.delete("/{job_id}", status_code=204, responses=refusals(404, 408, 409, 413))
 async def delete(job_id: uuid.UUID, context: Shared, visitor: Writer) -> None:
     """Remove a job, its document and its result. One that runs must be cancelled first."""
     await context.conversions.delete(visitor.principal.owner, job_id)

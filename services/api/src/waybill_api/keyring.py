@@ -59,6 +59,11 @@ class Keyring:
             info = await keys.find(connection, key_id)
         return self._remember(name, info, version)
 
+    async def lasts(self, key_id: uuid.UUID) -> float:
+        """Seconds for which the key is known to be good; Unauthorized once it is not."""
+        await self.of_id(key_id)
+        return self._known[key_id.bytes].until - time.monotonic()
+
     def _remembered(self, name: bytes, topic: str) -> Principal | None:
         known = self._known.get(name)
         if known is None or known.version != self._changes.version(topic) or time.monotonic() >= known.until:

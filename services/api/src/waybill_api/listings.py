@@ -12,6 +12,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import pydantic_core
 
@@ -23,16 +25,37 @@ from waybill_api.shapes import listing_json
 
 _LASTS = 30.0
 _LASTS_WHILE_ACTIVE = 5.0
-_MOST_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+_EACH_BYTES, _FINDING_BYTES = 2000, 500
+"""Of a job in memory, as it was read and as JSON; of a finding beside its words, which are held three times."""
 
 
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """A list as it is sent."""
+    """A list, and how it is sent. Written down when somebody wants it so: pages are made from the list itself."""
 
-    body: bytes
-    etag: str
-    listing: Listing
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+        found = [finding for job in listing.jobs if job.error is not None for finding in job.error.findings]
+        rows = 1 + len(listing.jobs) + len(listing.deleted)
+        self.weight = _EACH_BYTES * rows + sum(_FINDING_BYTES + 3 * _words(finding) for finding in found)
+        """About how many bytes it takes to remember."""
+
+    @property
+    def body(self) -> bytes:
+        return self._written[0]
+
+    @property
+    def etag(self) -> str:
+        return self._written[1]
+
+    @cached_property
+    def _written(self) -> tuple[bytes, str]:
+        content = listing_json(self.listing)
+        body = pydantic_core.to_json(content)
+        # The cursor moves with every transaction of anybody's; a list that is otherwise the same is the same.
+        whole = self.listing.deleted or self.listing.next
+        same = body if whole else pydantic_core.to_json({**content, "since": ""})
+        return body, f'"{hashlib.sha256(same).hexdigest()[:32]}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +114,7 @@ class Listings:
         reading: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._reading[(key, version)] = reading
         try:
-            answer = encode(await read())
+            answer = Answer(await read())
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 reading.cancel()
@@ -111,17 +134,13 @@ class Listings:
         lasts = lasts if self._changes.listening else BLIND
         old = self._kept.pop(key, None)
         if old is not None:
-            self._bytes -= len(old.answer.body)
+            self._bytes -= old.answer.weight
         self._kept[key] = _Kept(answer, version, time.monotonic() + lasts)
-        self._bytes += len(answer.body)
+        self._bytes += answer.weight
         while self._bytes > _MOST_BYTES and self._kept:
             _, oldest = self._kept.popitem(last=False)
-            self._bytes -= len(oldest.answer.body)
+            self._bytes -= oldest.answer.weight
 
 
-def encode(listing: Listing) -> Answer:
-    content = listing_json(listing)
-    body = pydantic_core.to_json(content)
-    # The cursor moves with every transaction of anybody's; a list that is otherwise the same is the same.
-    same = body if listing.deleted or listing.next else pydantic_core.to_json({**content, "since": ""})
-    return Answer(body, f'"{hashlib.sha256(same).hexdigest()[:32]}"', listing)
+def _words(finding: Any) -> int:
+    return len(str(finding.get("message", ""))) if isinstance(finding, dict) else len(str(finding))

@@ -16,17 +16,16 @@ from fastapi import Request
 
 from waybill.convert.kinds import DEFAULT_MAPPING
 from waybill.convert.models import Upload
-from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, Refused, TooLarge, classify
+from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, TooLarge, classify
 from waybill.files import safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
 from waybill.storage import Storage, upload_key
+from waybill_api.guards import TooSlow
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _MB = 1024 * 1024
-_SILENCE = 30.0
-"""Seconds without a byte after which nobody waits any longer."""
 _MAGIC, _MAGIC_WITHIN = b"%PDF-", 1024
 """Readers accept this much of anything before it; printers and mailers do put it there."""
 _TYPES = frozenset({None, "", "application/pdf", "application/x-pdf", "application/octet-stream"})
@@ -42,12 +41,6 @@ _YES = {
     "no": False,
     "": False,
 }
-
-
-class TooSlow(Refused):
-    """The client took longer to send than it may."""
-
-    status = 408
 
 
 @dataclass(slots=True)
@@ -102,6 +95,15 @@ class Receiver:
         """No job will name it after all."""
         self._stored.add(key)
 
+    async def store(self, name: str, document: bytes) -> Received:
+        """A document of our own, as if it had been sent."""
+        job_id = new_id()
+        received = Received(name, job_id, upload_key(job_id))
+        self._stored.add(received.key)
+        stored = await self._storage.put(received.key, document)
+        received.bytes, received.sha256 = stored.bytes, stored.sha256
+        return received
+
     async def receive(self, request: Request, *, one: bool) -> Form:
         """The whole form. With `one`, a document that is refused ends it; otherwise the others go on."""
         boundary = boundary_of(request.headers.get("content-type"))
@@ -125,7 +127,7 @@ class Receiver:
     async def _form(self, request: Request, boundary: bytes, one: bool) -> Form:
         form = Form()
         reader = FormReader(
-            _in_time(request.stream()),
+            request.stream(),
             boundary,
             most_bytes=self._request_mb * _MB + OVERHEAD,
             most_parts=self._most_files + 10,
@@ -214,20 +216,6 @@ async def _any(part: Part) -> bool:
         if chunk:
             raise BadForm("A document has no file name.")
     return False
-
-
-async def _in_time(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The body's pieces, as long as they keep coming."""
-    while True:
-        try:
-            async with asyncio.timeout(_SILENCE):
-                chunk = await anext(body)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise TooSlow("Nothing arrived for too long.") from None
-        if chunk:
-            yield chunk
 
 
 def _truth(text: str) -> bool:

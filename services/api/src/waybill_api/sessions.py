@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 
+import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from waybill import ratelimit
-from waybill.errors import RateLimited
+from waybill.errors import RateLimited, is_database_outage
 from waybill.http.multipart import BadForm
-from waybill.security import COOKIE
+from waybill.security import COOKIE, Permission, Principal, Session, of_session
+from waybill.security.sessions import ended_topic, tell_ended
+from waybill_api.context import Context
 from waybill_api.identity import AnyVisitor, Shared, Visitor, is_secure, set_cookie
 from waybill_api.openapi import refusals
 from waybill_api.shapes import SessionShape
 
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 router = APIRouter(tags=["session"])
 
 _TRIES_PER_MINUTE = 10
@@ -34,7 +38,7 @@ async def whoami(visitor: AnyVisitor) -> SessionShape:
 @router.post(
     "/session",
     response_model=SessionShape,
-    responses={303: {"description": "For a form: on to the queue."}, **refusals(413, 429)},
+    responses={303: {"description": "For a form: on to the queue."}, **refusals(408, 413, 429)},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -46,7 +50,10 @@ async def whoami(visitor: AnyVisitor) -> SessionShape:
     },
 )
 async def sign_in(request: Request, context: Shared) -> Response:
-    """Sign this browser in with an API key: it then sees and owns what the key's tenant does."""
+    """Sign this browser in with an API key: it then sees and owns what the key's tenant does.
+
+    What it uploaded before comes along, if the key may upload; otherwise it is there again after signing out.
+    """
     address = request.client.host if request.client else "unknown"
     async with context.database.hot() as connection:
         wait = await ratelimit.take(connection, f"sign-in:{address}", limit=_TRIES_PER_MINUTE)
@@ -54,7 +61,7 @@ async def sign_in(request: Request, context: Shared) -> Response:
         raise RateLimited(retry_after=wait)
     is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     principal = await context.keyring.of_text(await _key(request, is_form=is_form))
-    session = context.signer.start(time.time(), principal.key_id)
+    session = await _begin(request, context, principal)
     response: Response
     if is_form:
         response = RedirectResponse("/queue", 303)
@@ -79,12 +86,43 @@ async def _key(request: Request, *, is_form: bool) -> str:
     status_code=204,
     responses={303: {"description": "For a form: on to the first page."}, **refusals()},
 )
-async def sign_out(request: Request) -> Response:
-    """Sign this browser out. It gets a new session with its next page."""
+async def sign_out(request: Request, context: Shared) -> Response:
+    """Sign this browser out. It goes back to what it was, or gets a new session with its next page."""
+    session = context.signer.load(request.cookies.get(COOKIE), time.time())
+    if session is not None:
+        await _end(context, session)
     wants_page = "text/html" in request.headers.get("accept", "")
     response = RedirectResponse("/", 303) if wants_page else Response(status_code=204)
-    response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_secure(request))
+    if session is not None and session.before is not None:
+        set_cookie(request, response, context.signer.leave(session, time.time()))
+    else:
+        response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_secure(request))
     return response
+
+
+async def _begin(request: Request, context: Context, principal: Principal) -> Session:
+    """The session of a browser that has shown a key, and with it what the browser uploaded until now."""
+    now = time.time()
+    old = context.signer.load(request.cookies.get(COOKIE), now)
+    own = None if old is None else old.id if old.key_id is None else old.before
+    if own is not None and principal.may(Permission.CONVERT_WRITE):
+        await context.conversions.adopt(of_session(own).owner, principal)
+        own = None
+    if old is not None:
+        await _end(context, old)
+    return context.signer.start(now, principal.key_id, own)
+
+
+async def _end(context: Context, session: Session) -> None:
+    """Tell the replicas that serve its streams. Whoever wants out gets out, also while the database is away."""
+    context.changes.changed(ended_topic(session.id))
+    try:
+        async with context.database.hot() as connection:
+            await tell_ended(connection, session.id)
+    except Exception as error:
+        if not is_database_outage(error):
+            raise
+        log.warning("sign_out_not_told", error=str(error) or type(error).__name__)
 
 
 def _shape(visitor: Visitor) -> SessionShape:

@@ -67,7 +67,7 @@ async def stream(
 
     async def events() -> AsyncIterator[bytes]:
         yield b"retry: %d\n\n" % _COME_BACK
-        async for answer in context.streams.follow(owner, begin):
+        async for answer in context.streams.follow(visitor.principal, visitor.session, begin):
             if answer is None:
                 yield b": still here\n\n"
             else:

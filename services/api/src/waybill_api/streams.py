@@ -13,31 +13,35 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
-from waybill.changes import Changes
-from waybill.errors import RateLimited
+from waybill.changes import BREAKERS, Changes
+from waybill.convert.models import Listing
+from waybill.errors import RateLimited, Unauthorized, is_database_outage
+from waybill.security import Principal, Session
+from waybill.security.sessions import ended_topic
+from waybill_api.keyring import Keyring
 from waybill_api.listings import Answer, Listings
 
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a stream says that it is still there."""
 _TOGETHER = 0.15
-"""Seconds that changes may gather before they are told, so that a busy owner is told a few times a second."""
+"""Seconds from one telling to the next at least, so that a busy owner is told a few times a second."""
+_CLOSING = "streams closing"
+"""Our own topic: nobody else speaks of it."""
 
 
 class Streams:
-    def __init__(self, listings: Listings, changes: Changes, *, most_per_owner: int) -> None:
+    def __init__(self, listings: Listings, changes: Changes, keyring: Keyring, *, most_per_owner: int) -> None:
         self._listings = listings
         self._changes = changes
+        self._keyring = keyring
         self._most = most_per_owner
         self._open: Counter[str] = Counter()
-        self._closing = asyncio.Event()
+        self.closing = False
 
     def close(self) -> None:
         """End every stream; browsers come back to another replica by themselves."""
-        self._closing.set()
-
-    @property
-    def closing(self) -> bool:
-        return self._closing.is_set()
+        self.closing = True
+        self._changes.changed(_CLOSING)
 
     @contextmanager
     def enter(self, owner: str) -> Iterator[None]:
@@ -52,39 +56,55 @@ class Streams:
             if not self._open[owner]:
                 del self._open[owner]
 
-    async def follow(self, owner: str, last_seen: str | None) -> AsyncIterator[Answer | None]:
+    async def follow(
+        self, caller: Principal, session: Session | None, last_seen: str | None
+    ) -> AsyncIterator[Answer | None]:
         """What changes, as it changes; None when there was nothing to tell for a while.
 
-        The first answer comes at once: where things stand, or what has happened since `last_seen`.
+        The first answer comes at once: where things stand, or what has happened since `last_seen`. It ends with the
+        caller's key or session, when we close, and when the database is away: browsers come back by themselves.
         """
-        loop = asyncio.get_running_loop()
-        seen = self._changes.version(owner)
-        cursor = last_seen or (await self._listings.page(owner, limit=1)).listing.since
-        told_at = -math.inf
-        while not self.closing:
-            answer = await self._listings.since(owner, cursor)
-            listing = answer.listing
-            cursor = listing.next or listing.since
-            if listing.jobs or listing.deleted or told_at == -math.inf:
-                yield answer
-                told_at = loop.time()
-            elif loop.time() - told_at >= KEEP_ALIVE:
-                yield None
-                told_at = loop.time()
-            if listing.next is not None:
-                continue
-            if await self._wait(owner, seen, told_at + KEEP_ALIVE - loop.time()):
-                await asyncio.sleep(_TOGETHER)
-            seen = self._changes.version(owner)
-
-    async def _wait(self, owner: str, seen: int, timeout: float) -> bool:
-        """Whether there may be news; false after that time, or when we close."""
-        changing = asyncio.create_task(self._changes.wait(owner, seen, max(0.0, timeout)))
-        closing = asyncio.create_task(self._closing.wait())
+        # Nothing is stored of a session: one that may have been ended while we did not hear is taken for ended.
+        ending = [] if session is None else [ended_topic(session.id)]
+        begun = self._changes.versions(ending)
+        topics = [*ending, _CLOSING, caller.owner, BREAKERS]
+        if caller.key_id is not None:
+            topics.append(f"key:{caller.key_id}")
+        told: Listing | None = None
+        told_at, cursor = -math.inf, last_seen
         try:
-            await asyncio.wait((changing, closing), return_when=asyncio.FIRST_COMPLETED)
-            return changing.done() and changing.result()
-        finally:
-            for task in (changing, closing):
-                task.cancel()
-            await asyncio.wait((changing, closing))
+            while True:
+                seen = self._changes.versions(topics)
+                lasts = await self._keyring.lasts(caller.key_id) if caller.key_id is not None else math.inf
+                if self.closing or self._changes.versions(ending) != begun:
+                    return
+                if cursor is None:
+                    cursor = (await self._listings.page(caller.owner, limit=1)).listing.since
+                answer = await self._listings.since(caller.owner, cursor)
+                listing = answer.listing
+                cursor = listing.next or listing.since
+                if told is None or listing.jobs or listing.deleted or _standing(listing) != _standing(told):
+                    yield answer
+                    told, told_at = listing, _now()
+                elif _now() - told_at >= KEEP_ALIVE:
+                    yield None
+                    told_at = _now()
+                if listing.next is not None:
+                    continue
+                if await self._changes.wait(seen, max(0.0, min(told_at + KEEP_ALIVE - _now(), lasts))):
+                    # The first change after a quiet time is told at once; what follows it, together.
+                    await asyncio.sleep(told_at + _TOGETHER - _now())
+        except Unauthorized:
+            return
+        except Exception as error:
+            if not is_database_outage(error):
+                raise
+
+
+def _standing(listing: Listing) -> tuple[object, ...]:
+    """What is said of all jobs together: it may change though none of them has."""
+    return listing.counts, listing.on_hold
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

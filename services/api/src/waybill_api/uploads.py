@@ -31,7 +31,7 @@ async def admit(request: Request, context: Context, visitor: Visitor) -> None:
         limits.append((f"upload:{visitor.principal.owner}", settings.api_uploads_per_minute))
     else:  # who throws its cookies away is known by its address
         limits.append((f"upload:address:{address}", settings.api_uploads_per_minute))
-    if visitor.session is not None and settings.api_address_uploads_per_minute:
+    if not visitor.principal.signed_in and settings.api_address_uploads_per_minute:
         limits.append((f"upload:any:{address}", settings.api_address_uploads_per_minute))
     async with context.database.hot() as connection:
         for subject, limit in limits:

@@ -140,10 +140,10 @@ class Endpoint(ABC):
         except BadForm as error:
             raise refusals.bad_form(error.message) from error
         self._check_length(headers)
-        with self.admission.enter(), self.spool.place() as place:
+        with self.admission.enter() as visit, self.spool.place() as place:
             try:
                 order = await self._receive(body, boundary, accept, place, exchange)
-                with self.admission.parse():
+                with self.admission.parse(visit):
                     note = await self._done(order, place, body, exchange)
             except OSError as error:
                 log.error("spool_failed", error=str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -55,6 +56,17 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _spare_the_collector() -> None:
+    """Have the collector of cycles look at what jobs leave behind, and less often.
+
+    The engine makes no cycles, but thousands of objects a second that come and go: with Python's defaults an eighth of
+    a busy worker's time goes into looking them over, together with everything that was imported.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def _on_signals(stop: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop)
@@ -93,6 +105,7 @@ async def _work(settings: WorkerSettings, arguments: argparse.Namespace) -> int:
         _on_signals(worker.stop)
         if arguments.replaces is not None:
             await worker.replace_dead(arguments.replaces)
+        _spare_the_collector()
         await worker.run(on_ready=notify_ready)
     except Exception:
         log.exception("worker_failed")

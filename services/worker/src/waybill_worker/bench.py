@@ -23,7 +23,7 @@ from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.outages import DatabaseHealth
 from waybill_worker.progress import ProgressWriter
-from waybill_worker.running import Run, Stop
+from waybill_worker.running import Run, Stop, Surroundings
 
 _PATIENCE = 0.5
 """Seconds a job may wait here for a slot before another worker may have it."""
@@ -53,7 +53,9 @@ class Bench:
         self.completions = Completions(db, health, self)
         self.progress = ProgressWriter(db, health)
         self.on_room: Callable[[], None] = lambda: None
-        """Called when a slot was freed and nothing waits for it."""
+        """Called when a slot was freed and nothing waits for it, and once when as few wait as `low` says."""
+        self.low = 0
+        """How few may wait before more should be taken. Whoever takes them says it anew each time."""
         self.on_written: Callable[[], None] = lambda: None
         """Called when ends of runs were written: there may be room under a cap."""
         self.typical = 1.0
@@ -64,8 +66,13 @@ class Bench:
         self._health = health
         self._handlers = handlers
         self._run_ended = asyncio.Event()
-        # However many runs end at once, the heartbeat always finds a connection.
-        self._ends = asyncio.Semaphore(2)
+        self._around = Surroundings(
+            health,
+            ends=asyncio.Semaphore(2),  # so the heartbeat always finds a connection
+            loop=self._loop,
+            on_success=self.completions.add,
+            on_end=self._ended,
+        )
         self._waiting_since = 0.0
         self._watching = False
 
@@ -135,19 +142,11 @@ class Bench:
     def _fill_slots(self) -> None:
         while self.waiting and len(self.runs) < self.concurrency:
             lease = self.waiting.popleft()
-            self._waiting_since = self._loop.time()
             handler = self._handlers[lease.kind]
             probe = self._tools.dependencies.probe(handler.kind, lease) if lease.probe is not None else None
-            self.runs[lease.id] = Run(
-                handler,
-                JobContext(lease, self._tools, probe),
-                self._tools,
-                self._health,
-                self._ends,
-                self._loop,
-                on_success=self.completions.add,
-                on_end=self._ended,
-            )
+            run = Run(handler, JobContext(lease, self._tools, probe), self._tools, self._around)
+            self.runs[lease.id] = run
+            self._waiting_since = run.started
 
         if self.runs and not self._watching:
             self._watching = True
@@ -173,5 +172,6 @@ class Bench:
         self._fill_slots()
         if run.written:
             self.on_written()
-        elif len(self.runs) < self.concurrency or not self.waiting:
+        elif len(self.waiting) <= self.low or len(self.runs) < self.concurrency:
+            self.low = -1
             self.on_room()

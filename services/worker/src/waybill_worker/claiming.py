@@ -32,7 +32,7 @@ _LOOKING = 0.1
 
 
 class Lookout:
-    """Keeps the shares' view of lanes and rules fresh: now and then, and when asked."""
+    """Keeps the shares' view of lanes and rules fresh: on every round, and when asked."""
 
     def __init__(
         self,
@@ -42,7 +42,6 @@ class Lookout:
         *,
         queues: Sequence[str],
         kinds: Sequence[str],
-        poll_interval: float,
         isolated: bool = False,
         on_news: Callable[[], None] = lambda: None,
     ) -> None:
@@ -51,26 +50,40 @@ class Lookout:
         self._shares = shares
         self._queues = queues
         self._kinds = kinds
-        self._poll_interval = poll_interval
         self._isolated = isolated
         self._on_news = on_news
         self._asked = asyncio.Event()
+        self._rested_at = 0.0
+        # An older answer that comes in late would hide what a newer one has found.
+        self._one_at_a_time = asyncio.Lock()
 
     def ask(self) -> None:
         """Somebody said that there is something, but not where."""
         self._asked.set()
 
     async def run(self) -> None:
+        """Look when asked."""
         loop = asyncio.get_running_loop()
         while True:
+            await self._asked.wait()
+            await asyncio.sleep(max(self._rested_at - loop.time(), 0.0))
+            await self._look_around()
+
+    async def on_round(self) -> None:
+        """Look for what nobody announced."""
+        if self._rested_at <= asyncio.get_running_loop().time():
+            await self._look_around()
+        else:
+            self.ask()
+
+    async def _look_around(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._one_at_a_time:
             self._asked.clear()
             began = loop.time()
             await self.look()
-            self._on_news()
-            await asyncio.sleep((loop.time() - began) * (1 / _LOOKING - 1))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_interval):
-                    await self._asked.wait()
+            self._rested_at = loop.time() + (loop.time() - began) * (1 / _LOOKING - 1)
+        self._on_news()
 
     async def look(self) -> None:
         async def ask() -> None:
@@ -150,9 +163,12 @@ class Claimer:
         ahead = int(self._bench.concurrency * _AHEAD / max(self._bench.typical, 1e-6))
         ahead = 0 if self._isolating else min(ahead, _MOST_AHEAD)
         free = self._bench.concurrency + ahead - len(self._bench)
-        # Topping up job by job would cost a statement each; wait until a part of the stock is used. Not all of it: the
+        # Topping up job by job would cost a statement each; wait until half of the stock is used. Not all of it: the
         # rest lasts until the claim is back.
-        return free if free > ahead // 4 or len(self._bench) < self._bench.concurrency else 0
+        if free > ahead // 2 or len(self._bench) < self._bench.concurrency:
+            return free
+        self._bench.low = len(self._bench.waiting) // 2  # a good time to ask again, though runs take longer or shorter
+        return 0
 
     async def _claim(self, wanted: int) -> list[Lease]:
         async def ask() -> list[Lease]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import structlog
@@ -62,22 +63,27 @@ class Completions:
             while self._waiting:
                 if len(self._waiting) < _FEW and self._bench.waiting:
                     await asyncio.sleep(_COMPANY)
-                batch = dict(list(self._waiting.items())[:_LARGEST])
-                for job_id in batch:
-                    del self._waiting[job_id]
-                self._in_flight = batch
+                batch = self._in_flight = self._next_batch()
                 await self._health.persist(lambda batch=batch: self._write(batch))  # type: ignore[misc]
                 self._in_flight = {}
                 async with self._written:
                     self._written.notify_all()
                 self._bench.on_written()
 
+    def _next_batch(self) -> dict[uuid.UUID, int]:
+        everything = self._waiting
+        if len(everything) <= _LARGEST:
+            self._waiting = {}
+            return everything
+        self._waiting = dict(islice(everything.items(), _LARGEST, None))
+        return dict(islice(everything.items(), _LARGEST))
+
     async def _write(self, batch: dict[uuid.UUID, int]) -> None:
         async with self._db.hot() as connection:
             done = await succeed(connection, self._bench.worker_id, list(batch.items()))
-            missing = batch.keys() - done
-            if not missing:
+            if len(done) == len(batch):
                 return
+            missing = batch.keys() - done
             # Either an earlier try of this very batch arrived after all, or the lease was lost.
             found = await stands_as(connection, sorted(missing))
         for job_id in missing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import structlog
@@ -37,18 +37,28 @@ class Stop(Enum):
     LEASE_LOST = "lease lost"
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all runs of a worker have in common."""
+
+    health: DatabaseHealth
+    ends: asyncio.Semaphore
+    """However many runs end at once, so many write it at a time."""
+    loop: asyncio.AbstractEventLoop
+    on_success: Callable[[Lease], None]
+    """Called when a run ended well and has yet to be written."""
+    on_end: Callable[[Run], None]
+    """Called exactly once, when the worker may reuse the slot."""
+
+
 class Run:
-    """A handler at work. `on_end` is called exactly once, when the worker may reuse the slot."""
+    """A handler at work."""
 
     __slots__ = (
-        "_dependency",
-        "_ends",
+        "_around",
         "_handler",
-        "_health",
         "_job",
         "_let_down",
-        "_on_end",
-        "_on_success",
         "_settling",
         "_stop",
         "_stubborn",
@@ -60,38 +70,28 @@ class Run:
         "started",
     )
 
-    def __init__(
-        self,
-        handler: Handler,
-        job: JobContext,
-        tools: Tools,
-        health: DatabaseHealth,
-        ends: asyncio.Semaphore,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        on_success: Callable[[Lease], None],
-        on_end: Callable[[Run], None],
-    ) -> None:
-        self.lease = job.lease
+    def __init__(self, handler: Handler, job: JobContext, tools: Tools, around: Surroundings) -> None:
+        self.lease = lease = job.lease
         self.ending = False
         """Its end is being written: nobody else should judge it any more."""
         self._handler = handler
         self._job = job
         self._tools = tools
-        self._health = health
-        self._ends = ends
-        self._dependency = handler.kind.dependency
+        self._around = around
         self._let_down: Failure | None = None
         """How the dependency failed, if that is what ended the run."""
-        self._on_success = on_success
-        self._on_end = on_end
         self._stop: Stop | None = None
-        self.started = loop.time()
-        self.deadline = self.started + job.lease.time_limit
+        self.started = started = around.loop.time()
+        self.deadline = started + lease.time_limit
         """When its time is up. The bench watches it: a timer for each run would cost more than the run."""
-        self._task = loop.create_task(self._run())
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+        # Named, because making up a name for a task costs as much as the rest of this.
+        self._task = asyncio.Task(self._run(), loop=around.loop, name=lease.kind)
+
+    @property
+    def _dependency(self) -> str | None:
+        return self._handler.kind.dependency
 
     @property
     def written(self) -> bool:
@@ -139,13 +139,14 @@ class Run:
 
     def _succeeded(self) -> None:
         self.ending = True
-        if self._dependency is not None:
+        dependency = self._handler.kind.dependency
+        if dependency is not None:
             if self._job.probe is not None and not self._job.completed:
                 self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
                 return
-            self._note_success(self._dependency)
+            self._note_success(dependency)
         if not self._job.completed:
-            self._on_success(self.lease)
+            self._around.on_success(self.lease)
         self._release_slot()
 
     def _note_success(self, dependency: str) -> None:
@@ -209,25 +210,25 @@ class Run:
             if repeated and await self._database_was_well():
                 failure = replace(classify(DatabaseUnavailable(outcome.message)), charged=True)
                 outcome = self._judged(failure)
-            await self._health.persist(lambda: self._write(outcome))
+            await self._around.health.persist(lambda: self._write(outcome))
         finally:
             self._release_slot()
 
     async def _database_was_well(self) -> bool:
         """Whether only this handler had trouble with the database. Twice in a row it is its own, and is charged."""
         await asyncio.sleep(1.0)  # the others may hear of an outage a moment later
-        return self._health.well_for > asyncio.get_running_loop().time() - self.started
+        return self._around.health.well_for > asyncio.get_running_loop().time() - self.started
 
     async def _settle_probe(self) -> None:
         """A probe's success is not buffered: it may start everything that waits."""
         try:
-            await self._health.persist(self._write_probe)
+            await self._around.health.persist(self._write_probe)
         finally:
             self._release_slot()
 
     async def _write_probe(self) -> None:
         fenced = [(self.lease.id, self.lease.token)]
-        async with self._ends, self._tools.db.hot() as connection, connection.transaction():
+        async with self._around.ends, self._tools.db.hot() as connection, connection.transaction():
             done = await succeed(connection, self._tools.worker_id, fenced)
             if done and self._job.probe is not None:
                 await self._job.probe.succeeded(connection)
@@ -235,7 +236,7 @@ class Run:
             self._refused("succeeded")
 
     async def _write(self, outcome: Outcome) -> None:
-        async with self._ends, self._tools.db.hot() as connection:
+        async with self._around.ends, self._tools.db.hot() as connection:
             if self._let_down is not None and self._dependency is not None:
                 written = await self._write_let_down(connection, self._let_down, self._dependency)
             else:
@@ -264,4 +265,4 @@ class Run:
     def _release_slot(self) -> None:
         if self._stubborn is not None:
             self._stubborn.cancel()
-        self._on_end(self)
+        self._around.on_end(self)

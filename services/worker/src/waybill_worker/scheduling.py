@@ -37,19 +37,18 @@ def declared() -> Sequence[Schedule]:
 
 
 class Scheduler:
-    """Fires what is due, to within milliseconds of when it knows of it. Idle, it asks once per poll interval."""
+    """Fires what is due, to within milliseconds of when it knows of it."""
 
-    def __init__(
-        self, db: Database, health: DatabaseHealth, schedules: Sequence[Schedule], *, poll_interval: float
-    ) -> None:
+    def __init__(self, db: Database, health: DatabaseHealth, schedules: Sequence[Schedule]) -> None:
         self._db = db
         self._health = health
         self._schedules = schedules
-        self._alarm = Alarm(poll_interval)
+        self._alarm = Alarm()
         self.due_in = self._alarm.due_in
 
     async def run(self) -> None:
         await self._health.persist(self._declare)
+        self.due_in(0.0)
         await self._alarm.keep(lambda: self._health.persist(self._fire))
 
     async def _declare(self) -> None:

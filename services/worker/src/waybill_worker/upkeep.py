@@ -25,10 +25,10 @@ _BATCH = 1000
 class Promoter:
     """Makes scheduled jobs claimable when they are due, to within milliseconds of when it knows of them."""
 
-    def __init__(self, db: Database, health: DatabaseHealth, *, poll_interval: float) -> None:
+    def __init__(self, db: Database, health: DatabaseHealth) -> None:
         self._db = db
         self._health = health
-        self._alarm = Alarm(poll_interval)
+        self._alarm = Alarm()
         self.due_in = self._alarm.due_in
 
     async def run(self) -> None:
@@ -51,7 +51,6 @@ class Rescuer:
         *,
         queues: Sequence[str],
         kinds: Sequence[str],
-        interval: float,
         heartbeat_interval: float,
     ) -> None:
         self._db = db
@@ -59,19 +58,25 @@ class Rescuer:
         self._isolation = isolation
         self._queues = list(queues)
         self._kinds = list(kinds)
-        self._interval = interval
+        self._found = Trouble(gone=False, suspects=False)
+        self._some = asyncio.Event()
         # After an outage everybody's lease has run out; the living need the time to say that they live.
         self._settle_time = heartbeat_interval * 1.25
 
+    async def on_round(self) -> None:
+        self._found = await self._health.persist(self._look)
+        if self._found.gone or self._found.suspects:
+            self._some.set()
+
     async def run(self) -> None:
         while True:
-            trouble = await self._health.persist(self._look)
-            if trouble.gone and self._health.well_for >= self._settle_time:
+            await self._some.wait()
+            self._some.clear()
+            if self._found.gone and self._health.well_for >= self._settle_time:
                 await self._health.persist(self._rescue)
-                trouble = await self._health.persist(self._look)  # what it found may be suspects now
-            if trouble.suspects and not self._isolation.busy:
+                self._found = await self._health.persist(self._look)  # what it found may be suspects now
+            if self._found.suspects and not self._isolation.busy:
                 self._isolation.start()
-            await asyncio.sleep(self._interval)
 
     async def _look(self) -> Trouble:
         async with self._db.hot() as connection:

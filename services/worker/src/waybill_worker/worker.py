@@ -13,10 +13,13 @@ import structlog
 
 from waybill import __version__
 from waybill.config import WorkerSettings
+from waybill.convert.kinds import DEPENDENCY as GATEWAY
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.jobs import breaker, lease
+from waybill.jobs.caps import cap_by_default
+from waybill.jobs.due import Due, next_due
 from waybill.jobs.lanes import Lane
 from waybill.jobs.rescue import rescue_worker
 from waybill.jobs.schedules import Schedule
@@ -31,6 +34,7 @@ from waybill_worker.heartbeat import Heartbeat
 from waybill_worker.isolation import Isolation
 from waybill_worker.listening import Listener
 from waybill_worker.outages import DatabaseHealth
+from waybill_worker.rounds import Rounds
 from waybill_worker.running import STUBBORN_AFTER, Stop
 from waybill_worker.scheduling import Scheduler
 from waybill_worker.upkeep import Promoter, Rescuer
@@ -77,6 +81,7 @@ class Worker:
         pool = BlockingPool(settings.worker_pool_size)
         policy = breaker.BreakerPolicy.of(settings)
         self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
+        self._calls_gateway = [name for name, dependency in self._kinds.items() if dependency == GATEWAY]
         self._dependencies = Dependencies(db, health, policy)
         self._bench = bench = Bench(
             self._info.id, db, health, outside, pool, handlers, self._info.concurrency, self._dependencies
@@ -88,7 +93,6 @@ class Worker:
             self._shares,
             queues=queues,
             kinds=kinds,
-            poll_interval=settings.poll_interval,
             isolated=isolating,
             on_news=lambda: self._claimer.wake(),
         )
@@ -112,17 +116,20 @@ class Worker:
             on_gone=self._start_over,
         )
         self._isolation = Isolation(db, health)
-        self._promoter = Promoter(db, health, poll_interval=settings.poll_interval)
-        self._scheduler = Scheduler(db, health, schedules, poll_interval=settings.poll_interval)
+        self._promoter = Promoter(db, health)
+        self._scheduler = Scheduler(db, health, schedules)
         self._rescuer = Rescuer(
             db,
             health,
             self._isolation,
             queues=queues,
             kinds=kinds,
-            interval=settings.rescue_interval,
             heartbeat_interval=settings.heartbeat_interval,
         )
+        self._rounds = Rounds()
+        self._rounds.every(settings.poll_interval, self._lookout.on_round)
+        self._rounds.every(settings.poll_interval, self._ask_what_is_due)
+        self._rounds.every(settings.rescue_interval, self._rescuer.on_round)
         self._listener = Listener(
             db,
             health,
@@ -175,6 +182,7 @@ class Worker:
         if not self._db.pgbouncer:
             holding.append(asyncio.create_task(self._listener.run(), name="listener"))
         if not self._info.isolating:
+            claiming.append(asyncio.create_task(self._rounds.run(), name="rounds"))
             claiming.append(asyncio.create_task(self._lookout.run(), name="lookout"))
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
             claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
@@ -196,6 +204,7 @@ class Worker:
             async with self._db.hot() as connection:
                 await breaker.register_kinds(connection, self._kinds)  # before the first claim
                 await breaker.forget_old_events(connection)
+                await cap_by_default(connection, self._calls_gateway, self._settings.gateway_calls)
                 await lease.register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
@@ -213,6 +222,15 @@ class Worker:
             return  # suspects are never announced
         self._shares.announce(lane, first)
         self._claimer.wake()
+
+    async def _ask_what_is_due(self) -> None:
+        async def ask() -> Due:
+            async with self._db.hot() as connection:
+                return await next_due(connection)
+
+        due = await self._health.persist(ask)
+        self._promoter.due_in(due.job)
+        self._scheduler.due_in(due.tick)
 
     async def _shut_down(self, claiming: list[asyncio.Task[None]]) -> None:
         log.info("worker_stopping", running=len(self._bench.runs), grace=self._settings.shutdown_grace)

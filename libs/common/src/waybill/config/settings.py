@@ -167,6 +167,12 @@ class ApiSettings(CommonSettings):
         200, ge=1, le=10_000, description="The largest request with several documents in it, in MB."
     )
     api_max_files: int = Field(20, ge=1, le=200, description="How many documents one request may bring.")
+    api_body_timeout: Seconds = Field(
+        20.0,
+        gt=0,
+        description="How long a client may keep us waiting for what a request brings, beside a second for each 2 KB of"
+        " it. Slower ones get a 408.",
+    )
     api_upload_timeout: Seconds = Field(
         300.0,
         gt=0,
@@ -184,11 +190,17 @@ class ApiSettings(CommonSettings):
         120, ge=1, le=100_000, description="The same for a tenant, all its API keys together."
     )
     api_address_uploads_per_minute: int = Field(
-        0,
+        60,
         ge=0,
         le=100_000,
-        description="The same for all sessions from one network address together; 0 counts none. Offices often share"
-        " one address. Behind a proxy it needs `WAYBILL_API_TRUSTED_PROXIES`.",
+        description="The same for all sessions from one network address together, because anybody can start sessions;"
+        " 0 counts none. Offices often share one address. Behind a proxy it needs `WAYBILL_API_TRUSTED_PROXIES`, or"
+        " everybody has the proxy's address.",
+    )
+    api_database_timeout: Seconds = Field(
+        10.0,
+        gt=0,
+        description="How long a request waits for Postgres before it is answered with a 503.",
     )
     api_streams_per_owner: int = Field(
         10, ge=1, le=1000, description="How many live streams (`/api/stream`) one owner may have open on one replica."
@@ -291,6 +303,14 @@ class WorkerSettings(CommonSettings):
         180.0,
         gt=0,
         description="How long one call to the gateway may take before it counts as failed and is tried again.",
+    )
+    gateway_calls: int = Field(
+        32,
+        ge=0,
+        le=100_000,
+        description="How many documents may be at the gateway at once, in the whole cluster, of each kind of job that"
+        " calls it: a cap that workers put in force when they start, unless `waybill caps` was ever used for the kind."
+        " 32 keep ten processors parsing and two documents waiting for each; raise it with the gateway. 0: no cap.",
     )
     lease_ttl: Seconds = Field(
         60.0,

@@ -30,11 +30,11 @@ async def remove(storage: Storage, keys: Sequence[str]) -> None:
             log.warning("not_removed", key=key, error=str(error))
 
 
-async def remove_pages(storage: Storage, job_id: uuid.UUID) -> None:
-    """Best effort as well."""
+async def remove_below(storage: Storage, folder: str) -> None:
+    """All that lies in a folder. Best effort as well."""
     try:
-        keys = [found.key async for found in storage.list(pages_of(job_id))]
+        keys = [found.key async for found in storage.list(folder)]
     except Exception as error:  # noqa: BLE001 - the same
-        log.warning("not_removed", key=pages_of(job_id), error=str(error))
+        log.warning("not_removed", key=folder, error=str(error))
         return
     await remove(storage, keys)

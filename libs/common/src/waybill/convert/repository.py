@@ -77,13 +77,22 @@ SELECT COALESCE(min(changed::text::bigint), 0) FROM conversions
  WHERE owner = $1 AND changed_at >= $2::timestamptz - interval '1 minute'
 """
 
-# Counted from an index. Read before the rows themselves: whatever commits in between is then seen twice, never missed.
+# Read before the rows themselves: whatever commits in between is then seen twice, never missed. Of each status no more
+# entries of the index are walked than asked for, however many there are.
 _OVERVIEW = """
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
-       (SELECT jsonb_object_agg(status, jobs)
-          FROM (SELECT status, count(*) AS jobs FROM conversions
-                 WHERE owner = $1 AND deleted_at IS NULL
-                 GROUP BY status) AS counted) AS counts
+       (SELECT jsonb_object_agg(wanted.status, (
+                   SELECT count(*) FROM (
+                       SELECT FROM conversions
+                        WHERE owner = $1 AND deleted_at IS NULL AND conversions.status = wanted.status
+                        LIMIT $3) AS first_ones))
+          FROM unnest($2::text[]) AS wanted (status)) AS counts
+"""
+
+_COUNT = """
+SELECT status, count(*) FROM conversions
+ WHERE owner = $1 AND deleted_at IS NULL AND status = ANY ($2::text[])
+ GROUP BY status
 """
 
 _LOCK_SAME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
@@ -97,6 +106,42 @@ SELECT job_id
  WHERE status = ANY ($5::text[])
  ORDER BY job_id DESC
  LIMIT 1
+"""
+
+_DOCUMENT = """
+SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping FROM conversions
+ WHERE job_id = $1 AND deleted_at IS NULL
+"""
+
+# Another job that makes this one needless: under way, or later and done. An earlier one that is done was not enough for
+# whoever had it converted again.
+_TWIN = """
+SELECT job_id
+  FROM (SELECT job_id, status FROM conversions
+         WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
+        OFFSET 0) AS same
+ WHERE job_id <> $5 AND (status IN ('queued', 'processing') OR (status = 'complete' AND job_id > $5))
+ ORDER BY job_id DESC
+ LIMIT 1
+"""
+
+# Jobs before conversions, and in the order of their ids: as whoever ends jobs locks them.
+_LOCK_OWNED = """
+SELECT id FROM jobs
+ WHERE id IN (SELECT job_id FROM conversions WHERE owner = $1 AND deleted_at IS NULL)
+ ORDER BY id
+   FOR UPDATE
+"""
+
+_ADOPT = """
+WITH adopted AS (
+    UPDATE conversions SET owner = $2, changed = pg_current_xact_id(), changed_at = now()
+     WHERE job_id = ANY ($3::uuid[]) AND owner = $1
+    RETURNING job_id
+), moved AS (
+    UPDATE jobs SET owner = $2 FROM adopted WHERE jobs.id = adopted.job_id
+)
+SELECT count(*), pg_notify('waybill_changes', $1), pg_notify('waybill_changes', $2) FROM adopted
 """
 
 # Held until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
@@ -128,17 +173,22 @@ SELECT pg_notify('waybill_changes', owner) FROM reused
 _BREAKER = "SELECT state, open_until, reason FROM breakers WHERE name = $1 AND state <> 'closed'"
 
 _READY = """
+SELECT job_id FROM conversions
+ WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
+ ORDER BY listed_at DESC, job_id DESC
+"""
+
+_XML = """
 SELECT conversions.job_id, conversions.original_name,
        COALESCE(revisions.xml_key, job_artefacts.storage_key) AS storage_key,
        COALESCE(revisions.xml_bytes, job_artefacts.bytes) AS bytes
-  FROM (SELECT * FROM conversions
-         WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
-         ORDER BY listed_at DESC, job_id DESC
-         LIMIT $2) AS conversions
+  FROM unnest($2::uuid[]) WITH ORDINALITY AS wanted (job_id, place)
+  JOIN conversions ON conversions.job_id = wanted.job_id
   LEFT JOIN revisions ON revisions.job_id = conversions.job_id AND revisions.number = conversions.revision
   LEFT JOIN job_artefacts ON job_artefacts.job_id = conversions.job_id AND job_artefacts.name = 'xml'
- WHERE COALESCE(revisions.xml_key, job_artefacts.storage_key) IS NOT NULL
- ORDER BY conversions.listed_at DESC, conversions.job_id DESC
+ WHERE conversions.owner = $1 AND conversions.status = 'complete' AND conversions.deleted_at IS NULL
+   AND COALESCE(revisions.xml_key, job_artefacts.storage_key) IS NOT NULL
+ ORDER BY wanted.place
 """
 
 _DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY ($1::uuid[]) AND downloaded_at IS NULL"
@@ -224,12 +274,21 @@ async def first_since(connection: Connection, owner: str, moment: datetime) -> i
     return int(await connection.fetchval(_FIRST_SINCE, owner, moment))
 
 
-async def overview(connection: Connection, owner: str) -> tuple[int, dict[Status, int]]:
-    """The oldest transaction that is still under way (all earlier ones can be seen), and counts by status."""
-    row = await connection.fetchrow(_OVERVIEW, owner)
+async def overview(connection: Connection, owner: str, most: int) -> tuple[int, dict[Status, int]]:
+    """The oldest transaction that is still under way (all earlier ones can be seen), and counts by status.
+
+    No status is counted beyond `most`.
+    """
+    row = await connection.fetchrow(_OVERVIEW, owner, list(Status), most)
     assert row is not None  # noqa: S101 - it has no condition
-    found = json.loads(row["counts"] or "{}")
-    return row["oldest"], {status: found.get(status.value, 0) for status in Status}
+    found = json.loads(row["counts"])
+    return row["oldest"], {status: found[status.value] for status in Status}
+
+
+async def count(connection: Connection, owner: str, statuses: Sequence[Status]) -> dict[Status, int]:
+    """All of them, which takes its time where there are many."""
+    found = {row["status"]: row["count"] for row in await connection.fetch(_COUNT, owner, list(statuses))}
+    return {status: found.get(status.value, 0) for status in statuses}
 
 
 async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:
@@ -242,6 +301,24 @@ async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.
     found = await connection.fetchval(_SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE))
     held = await connection.fetchval(_STILL_THERE, found) if found is not None else None
     return uuid.UUID(str(held)) if held is not None else None
+
+
+async def document(connection: Connection, job_id: uuid.UUID) -> Upload | None:
+    """A job's document, as it was uploaded."""
+    row = await connection.fetchrow(_DOCUMENT, job_id)
+    return Upload(**row) if row is not None else None
+
+
+async def find_twin(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
+    """Another job of the owner's for the same document, beside which this one must not run."""
+    found = await connection.fetchval(_TWIN, owner, upload.sha256, upload.mapping, upload.bytes, upload.job_id)
+    return uuid.UUID(str(found)) if found is not None else None
+
+
+async def adopt(connection: Connection, owner: str, by: str) -> int:
+    """Make everything of one owner another's; how many they are."""
+    jobs = [row["id"] for row in await connection.fetch(_LOCK_OWNED, owner)]
+    return int(await connection.fetchval(_ADOPT, owner, by, jobs))
 
 
 async def insert(connection: Connection, tenant: str, owner: str, upload: Upload) -> None:
@@ -268,9 +345,14 @@ async def breaker(connection: Connection, dependency: str) -> Any | None:
     return await connection.fetchrow(_BREAKER, dependency)
 
 
-async def ready(connection: Connection, owner: str, limit: int) -> list[Any]:
-    """The XML of everything of the owner's that has a result; where it was corrected, as it is now."""
-    return await connection.fetch(_READY, owner, limit)
+async def ready(connection: Connection, owner: str) -> list[uuid.UUID]:
+    """Everything of the owner's that has a result, newest first."""
+    return [row["job_id"] for row in await connection.fetch(_READY, owner)]
+
+
+async def xml_of(connection: Connection, owner: str, job_ids: Sequence[uuid.UUID]) -> list[Any]:
+    """The XML of each of these jobs, as it was last corrected, as far as they are the owner's and still there."""
+    return await connection.fetch(_XML, owner, list(job_ids))
 
 
 async def note_downloaded(connection: Connection, job_ids: Sequence[uuid.UUID]) -> None:

@@ -136,7 +136,7 @@ class Reviews:
 
         def work() -> Preview:
             before = _loaded(content)
-            revised = self._reviser.revise(_loaded(content), typed)
+            revised = self._reviser.revise(before, typed)
             return Preview(revised, moved(before, revised.record))
 
         return await self._compute(work)

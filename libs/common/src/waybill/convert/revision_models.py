@@ -87,9 +87,10 @@ class Reviser(Protocol):
     """Who knows documents and mappings. The library that does is not this one's to use."""
 
     def revise(self, record: Json, typed: Sequence[Typed]) -> Revised:
-        """Apply what was typed, compute and check anew. Takes the processor's time, not the clock's.
+        """Apply what was typed, compute and check anew; the record given stays as it is.
 
-        Refused if this record cannot be corrected, as when its mapping is another one by now.
+        Takes the processor's time: call it in a thread. Refused if this record cannot be corrected, as when its mapping
+        is another one by now.
         """
 
 

@@ -5,9 +5,6 @@ A foreign id is answered like one that does not exist, except where the product'
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -18,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from waybill.convert import repository, revisions
+from waybill.convert.counting import Counts
 from waybill.convert.cursors import Place, Since, parse_since
-from waybill.convert.estimates import SAMPLES, Estimates
-from waybill.convert.kinds import CONVERT_PDF, DEPENDENCY, PROVENANCE, XML
-from waybill.convert.models import ConversionView, Fault, Hold, Listing, Upload, Uploaded
-from waybill.convert.removing import remove, remove_pages
+from waybill.convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill.convert.models import ConversionView, Listing, Upload, Uploaded
+from waybill.convert.outlook import Outlook
+from waybill.convert.removing import pages_of, remove, remove_below
 from waybill.convert.status import Status
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
 from waybill.jobs import NewJob, control, enqueue, queries
+from waybill.jobs.artefacts import artefact_folder
 from waybill.jobs.explain import Explanation, explain
 from waybill.jobs.models import State
 from waybill.jobs.queries import Happening
@@ -40,10 +39,8 @@ if TYPE_CHECKING:
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-_ESTIMATES_LAST = 30.0
-_HOLD_LASTS = 10.0
-_HOLD_LASTS_BLIND = 2.0
 MOST_LISTED = 500
+_AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +56,14 @@ class Result:
 
 
 class Conversions:
-    """The service, for one process: it remembers how long conversions take, and whether the converter is on hold."""
+    """The service, for one process."""
 
     def __init__(self, database: Database, storage: Storage, changes: Changes) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
-        self._estimates = Estimates(())
-        self._estimates_until = 0.0
-        self._hold: Hold | None = None
-        self._hold_version = -1
-        self._hold_until = 0.0
-        self._refreshing = asyncio.Lock()
+        self._outlook = Outlook(database, changes)
+        self._counts = Counts(changes)
 
     # Coming in
 
@@ -109,7 +102,20 @@ class Conversions:
         log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
         # From what is remembered: it is committed, and nothing may fail any more.
         self._changes.changed(principal.owner)
-        return Uploaded(self._seen(row), existing)
+        return Uploaded(self._outlook.view(row), existing)
+
+    async def adopt(self, session: str, principal: Principal) -> int:
+        """What a browser uploaded before it signed in is its tenant's from now on; how many there are.
+
+        They stay billed to whom they were queued for: who pays for a job is decided once.
+        """
+        async with self._transaction() as connection:
+            adopted = await repository.adopt(connection, session, principal.owner)
+        self._changes.changed(session)
+        self._changes.changed(principal.owner)
+        if adopted:
+            log.info("adopted", jobs=adopted, owner=principal.owner)
+        return adopted
 
     # Looking
 
@@ -124,22 +130,22 @@ class Conversions:
     ) -> Listing:
         """The owner's conversions, newest first."""
         after = Place.parse(cursor) if cursor else None
-        await self._refresh()
+        await self._outlook.refresh()
         async with self._database.hot() as connection:
-            oldest, counts = await repository.overview(connection, owner)
+            oldest, counts = await self._counts.look(connection, owner)
             rows = await repository.page(
                 connection, owner, statuses=statuses, words=words, after=after, limit=limit + 1
             )
         more, rows = len(rows) > limit, rows[:limit]
         last = str(Place(rows[-1]["listed_at"], rows[-1]["job_id"])) if more else None
-        return Listing([self._seen(row) for row in rows], last, str(Since(oldest)), counts, self._hold)
+        return Listing([self._outlook.view(row) for row in rows], last, str(Since(oldest)), counts, self._outlook.hold)
 
     async def changes_since(self, owner: str, since: str, *, limit: int = MOST_LISTED) -> Listing:
         """What of the owner's has changed. `next` is set if there is more: ask again with it as `since`."""
         asked = parse_since(since)
-        await self._refresh()
+        await self._outlook.refresh()
         async with self._database.hot() as connection:
-            oldest, counts = await repository.overview(connection, owner)
+            oldest, counts = await self._counts.look(connection, owner)
             if isinstance(asked, datetime):
                 first = await repository.first_since(connection, owner, asked)
                 asked = Since(first or oldest)
@@ -150,14 +156,16 @@ class Conversions:
             rows, gone, more = await repository.changed(connection, owner, asked, limit)
         if not rows and not gone and asked.after is None:
             # Nothing new: the old cursor is as good, and whoever asks again asks for what is remembered.
-            return Listing([], None, str(Since(asked.xid)), counts, self._hold)
-        jobs = [self._seen(row) for row in rows]
-        return Listing(jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._hold, gone)
+            return Listing([], None, str(Since(asked.xid)), counts, self._outlook.hold)
+        jobs = [self._outlook.view(row) for row in rows]
+        return Listing(
+            jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._outlook.hold, gone
+        )
 
     async def get(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        await self._refresh()
+        await self._outlook.refresh()
         async with self._database.hot() as connection:
-            return self._seen(await _mine(connection, owner, job_id))
+            return self._outlook.view(await _mine(connection, owner, job_id))
 
     async def events(self, owner: str, job_id: uuid.UUID) -> list[Happening]:
         async with self._database.transaction() as session:
@@ -198,18 +206,24 @@ class Conversions:
         except Forbidden:
             raise NotFound("There is no such job here.") from None
 
-    async def results(self, owner: str, job_ids: Sequence[uuid.UUID] | None, *, most: int) -> list[Result]:
-        """Several at once, or all that are ready: for one archive."""
-        if job_ids is not None:
-            return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
+    async def results(self, owner: str, job_ids: Sequence[uuid.UUID]) -> list[Result]:
+        """Several at once; what is wrong with the first that is not ready is raised."""
+        return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
+
+    async def every_result(self, owner: str) -> AsyncIterator[Result]:
+        """All that are ready at this moment, newest first. What is removed while they are gone through is left out.
+
+        No connection is held meanwhile: whoever takes them may take its time.
+        """
         async with self._database.hot() as connection:
-            rows = await repository.ready(connection, owner, most)
-        if not rows:
+            ready = await repository.ready(connection, owner)
+        if not ready:
             raise NotReady("There is nothing to download yet.")
-        return [
-            Result(row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"])
-            for row in rows
-        ]
+        for at in range(0, len(ready), _AT_A_TIME):
+            async with self._database.hot() as connection:
+                rows = await repository.xml_of(connection, owner, ready[at : at + _AT_A_TIME])
+            for row in rows:
+                yield Result(row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"])
 
     async def note_downloaded(self, job_ids: Sequence[uuid.UUID]) -> None:
         async with self._database.hot() as connection:
@@ -218,7 +232,10 @@ class Conversions:
     # Stepping in
 
     async def retry(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        """Convert again what failed, was given up or cancelled, from the document that is still there."""
+        """Convert again what failed, was given up or cancelled, from the document that is still there.
+
+        Conflict, naming the other job, if the same document is being converted in another job, or was in a later one.
+        """
         async with self._database.hot() as connection:
             row = await _mine(connection, owner, job_id)
         if Status(row["status"]) not in (Status.FAILED, Status.CANCELLED):
@@ -226,7 +243,17 @@ class Conversions:
         # No connection is held while the storage is asked, which may be slow.
         if row["upload_deleted_at"] is not None or not await self._storage.exists(row["upload_key"]):
             raise Expired("The document is no longer here. Please upload it again.")
-        async with self._database.hot() as connection:
+        async with self._transaction() as connection:
+            # Under the lock that uploads take: one of the same document comes before this, or finds what we queue.
+            document = await repository.document(connection, job_id)
+            if document is None:
+                raise NotFound("There is no such job here.")
+            await repository.lock_same(connection, owner, document)
+            if (twin := await repository.find_twin(connection, owner, document)) is not None:
+                raise Conflict(
+                    "This document was uploaded again, and that is under way or done already.",
+                    detail={"job_id": str(twin)},
+                )
             await control.retry(connection, job_id, "Retried by its owner")
         self._changes.changed(owner)
         return await self.get(owner, job_id)
@@ -251,31 +278,9 @@ class Conversions:
         self._changes.changed(owner)
         # Rows first: what is left in storage if we die here is garbage, and never a row without its file.
         await remove(self._storage, keys)
-        await remove_pages(self._storage, job_id)
+        await remove_below(self._storage, artefact_folder(job_id))  # with what runs stored and never published
+        await remove_below(self._storage, pages_of(job_id))
         log.info("deleted", job_id=str(job_id))
-
-    # What rows are made from
-
-    def _seen(self, row: Any) -> ConversionView:
-        return view(row, self._estimates, self._hold)
-
-    async def _refresh(self) -> None:
-        """Look at the breaker and at recent durations, now and then."""
-        now = time.monotonic()
-        version = self._changes.version("breakers")
-        if now < self._estimates_until and now < self._hold_until and version == self._hold_version:
-            return
-        async with self._refreshing:
-            now = time.monotonic()
-            version = self._changes.version("breakers")
-            async with self._database.hot() as connection:
-                if now >= self._hold_until or version != self._hold_version:
-                    self._hold = _hold(await repository.breaker(connection, DEPENDENCY))
-                    self._hold_version = version
-                    self._hold_until = now + (_HOLD_LASTS if self._changes.listening else _HOLD_LASTS_BLIND)
-                if now >= self._estimates_until:
-                    self._estimates = Estimates(await repository.samples(connection, SAMPLES))
-                    self._estimates_until = now + _ESTIMATES_LAST
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
@@ -296,53 +301,3 @@ async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
     if row is None or row["owner"] != owner:
         raise NotFound("There is no such job here.")
     return row
-
-
-def _hold(breaker: Any | None) -> Hold | None:
-    if breaker is None:
-        return None
-    return Hold(
-        "The converter is having an issue. Nothing is lost: waiting documents go on by themselves.",
-        breaker["open_until"],
-    )
-
-
-def view(row: Any, estimates: Estimates, hold: Hold | None) -> ConversionView:
-    """One row, as its owner sees it."""
-    status, state = Status(row["status"]), State(row["state"])
-    running = state is State.RUNNING
-    remaining = None
-    if running and row["running_for"] is not None:
-        remaining = estimates.remaining(row["bytes"], max(0.0, row["running_for"]))
-    return ConversionView(
-        id=row["job_id"],
-        status=status,
-        dead_letter=state is State.DEAD_LETTER and status is not Status.COMPLETE,
-        original_name=row["original_name"],
-        bytes=row["bytes"],
-        mapping=row["mapping"],
-        created_at=row["created_at"],
-        listed_at=row["listed_at"],
-        updated_at=row["updated_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        attempt=min(row["max_attempts"], row["attempts"] + (state in (State.RUNNING, State.SUCCEEDED))),
-        max_attempts=row["max_attempts"],
-        progress=row["progress"],
-        progress_message=row["progress_message"] if running else None,
-        retry_at=row["run_at"] if state is State.SCHEDULED else None,
-        remaining_seconds=remaining,
-        reused=row["reused_at"] is not None,
-        stopping=running and row["cancel_requested_at"] is not None,
-        on_hold=hold if status is Status.QUEUED else None,
-        error=_fault(row, status),
-        revision=row["revision"],
-        source_kept=row["upload_deleted_at"] is None,
-    )
-
-
-def _fault(row: Any, status: Status) -> Fault | None:
-    if row["error_code"] is None or status in (Status.COMPLETE, Status.EXPIRED):
-        return None
-    findings = json.loads(row["findings"]) if row["findings"] else []
-    return Fault(row["error_code"], row["error_message"] or "", findings if isinstance(findings, list) else [])

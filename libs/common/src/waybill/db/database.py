@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Never, cast
 from uuid import uuid4
 
 import asyncpg
 import structlog
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
@@ -60,6 +60,9 @@ Heard = Callable[[str, str], None]
 _PING_EVERY = 10.0
 """Seconds of silence after which a listener makes sure that there still is somebody to listen to."""
 
+_LETTING_GO = 1.0
+"""Seconds that calling off a statement may take."""
+
 _HOT_CONNECTIONS = 11
 """One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
 runs: none waits for another. They are opened when they are needed."""
@@ -80,24 +83,35 @@ class _HotConnection(Connection):
 
 class Database:
     def __init__(
-        self, url: DatabaseUrl, *, pool_size: int = 10, pgbouncer: bool = False, name: str = "waybill"
+        self,
+        url: DatabaseUrl,
+        *,
+        pool_size: int = 10,
+        pgbouncer: bool = False,
+        name: str = "waybill",
+        patience: float | None = None,
     ) -> None:
+        """With `patience`, seconds after which a connection that is still in use counts as dead and is ended."""
         self.url = url
         self.pgbouncer = pgbouncer
         self._name = name
         self._pool_size = pool_size
+        self._patience = patience
         self._pool: Pool | None = None
         self._pool_lock = asyncio.Lock()
         self._engine: AsyncEngine | None = None
 
     @classmethod
-    async def connect(cls, settings: CommonSettings, *, name: str = "waybill", schema: bool = True) -> Database:
+    async def connect(
+        cls, settings: CommonSettings, *, name: str = "waybill", schema: bool = True, patience: float | None = None
+    ) -> Database:
         """Wait for Postgres, saying so, then refuse a schema that is not ours."""
         database = cls(
             settings.database_url,
             pool_size=settings.database_pool_size,
             pgbouncer=settings.database_pgbouncer,
             name=name,
+            patience=patience,
         )
         try:
             await database._wait(settings.database_connect_timeout)
@@ -182,26 +196,45 @@ class Database:
                         self._pool = await self._create_pool()
             pool = self._pool
             # Not the pool's own timeout: that makes a task of every acquisition, which a single job waits for.
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(self._patience or 30):
                 connection = cast("Connection", await pool.acquire())
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
         try:
-            if not self.pgbouncer:
-                yield connection
-                return
-            # Behind a transaction pooler parse and execute may reach different servers unless one transaction
-            # holds them together, and session settings would leak to strangers.
-            async with connection.transaction():
-                await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
-                yield connection
+            with self._watched(connection):
+                if not self.pgbouncer:
+                    yield connection
+                    return
+                # Behind a transaction pooler parse and execute may reach different servers unless one transaction
+                # holds them together, and session settings would leak to strangers.
+                async with connection.transaction():
+                    await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
+                    yield connection
         except TimeoutError:
             # Perhaps nobody is at the other end any more; the others are as old, and as likely to be dead.
             await pool.expire_connections()
             connection.terminate()
             raise
         finally:
-            await pool.release(cast("Any", connection))
+            # Who is cancelled in the midst of a statement has the server call it off; one that does not answer that
+            # either has its connection ended, so that the pool gets its place back.
+            with contextlib.suppress(TimeoutError):
+                await pool.release(cast("Any", connection), timeout=_LETTING_GO)
+
+    @contextlib.contextmanager
+    def _watched(self, connection: Connection) -> Iterator[None]:
+        """Ends a connection that is in use for too long: whoever waits for it then hears of an outage.
+
+        Not a time limit on the caller: after that one it would wait again, for the rollback.
+        """
+        if self._patience is None:
+            yield
+            return
+        ending = asyncio.get_running_loop().call_later(self._patience, connection.terminate)
+        try:
+            yield
+        finally:
+            ending.cancel()
 
     def _unreachable(self, error: BaseException) -> DatabaseUnavailable:
         why = str(error) or type(error).__name__
@@ -212,7 +245,7 @@ class Database:
             self.url.asyncpg,
             min_size=0,
             max_size=_HOT_CONNECTIONS,
-            timeout=10,
+            timeout=min(10, self._patience or 10),
             command_timeout=60,
             statement_cache_size=0 if self.pgbouncer else 100,
             connection_class=_HotConnection,
@@ -246,12 +279,14 @@ class Database:
         """A session whose work commits when the block ends well, and is rolled back when it does not."""
         async with AsyncSession(self.engine, expire_on_commit=False) as session, session.begin():
             try:
-                await session.connection()
+                async with asyncio.timeout(self._patience):
+                    connection = await session.connection()
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from error
-            if self.pgbouncer:
-                await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
-            yield session
+            with self._watched(await _raw(connection)):
+                if self.pgbouncer:
+                    await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
+                yield session
 
     # Health
 
@@ -271,5 +306,8 @@ async def driver(session: AsyncSession) -> Connection:
     connection = await session.connection()
     # SQLAlchemy sends BEGIN with its first statement; going below it before that would autocommit.
     await connection.exec_driver_sql("SELECT 1")
-    raw = await connection.get_raw_connection()
-    return cast("Connection", raw.driver_connection)
+    return await _raw(connection)
+
+
+async def _raw(connection: AsyncConnection) -> Connection:
+    return cast("Connection", (await connection.get_raw_connection()).driver_connection)

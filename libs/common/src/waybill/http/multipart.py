@@ -10,7 +10,9 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Literal
+from email.message import Message
+from email.utils import collapse_rfc2231_value
+from typing import Any, Literal
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -19,6 +21,8 @@ from waybill.errors import Code, Refused, TooLarge
 
 _BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
 """RFC 2046: at most 70 characters, no blank at the end."""
+_CHARSETS = frozenset({"utf-8", "iso-8859-1"})
+"""What RFC 8187 knows."""
 _MOST_HEADERS, _LONGEST_HEADER = 8, 4096
 OVERHEAD = 64 * 1024
 """Bytes that the form around the documents may take: fields, headers and boundaries."""
@@ -167,6 +171,8 @@ class FormReader:
         if name == b"content-disposition":
             kind, options = parse_options_header(value)
             self._named = options if kind == b"form-data" else {}
+            if (given := _extended_filename(value)) is not None and b"name" in self._named:
+                self._named[b"filename"] = given
         elif name == b"content-type":
             self._content_type = parse_options_header(value)[0].decode("latin-1").strip().lower()
 
@@ -185,3 +191,19 @@ class FormReader:
 
     def _end(self) -> None:
         self._complete = True
+
+
+def _extended_filename(disposition: bytes) -> bytes | None:
+    """A name given as `filename*=` (RFC 8187), in UTF-8. Forms should not have it, but some programs send it."""
+    if b"filename*" not in disposition.lower():
+        return None
+    message = Message()
+    message["content-disposition"] = disposition.decode("latin-1")
+    try:
+        params: Any = message.get_params([], header="content-disposition")
+    except (TypeError, ValueError):  # the library's words for parts of a name that do not belong together
+        return None
+    for name, value in params:
+        if name.lower() == "filename" and isinstance(value, tuple) and (value[0] or "").lower() in _CHARSETS:
+            return collapse_rfc2231_value(value, errors="replace").encode()
+    return None

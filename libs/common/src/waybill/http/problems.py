@@ -80,7 +80,8 @@ async def _ours(_request: Request, error: Exception) -> Problem:
     if failure.code is Code.DB_UNAVAILABLE:  # its message names the server, which is nobody's business here
         log.warning("database_unavailable", error=failure.message)
         return Problem(status, failure.code, headers={"Retry-After": "1", **headers})
-    return Problem(status, failure.code, failure.message, headers)
+    about = failure.detail.get("job_id") if failure.detail else None
+    return Problem(status, failure.code, failure.message, headers, more={"job_id": about} if about else None)
 
 
 class Surprises:
@@ -105,6 +106,9 @@ class Surprises:
             await self._app(scope, receive, watched)
         except Exception as error:
             failure = classify(error)
+            if failure.code is Code.DB_UNAVAILABLE and not answering:
+                await (await _ours(Request(scope), error))(scope, receive, send)
+                return
             log.error("request_failed", path=scope.get("path"), code=failure.code.value, exc_info=error)
             if answering:  # half an answer is out already; all that is left is to break it off
                 raise

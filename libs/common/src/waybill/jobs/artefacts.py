@@ -30,9 +30,14 @@ RETURNING job_id
 """
 
 
+def artefact_folder(job_id: uuid.UUID) -> str:
+    """Where all that a job's runs made lies side by side."""
+    return dated("results", job_id)
+
+
 def artefact_key(job_id: uuid.UUID, token: int, name: str) -> str:
-    """`results/yy/mm/dd/{job}/{token}.{name}`: what a job's runs made lies side by side."""
-    return f"{dated('results', job_id)}/{token}.{name}"
+    """`results/yy/mm/dd/{job}/{token}.{name}`."""
+    return f"{artefact_folder(job_id)}/{token}.{name}"
 
 
 async def publish(

@@ -3,6 +3,9 @@
 Nothing counts up and down, so nothing can leak. Whoever claims under a cap locks its row, then counts what runs, in a
 statement of its own that sees everything committed before it had the lock. Ends of runs need no lock: they only make
 room. A crash makes room when the jobs are rescued.
+
+A worker may bring a default for a kind. It holds until an operator decides: what was set or lifted by hand is noted in
+`decided_caps` and never changed by a default again.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ SELECT caps.id, caps.most, sum(CASE
 
 # Workers hear of it at once, and look again by themselves within a poll.
 _SET = """
-WITH changed AS (
+WITH decided AS (
+    INSERT INTO decided_caps (kind) SELECT $2 WHERE $1::text IS NULL ON CONFLICT (kind) DO NOTHING
+), changed AS (
     INSERT INTO caps (tenant, kind, most) VALUES ($1, $2, $3)
         ON CONFLICT (tenant, kind) DO UPDATE SET most = excluded.most
     RETURNING id, tenant, kind, most
@@ -48,7 +53,33 @@ SELECT changed.*, pg_notify('waybill_control', 'look') FROM changed
 
 _REMOVE = """
 WITH removed AS (
-    DELETE FROM caps WHERE tenant IS NOT DISTINCT FROM $1 AND kind IS NOT DISTINCT FROM $2 RETURNING id
+    DELETE FROM caps WHERE tenant IS NOT DISTINCT FROM $1 AND kind IS NOT DISTINCT FROM $2 RETURNING tenant, kind
+), decided AS (
+    INSERT INTO decided_caps (kind) SELECT kind FROM removed WHERE tenant IS NULL ON CONFLICT (kind) DO NOTHING
+)
+SELECT count(pg_notify('waybill_control', 'look')) FROM removed
+"""
+
+# Until the caller's transaction ends nobody decides: a statement takes its locks on tables before it looks at rows.
+_LET_NOBODY_DECIDE = "LOCK TABLE decided_caps IN SHARE MODE"
+
+_DEFAULT = """
+WITH changed AS (
+    INSERT INTO caps (kind, most)
+    SELECT name, $2 FROM unnest($1::text[]) AS name
+     WHERE name NOT IN (SELECT kind FROM decided_caps)
+     ORDER BY name
+        ON CONFLICT (tenant, kind) DO UPDATE SET most = excluded.most WHERE caps.most <> excluded.most
+    RETURNING id
+)
+SELECT count(pg_notify('waybill_control', 'look')) FROM changed
+"""
+
+_NO_DEFAULT = """
+WITH removed AS (
+    DELETE FROM caps
+     WHERE tenant IS NULL AND kind = ANY ($1::text[]) AND kind NOT IN (SELECT kind FROM decided_caps)
+    RETURNING id
 )
 SELECT count(pg_notify('waybill_control', 'look')) FROM removed
 """
@@ -109,6 +140,21 @@ async def set_cap(connection: Connection, most: int, *, tenant: str | None = Non
 async def remove_cap(connection: Connection, *, tenant: str | None = None, kind: str | None = None) -> bool:
     """Lift a cap. False if there was none."""
     return bool(await connection.fetchval(_REMOVE, tenant, kind))
+
+
+async def cap_by_default(connection: Connection, kinds: Sequence[str], most: int) -> None:
+    """Cap each of these kinds, unless an operator ever decided about it. 0: no default, and an earlier one goes.
+
+    What was decided is read after the lock, in a statement of its own, so that a decision just made is never undone.
+    """
+    if not kinds:
+        return
+    async with connection.transaction():
+        await connection.execute(_LET_NOBODY_DECIDE)
+        if most:
+            await connection.execute(_DEFAULT, kinds, most)
+        else:
+            await connection.execute(_NO_DEFAULT, kinds)
 
 
 async def list_caps(connection: Connection) -> list[Cap]:

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from waybill.jobs.breaker import BreakerPolicy, gate
@@ -224,9 +225,12 @@ async def _take(
         [one for one in locked if isinstance(one, str) and locked[one] < NO_LIMIT],
         isolated,
     )
-    leases = [Lease(*row[:-1], _payload(row[-1])) for row in rows]  # type: ignore[call-arg]  # mypy cannot count a row
+    leases = [Lease(*row) for row in rows]
+    for lease in leases:
+        text: Any = lease.payload  # as it comes from the driver
+        lease.payload = json.loads(text) if text != "{}" else {}
     # An UPDATE answers in the order it found the rows; the oldest run first.
-    leases.sort(key=lambda lease: lease.id)
+    leases.sort(key=attrgetter("id"))
     return leases
 
 
@@ -235,8 +239,3 @@ async def promote_due(connection: Connection, limit: int = 1000) -> Promoted:
     row = await connection.fetchrow(_PROMOTE, limit)
     assert row is not None, "an aggregate always answers"  # noqa: S101
     return Promoted(row["promoted"], row["next_in"])
-
-
-def _payload(text: str) -> dict[str, Any]:
-    payload: dict[str, Any] = json.loads(text) if text != "{}" else {}
-    return payload

@@ -11,11 +11,10 @@ import json
 import random
 import uuid
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-import asyncpg
 
 from waybill.errors import MEANINGS, Code, Failure
 from waybill.jobs.claim import Lease
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
 # The primary key is the only way in: `= ANY` is a condition of its index whatever the planner thinks of the table, no
 # index is partial on `state = 'running'`, and `IS TRUE` keeps the fence a look-up in a hash, not a join that could
 # be turned around. Rows are found, and so locked, in the order of their ids.
+#
+# The answer is one row whatever the batch: nearly always it says "all of them", with a NULL instead of their ids, and a
+# thousand ids need not be sent, read and compared.
 _SUCCEED = """
 WITH done AS (
     UPDATE jobs
@@ -43,7 +45,9 @@ WITH done AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at)
     SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done
 )
-SELECT id, awaited_by FROM done
+SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id), '{}') END AS ids,
+       array_agg(awaited_by) FILTER (WHERE awaited_by IS NOT NULL) AS parents
+  FROM done
 """
 
 # Cancelling wins over coming back: a run that would be repeated is not, once somebody asked for it to stop.
@@ -153,21 +157,26 @@ async def succeed(
     connection: Connection, worker_id: uuid.UUID, done: Sequence[tuple[uuid.UUID, int]]
 ) -> set[uuid.UUID]:
     """Complete jobs; the answer is those that were still this worker's to complete."""
-    ordered = sorted(done)  # multi-row updates lock in id order
-    rows = await _end(connection, _SUCCEED, [one[0] for one in ordered], [one[1] for one in ordered], worker_id)
-    return {row["id"] for row in rows}
+    ordered = sorted(done, key=itemgetter(0))  # multi-row updates lock in id order
+    ids, tokens = [one[0] for one in ordered], [one[1] for one in ordered]
+    ended = await connection.fetchval(_SUCCEED, ids, tokens, worker_id, False)
+    if ended is None:
+        return set(ids)
+    async with _family_transaction(connection):
+        row = await connection.fetchrow(_SUCCEED, ids, tokens, worker_id, True)
+        assert row is not None, "an aggregate always answers"  # noqa: S101
+        await children_ended(connection, row["parents"] or ())
+    return {*ended, *(ids if row["ids"] is None else row["ids"])}
 
 
 async def settle(
     connection: Connection, worker_id: uuid.UUID, ends: Sequence[tuple[uuid.UUID, int, Outcome]]
 ) -> dict[uuid.UUID, State]:
     """Write ends other than success; the answer is the state each job is in now, without those that were lost."""
-    ordered = sorted(ends, key=lambda end: end[0])
+    ordered = sorted(ends, key=itemgetter(0))
+    ids = [job_id for job_id, _, _ in ordered]
     outcomes = [outcome for _, _, outcome in ordered]
-    rows = await _end(
-        connection,
-        _SETTLE,
-        [job_id for job_id, _, _ in ordered],
+    arguments = (
         [token for _, token, _ in ordered],
         [outcome.state.value for outcome in outcomes],
         [not outcome.state.final for outcome in outcomes],
@@ -181,21 +190,21 @@ async def settle(
         worker_id,
         MEANINGS[Code.CANCELLED].sentence,
     )
+    rows = await connection.fetch(_SETTLE, ids, *arguments, False)
+    if len(rows) < len(ids):
+        async with _family_transaction(connection):
+            awaited = await connection.fetch(_SETTLE, ids, *arguments, True)
+            await children_ended(connection, [row["awaited_by"] for row in awaited])
+        rows += awaited
     return {row["id"]: State(row["state"]) for row in rows}
 
 
-async def _end(
-    connection: Connection, statement: str, ids: Sequence[uuid.UUID], *arguments: object
-) -> list[asyncpg.Record]:
-    """Nearly always one statement. What it left out is awaited by a parent, or was lost: it is sent once more."""
-    ended = await connection.fetch(statement, ids, *arguments, False)
-    if len(ended) < len(ids):
-        # In a handler's transaction a savepoint would only keep the parent locked for longer.
-        async with nullcontext() if connection.is_in_transaction() else connection.transaction():
-            awaited = await connection.fetch(statement, ids, *arguments, True)
-            await children_ended(connection, [row["awaited_by"] for row in awaited])
-        ended += awaited
-    return ended
+def _family_transaction(connection: Connection) -> AbstractAsyncContextManager[object]:
+    """For what the first go left out: it is awaited by a parent, or was lost.
+
+    In a handler's transaction a savepoint would only keep the parent locked for longer.
+    """
+    return nullcontext() if connection.is_in_transaction() else connection.transaction()
 
 
 async def stands_as(connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[State, int]]:

@@ -246,6 +246,14 @@ class CapRow(SQLModel, table=True):
     )
 
 
+class DecidedCap(SQLModel, table=True):
+    """A kind whose cap was set or lifted by hand; see `waybill.jobs.caps`."""
+
+    __tablename__ = "decided_caps"
+
+    kind: str = Field(primary_key=True)
+
+
 class Artefact(SQLModel, table=True):
     """A file a job published. Only this row makes a stored object a result, and only the lease holder can write it."""
 

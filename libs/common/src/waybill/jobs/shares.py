@@ -302,28 +302,36 @@ class Shares:
         """All that the lanes have that may be claimed from next."""
         return {gate for one in self._top(now)[1] for gate in one.gates}
 
-    def served(self, portions: Sequence[Portion], leases: Iterable[Lease]) -> None:
-        """What the plan brought in: everybody pays for what they got, and lanes that ran short are empty."""
-        got: dict[tuple[str, str, int, str], list[Lease]] = {}
-        for lease in leases:
-            got.setdefault((lease.queue, lease.kind, lease.priority, lease.tenant), []).append(lease)
-        for portion in portions:
-            mine = got.get(portion.lane, [])
+    def served(self, portions: Sequence[Portion], leases: Sequence[Lease]) -> None:
+        """What the plan brought in, oldest first: everybody pays for what they got, and short lanes are empty."""
+        for portion, mine in _sorted_out(portions, leases):
             self._charge(portion.ready, mine)
             if portion.changes != portion.ready.changes:
                 continue  # somebody told more of it while we claimed; the next claim goes by that
             if len(mine) < portion.quota:
                 self._remove(portion.ready)
             elif mine:
-                portion.ready.start = max(lease.id for lease in mine)
+                portion.ready.start = mine[-1].id
 
     def _charge(self, ready: _Ready, leases: Sequence[Lease]) -> None:
         share, level = ready.share, self._level(ready.lane)
+        typical, total = share.cost, 0
         for lease in leases:
-            share.cost += 0.1 * (lease.cost - share.cost)
-            share.virtual += lease.cost / share.weight
-            ready.virtual += lease.cost
+            typical += 0.1 * (lease.cost - typical)
+            total += lease.cost
+        share.cost = typical
+        share.virtual += total / share.weight
+        ready.virtual += total
         level.cost += 0.1 * (share.cost - level.cost) if leases else 0.0
+
+
+def _sorted_out(portions: Sequence[Portion], leases: Sequence[Lease]) -> Iterable[tuple[Portion, Sequence[Lease]]]:
+    if len(portions) == 1:
+        return [(portions[0], leases)]
+    got: dict[tuple[str, str, int, str], list[Lease]] = {}
+    for lease in leases:
+        got.setdefault((lease.queue, lease.kind, lease.priority, lease.tenant), []).append(lease)
+    return [(portion, got.get(portion.lane, ())) for portion in portions]
 
 
 def _share_out(ready: Sequence[_Ready], limit: int, rooms: Mapping[Gate, int] | None) -> dict[_Ready, int]:

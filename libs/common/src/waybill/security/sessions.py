@@ -1,6 +1,7 @@
 """A browser's session: a cookie that says who it is, signed so that nobody else can say so.
 
-Nothing of it is stored. A session that was signed in names the key it did so with, and lasts no longer than that.
+Nothing of it is stored. A session that was signed in names the key it did so with, and lasts no longer than that. One
+that is ended is told of, for whoever still serves it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ import hmac
 import json
 import uuid
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from waybill.ids import new_id
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
 
 COOKIE = "waybill_session"
 _VERSION = "1"
 _LONGEST = 512
+
+_TELL = "SELECT pg_notify('waybill_changes', $1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,17 @@ class Session:
     """Seconds since 1970."""
     key_id: uuid.UUID | None = None
     """The key its person signed in with."""
+    before: uuid.UUID | None = None
+    """The session it goes back to when it signs out, if what was uploaded there could not come along."""
+
+
+def ended_topic(session_id: uuid.UUID) -> str:
+    """What `waybill.changes` says when a browser has left this session."""
+    return f"ended:{session_id}"
+
+
+async def tell_ended(connection: Connection, session_id: uuid.UUID) -> None:
+    await connection.execute(_TELL, ended_topic(session_id))
 
 
 class SessionSigner:
@@ -42,14 +60,20 @@ class SessionSigner:
     def max_age(self) -> int:
         return int(self._lasts)
 
-    def start(self, now: float, key_id: uuid.UUID | None = None) -> Session:
-        """A new session. Signing in or out always starts one, so that a planted cookie gains nobody anything."""
-        return Session(new_id(), int(now), key_id)
+    def start(self, now: float, key_id: uuid.UUID | None = None, before: uuid.UUID | None = None) -> Session:
+        """A new session. Signing in always starts one, so that a planted cookie gains nobody anything."""
+        return Session(new_id(), int(now), key_id, before)
+
+    def leave(self, session: Session, now: float) -> Session:
+        """What comes after a session that was signed in: the one it goes back to, or a new one."""
+        return self.start(now) if session.before is None else Session(session.before, int(now))
 
     def dump(self, session: Session) -> str:
         facts = {"s": session.id.hex, "i": session.issued_at}
         if session.key_id is not None:
             facts["k"] = session.key_id.hex
+        if session.before is not None:
+            facts["b"] = session.before.hex
         body = _encode(json.dumps(facts, separators=(",", ":")).encode())
         return f"{_VERSION}.{body}.{_encode(self._mac(body))}"
 
@@ -63,8 +87,8 @@ class SessionSigner:
             if version != _VERSION or not hmac.compare_digest(self._mac(body), _decode(mac)):
                 return None
             facts = json.loads(_decode(body))
-            key = facts.get("k")
-            session = Session(uuid.UUID(hex=facts["s"]), int(facts["i"]), uuid.UUID(hex=key) if key else None)
+            key, before = (uuid.UUID(hex=facts[fact]) if facts.get(fact) else None for fact in ("k", "b"))
+            session = Session(uuid.UUID(hex=facts["s"]), int(facts["i"]), key, before)
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
             return None
         return session if now < session.issued_at + self._lasts else None

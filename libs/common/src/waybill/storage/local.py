@@ -52,8 +52,12 @@ class LocalStorage:
                 await writing
             written = await _in_thread(file.commit)
         except BaseException:
-            # Shielded: a caller who is cancelled twice must not leave the temporary file behind.
-            await asyncio.shield(_give_up(file, writing))
+            # Not a task, which could be cancelled with its caller: whatever becomes of us, a thread removes the
+            # temporary file, as soon as it is not being written to any more.
+            aborting = asyncio.get_running_loop().run_in_executor(None, file.abort)
+            if writing is not None:
+                writing.add_done_callback(_heard)
+            await asyncio.shield(aborting)
             raise
         return Stored(key, written.bytes, written.sha256)
 
@@ -165,12 +169,10 @@ async def _in_thread(function: Callable[P, T], *arguments: P.args, **options: P.
         raise _failure(error) from error
 
 
-async def _give_up(file: AtomicFile, writing: asyncio.Future[None] | None) -> None:
-    if writing is not None:
-        await asyncio.wait([writing])
-        if not writing.cancelled():
-            writing.exception()  # heard: it is, or came after, what made us give up
-    await asyncio.to_thread(file.abort)
+def _heard(writing: asyncio.Future[None]) -> None:
+    """Its failure is, or came after, what made us give up."""
+    if not writing.cancelled():
+        writing.exception()
 
 
 def _nothing(key: str) -> NotFound:

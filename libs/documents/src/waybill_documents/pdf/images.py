@@ -16,8 +16,10 @@ from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.limits import Limits
 from waybill_documents.pdf.words import turn_of
 
-_FAST = 1
-"""How hard zlib tries. More makes a page of text a third smaller, and takes three times as long."""
+_EFFORT = 3
+"""How hard zlib tries: beyond this, an image gets hardly smaller and takes much longer."""
+_BAND = 256
+"""Rows that are packed at a time: the image is in memory once, and not twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,12 @@ def _png(bitmap: pypdfium2.PdfBitmap) -> bytes:
     """The bitmap's pixels, three bytes each, as an RGB image."""
     pixels = memoryview(bitmap.buffer).cast("B")
     stride, wide = bitmap.stride, 3 * bitmap.width
-    packer = zlib.compressobj(_FAST)
-    rows = b"".join([b"\0" + pixels[top : top + wide] for top in range(0, bitmap.height * stride, stride)])
-    packed = packer.compress(rows) + packer.flush()
+    packer = zlib.compressobj(_EFFORT)
+    packed = b""
+    for first in range(0, bitmap.height, _BAND):
+        tops = range(first * stride, min(first + _BAND, bitmap.height) * stride, stride)
+        packed += packer.compress(b"".join([b"\0" + pixels[top : top + wide] for top in tops]))
+    packed += packer.flush()
     head = struct.pack(">IIBBBBB", bitmap.width, bitmap.height, 8, 2, 0, 0, 0)
     parts = ((b"IHDR", head), (b"IDAT", packed), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts)

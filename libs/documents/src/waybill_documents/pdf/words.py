@@ -133,6 +133,7 @@ def _words(
                 words.append(Word(printed, left, top, box.right, bottom))  # what nearly all words are
                 continue
             torn = hyphens or _is_torn(left, bottom, right, top, box, sideways, end - start)
+            torn = torn or (sideways and level and _strays(text_page, start, end, left, right))
             if torn and (level or not _leans(text_page, start, turn)):
                 words += _letter_by_letter(text_page, found.group(), start, sideways)
                 continue
@@ -162,6 +163,18 @@ def _is_torn(
         or not 1 / _SIZES < (last.top - last.bottom) / ((top - bottom) or 1) < _SIZES
         or max(last.right - left, right - last.left) > (top - bottom) * letters
     )
+
+
+def _strays(text_page: raw.FPDF_TEXTPAGE, start: int, end: int, left: float, right: float) -> bool:
+    """Whether letters in the middle of a sideways word stand in another line.
+
+    Where a file draws two lines in turns, word by word, pdfium puts no space between them if the page is turned.
+    """
+    box = raw.FS_RECTF()
+    for index in range(start + 1, end - 1):
+        if raw.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(box)) and (box.left > right or box.right < left):
+            return True
+    return False
 
 
 def _letter_by_letter(

@@ -20,7 +20,7 @@ from waybill_documents.revising.records import findings_of, part, places_of, rea
 from waybill_documents.revising.scalars import scalar
 from waybill_documents.revising.standing import restore, standing
 from waybill_documents.revising.targets import Target, is_computed, target
-from waybill_documents.revising.typing import Refused, read_typed
+from waybill_documents.revising.texts import Refused, read_typed
 from waybill_documents.stages import Stages
 from waybill_documents.values import Extracted, Scalar, Value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from waybill_documents.computing import compute
+from waybill_documents.confidence import PROVED
 from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loading import LoadedMapping
@@ -15,6 +16,7 @@ from waybill_documents.words import Box, Place
 
 _MOST_PLACES = 1_000
 _MOST_EMBEDDED_ROWS = 100_000
+_NUMBERS = {int, float}
 
 
 def read_record(loaded: LoadedMapping, record: dict[str, Any]) -> Extracted:
@@ -104,26 +106,22 @@ def _page_count(record: dict[str, Any]) -> int | None:
 
 def _rows(data: dict[str, Any], tables: dict[str, Any], name: str, rule: TableRule) -> list[Row]:
     plain, origins = _both(data, tables, name, rule.max_rows)
-    known = {*rule.columns, *rule.notes, *rule.computed}
-    notes = {column: f"tables.{name}.notes.{column}" for column in rule.notes}
+    types: dict[str, ValueType] = dict.fromkeys(rule.notes, "text")
+    types |= {column: its.type for column, its in rule.columns.items()}
+    known = types.keys() | rule.computed.keys()
+    both = {column: f"tables.{name}.notes.{column}" for column in rule.notes if column in rule.columns}
     rows: list[Row] = []
     for index, (cells, its) in enumerate(zip(plain, origins, strict=True)):
         if cells.keys() != its.keys() or not cells.keys() <= known:
             raise MappingFault("the record has other columns than the mapping", f"{name}[{index}]")
         row: Row = {}
         for column in cells:
-            type_ = _type(rule, column, its[column], notes)
-            if type_ is not None:
+            if column in types:
+                as_note = column in both and isinstance(its[column], dict) and its[column].get("rule") == both[column]
+                type_ = "text" if as_note else types[column]
                 row[column] = _value(cells, its, column, type_, f"{name}[{index}].{column}")
         rows.append(row)
     return rows
-
-
-def _type(rule: TableRule, column: str, origin: Any, notes: dict[str, str]) -> ValueType | None:
-    """None for a computed value."""
-    if column in rule.columns and not (isinstance(origin, dict) and origin.get("rule") == notes.get(column, "")):
-        return rule.columns[column].type
-    return "text" if column in rule.notes else None
 
 
 def _embedded_rows(data: dict[str, Any], tables: dict[str, Any]) -> list[Row]:
@@ -146,23 +144,29 @@ def _both(data: dict[str, Any], tables: dict[str, Any], name: str, most: int) ->
 
 
 def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: ValueType, path: str) -> Value:
+    """One value. An invoice has thousands, and a person waits while they type: hence few calls and exact types."""
     origin = origins.get(name)
-    if name not in data or not isinstance(origin, dict):
+    if type(origin) is not dict or name not in data:
         raise MappingFault("the record does not have it, or does not say where it came from", path)
     rule, raw = origin.get("rule"), origin.get("raw")
-    if not isinstance(rule, str) or not isinstance(raw, str) or len(raw) > LONGEST_TEXT:
+    if type(rule) is not str or type(raw) is not str or len(raw) > LONGEST_TEXT:
         raise MappingFault("the record does not say which rule found it", path)
     places: tuple[Place, ...] = ()
     if "page" in origin:
-        places = (_place(origin, path), *places_of(origin.get("continues", []), path))
-    return Value(
-        scalar(data[name], type_, path), raw, rule, places, _confidence(origin, path), _unchecked(origin, path)
+        places = (_place(origin, path),)
+        if "continues" in origin:
+            places += places_of(origin["continues"], path)
+    given = data[name]
+    value = (
+        given if type_ == "text" and type(given) is str and len(given) <= LONGEST_TEXT else scalar(given, type_, path)
     )
+    most = _confidence(origin, path, "most") if "most" in origin else PROVED
+    return Value(value, raw, rule, places, _confidence(origin, path), most, _unchecked(origin, path))
 
 
 def _confidence(origin: dict[str, Any], path: str, name: str = "confidence") -> int:
     sure = origin.get(name)
-    if not isinstance(sure, int) or isinstance(sure, bool) or not 0 <= sure <= 100:
+    if type(sure) is not int or not 0 <= sure <= 100:
         raise MappingFault("a confidence is a whole number from 0 to 100", path)
     return sure
 
@@ -173,17 +177,15 @@ def _unchecked(origin: dict[str, Any], path: str) -> int | None:
 
 def _place(given: Any, path: str) -> Place:
     page = given.get("page") if isinstance(given, dict) else None
-    if not isinstance(page, int) or isinstance(page, bool) or page < 1:
+    if type(page) is not int or page < 1:
         raise MappingFault("the record does not say on which page it stands", path)
     return Place(page, _box(given.get("box"), path))
 
 
 def _box(given: Any, path: str) -> Box:
-    if not isinstance(given, list | tuple) or len(given) != 4:
+    if not isinstance(given, list | tuple) or len(given) != 4 or not {*map(type, given)} <= _NUMBERS:
         raise MappingFault("a box has four numbers", path)
     left, top, right, bottom = given
-    if not all(isinstance(side, int | float) and not isinstance(side, bool) for side in given):
-        raise MappingFault("a box has four numbers", path)
     return left, top, right, bottom
 
 
@@ -206,10 +208,13 @@ def _carry(given: Any) -> Carry:
 def _finding(given: Any) -> Finding:
     if not isinstance(given, dict) or not isinstance(given.get("message"), str):
         raise MappingFault("the record has a finding that is none")
+    path, rule, page, params = given.get("path"), given.get("rule"), given.get("page"), given.get("params", {})
+    texts = all(text is None or isinstance(text, str) for text in (path, rule))
+    if not texts or not (page is None or type(page) is int) or not isinstance(params, dict):
+        raise MappingFault("the record has a finding that is none")
     try:
         code = FaultCode(str(given.get("code")))
     except ValueError:
         raise MappingFault("the record has a finding that is none") from None
     box = _box(given["box"], "findings") if "box" in given else None
-    params = given.get("params", {})
-    return Finding(code, given["message"], given.get("path"), given.get("rule"), given.get("page"), box, params)
+    return Finding(code, given["message"], path, rule, page, box, params)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from waybill_documents.lines import Line, Lines, lines_of
+from waybill_documents.tables.alignment import Cell, is_aligned, is_rest, parted, without_lone_heads
 from waybill_documents.words import Box, Page, Word, around
 
 _GAP = 0.7
@@ -24,9 +25,6 @@ _EDGE = 0.35
 _PROSE = 4.0
 """Words in an average cell. A table has at least one column with fewer; columns of prose do not."""
 
-_MANY = 6
-"""So many cells show where a column is parted even if the white between its parts is narrow."""
-
 
 @dataclass(frozen=True, slots=True)
 class GuessedTable:
@@ -34,23 +32,6 @@ class GuessedTable:
 
     box: Box
     rows: list[list[str]]
-
-
-@dataclass(slots=True)
-class _Cell:
-    words: list[Word]
-
-    @property
-    def left(self) -> float:
-        return self.words[0].left
-
-    @property
-    def right(self) -> float:
-        return self.words[-1].right
-
-    @property
-    def text(self) -> str:
-        return " ".join(word.text for word in self.words)
 
 
 def guess_tables(page: Page | Lines) -> list[GuessedTable]:
@@ -69,11 +50,11 @@ def guess_tables(page: Page | Lines) -> list[GuessedTable]:
     return found
 
 
-def _cells(line: Line) -> list[_Cell]:
-    cells = [_Cell([line.words[0]])]
+def _cells(line: Line) -> list[Cell]:
+    cells = [Cell([line.words[0]])]
     for word in line.words[1:]:
         if word.left - cells[-1].right > _GAP * line.height:
-            cells.append(_Cell([word]))
+            cells.append(Cell([word]))
         else:
             cells[-1].words.append(word)
     return cells
@@ -82,12 +63,12 @@ def _cells(line: Line) -> list[_Cell]:
 class _Run:
     """Consecutive lines that fit under each other, and the stretches of the page's width that they fill."""
 
-    def __init__(self, line: Line, cells: list[_Cell]) -> None:
+    def __init__(self, line: Line, cells: list[Cell]) -> None:
         self._lines = [line]
         self._columns = [(cell.left, cell.right) for cell in cells]
         self._cells = [cells]
 
-    def takes(self, line: Line, cells: list[_Cell]) -> bool:
+    def takes(self, line: Line, cells: list[Cell]) -> bool:
         """Whether the line goes on with this table; it is taken if so."""
         before = self._lines[-1]
         if line.top - before.bottom > _APART * max(line.height, before.height):
@@ -105,7 +86,7 @@ class _Run:
             self._widen(cell)
         return True
 
-    def _place(self, cell: _Cell) -> tuple[int, int]:
+    def _place(self, cell: Cell) -> tuple[int, int]:
         """The columns it touches, the last excluded; an empty range where a new one would be."""
         first = 0
         while first < len(self._columns) and self._columns[first][1] <= cell.left:
@@ -115,23 +96,23 @@ class _Run:
             last += 1
         return first, last
 
-    def _widen(self, cell: _Cell) -> None:
+    def _widen(self, cell: Cell) -> None:
         first, last = self._place(cell)
         touched = self._columns[first:last]
         left = min([cell.left, *(column[0] for column in touched)])
         right = max([cell.right, *(column[1] for column in touched)])
         self._columns[first:last] = [(left, right)]
 
-    def _at_borders(self, cell: _Cell, height: float) -> Iterable[_Cell]:
+    def _at_borders(self, cell: Cell, height: float) -> Iterable[Cell]:
         """Cut a piece that reaches over a known border with a narrow gap, as a long text before an amount leaves."""
         first, last = self._place(cell)
         if last - first < 2:
             return [cell]
-        parts = [_Cell([cell.words[0]])]
+        parts = [Cell([cell.words[0]])]
         for word in cell.words[1:]:
             before = parts[-1].words[-1]
             if word.left - before.right > _NARROW_GAP * height and self._border_between(before, word):
-                parts.append(_Cell([word]))
+                parts.append(Cell([word]))
             else:
                 parts[-1].words.append(word)
         return parts
@@ -147,7 +128,7 @@ class _Run:
         if len(self._cells) < 2:
             return None
         self._part_columns()
-        grid = _without_lone_heads([self._row(cells) for cells in self._cells])
+        grid = without_lone_heads([self._row(cells) for cells in self._cells])
         if not self._lines_up(grid):
             return None
         rows = self._merged(grid)
@@ -159,37 +140,37 @@ class _Run:
     def _part_columns(self) -> None:
         """Part a column where white runs through all its cells, however narrow: words of prose leave none."""
         height = sum(line.height for line in self._lines) / len(self._lines)
-        parted: list[tuple[float, float]] = []
+        columns: list[tuple[float, float]] = []
         for left, right in self._columns:
             cells = [cell for cells in self._cells for cell in cells if left <= cell.left and cell.right <= right]
-            parted += _parted(left, right, cells, _NARROW_GAP * height / 2)
-        if len(parted) == len(self._columns):
+            columns += parted(left, right, cells, _NARROW_GAP * height / 2)
+        if len(columns) == len(self._columns):
             return
-        self._columns = parted
+        self._columns = columns
         self._cells = [[part for cell in cells for part in self._cut(cell)] for cells in self._cells]
 
-    def _cut(self, cell: _Cell) -> list[_Cell]:
-        parts = [_Cell([cell.words[0]])]
+    def _cut(self, cell: Cell) -> list[Cell]:
+        parts = [Cell([cell.words[0]])]
         for word in cell.words[1:]:
-            if self._place(_Cell([word])) == self._place(parts[-1]):
+            if self._place(Cell([word])) == self._place(parts[-1]):
                 parts[-1].words.append(word)
             else:
-                parts.append(_Cell([word]))
+                parts.append(Cell([word]))
         return parts
 
     def _drop_last(self) -> None:
         self._lines.pop()
         self._cells.pop()
 
-    def _row(self, cells: Sequence[_Cell]) -> list[_Cell | None]:
-        row: list[_Cell | None] = [None] * len(self._columns)
+    def _row(self, cells: Sequence[Cell]) -> list[Cell | None]:
+        row: list[Cell | None] = [None] * len(self._columns)
         for cell in cells:
             at = min(self._place(cell)[0], len(row) - 1)
             known = row[at]
-            row[at] = cell if known is None else _Cell(known.words + cell.words)
+            row[at] = cell if known is None else Cell(known.words + cell.words)
         return row
 
-    def _lines_up(self, grid: Sequence[Sequence[_Cell | None]]) -> bool:
+    def _lines_up(self, grid: Sequence[Sequence[Cell | None]]) -> bool:
         full = [row for row in grid if sum(cell is not None for cell in row) > 1]
         width = len(grid[0])
         if width < 2 or len(full) < (3 if width < 4 else 2):
@@ -202,7 +183,7 @@ class _Run:
             return False
         height = sum(line.height for line in self._lines) / len(self._lines)
         tested = [column for column in columns if len(column) > 2]
-        aligned = sum(_is_aligned(column, _EDGE * height) for column in tested)
+        aligned = sum(is_aligned(column, _EDGE * height) for column in tested)
         return aligned >= 0.75 * len(tested) if tested else width >= 4
 
     def _continues(self, number: int) -> bool:
@@ -210,13 +191,13 @@ class _Run:
         line, before = self._lines[number], self._lines[number - 1]
         return line.top - before.bottom < 0.5 * line.height
 
-    def _merged(self, grid: Sequence[Sequence[_Cell | None]]) -> list[list[str]]:
+    def _merged(self, grid: Sequence[Sequence[Cell | None]]) -> list[list[str]]:
         """Rows of texts; what a wrapped cell has in the lines under its row is put back into it."""
         key = self._key_column(grid)
         rows: list[list[str]] = []
         for number, cells in enumerate(grid):
             texts = ["" if cell is None else cell.text for cell in cells]
-            if rows and cells[key] is None and self._continues(number) and _is_rest(texts, rows[-1]):
+            if rows and cells[key] is None and self._continues(number) and is_rest(texts, rows[-1]):
                 rows[-1] = [
                     f"{above} {text}".strip() if text else above for above, text in zip(rows[-1], texts, strict=True)
                 ]
@@ -225,88 +206,10 @@ class _Run:
         return rows
 
     @staticmethod
-    def _key_column(grid: Sequence[Sequence[_Cell | None]]) -> int:
+    def _key_column(grid: Sequence[Sequence[Cell | None]]) -> int:
         """The first column that most lines with several cells fill: a line without it begins no row."""
         full = [row for row in grid if sum(cell is not None for cell in row) > 1]
         for at in range(len(grid[0])):
             if sum(row[at] is not None for row in full) > 0.6 * len(full):
                 return at
         return 0
-
-
-def _without_lone_heads(grid: list[list[_Cell | None]]) -> list[list[_Cell | None]]:
-    """Put a head that stands beside its column, not over it, into the column: left over numbers that are right."""
-    while True:
-        filled = [sum(row[at] is not None for row in grid) for at in range(len(grid[0]))]
-        for at, count in enumerate(filled):
-            if count > 1 or len(filled) < 3:
-                continue
-            free = [
-                other
-                for other in (at + 1, at - 1)
-                if 0 <= other < len(filled)
-                and filled[other] > count
-                and not any(row[at] is not None and row[other] is not None for row in grid)
-            ]
-            if free or not count:
-                for row in grid:
-                    head = row.pop(at)
-                    if head is not None:
-                        row[free[0] - (free[0] > at)] = head
-                break
-        else:
-            return grid
-
-
-def _parted(left: float, right: float, cells: Sequence[_Cell], narrow: float) -> list[tuple[float, float]]:
-    """The column as one or several."""
-    whole = [(left, right)]
-    several = [cell for cell in cells if len(cell.words) > 1]
-    if len(several) < _MANY or 5 * len(several) < 3 * len(cells):
-        return whole
-    spans = sorted((word.left, word.right) for cell in cells for word in cell.words)
-    columns = [spans[0]]
-    for start, end in spans[1:]:
-        if start - columns[-1][1] > narrow:
-            columns.append((start, end))
-        else:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], end))
-    for first, last in columns:
-        texts = [" ".join(word.text for word in cell.words if first <= word.left < last) for cell in cells]
-        # Nothing is gained by a column of `Rp` or of colons, or by one that few cells reach.
-        if 2 * sum(map(bool, texts)) < len(texts) or len(set(texts)) < 3:
-            return whole
-    return columns
-
-
-def _is_rest(texts: Sequence[str], above: Sequence[str]) -> bool:
-    """Few cells, all under filled ones and none a number under a number: amounts do not wrap."""
-    filled = [at for at, text in enumerate(texts) if text]
-    return len(filled) <= max(1, len(texts) // 3) and all(
-        above[at] and not (_is_number(texts[at]) and _is_number(above[at])) for at in filled
-    )
-
-
-def _is_number(text: str) -> bool:
-    digits = sum(letter.isdigit() for letter in text)
-    letters = sum(letter.isalpha() for letter in text)
-    return digits > 0 and letters <= digits // 2
-
-
-def _is_aligned(cells: Sequence[_Cell], tolerance: float) -> bool:
-    """Whether at least three of five cells share a left edge, a right edge or a middle."""
-    sides = (
-        sorted(cell.left for cell in cells),
-        sorted(cell.right for cell in cells),
-        sorted((cell.left + cell.right) / 2 for cell in cells),
-    )
-    return any(5 * _most_within(side, tolerance) >= 3 * len(cells) for side in sides)
-
-
-def _most_within(places: Sequence[float], tolerance: float) -> int:
-    most = first = 0
-    for last, place in enumerate(places):
-        while place - places[first] > tolerance:
-            first += 1
-        most = max(most, last - first + 1)
-    return most

@@ -7,25 +7,23 @@ largest page and of its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from itertools import takewhile
 from math import inf
-from typing import Literal
-
-import re2
 
 from waybill_documents.currencies import Amounts
-from waybill_documents.lines import Line, Lines, fold
+from waybill_documents.lines import Line, Lines
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
 from waybill_documents.reading import Unreadable, read
+from waybill_documents.tables.apart import LinesApart, folded
 from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
 from waybill_documents.tables.header import Header, HeaderWords, find_header
+from waybill_documents.tables.matching import MatchingRows
 from waybill_documents.tables.unread import FieldLines, UnreadLine, UnreadLines
 from waybill_documents.values import Carry
-from waybill_documents.words import Place, Word, around, cut
+from waybill_documents.words import Place, Word, around
 
 _MOST_GRIDS = 10
 """Rows with the words of the table's end for each of which the columns are measured anew; later ones take the last."""
@@ -37,7 +35,6 @@ class TableReader:
     """Reads one table off the pages as they come."""
 
     def __init__(self, name: str, rule: TableRule, locale: LocaleRules, fields: FieldLines) -> None:
-        self.carries: list[Carry] = []
         self.missing: dict[str, Place] = {}
         """Columns that a header does not have and should have, and where the first such header stands."""
         self.header_place: Place | None = None
@@ -47,12 +44,8 @@ class TableReader:
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
         self._needed = self._header_words.must  # and what the first header has, for a column does not go away
-        self._start = _folded(rule.start)
-        self._end = _folded(rule.end)
-        self._skip = _folded(rule.skip)
-        self._out = _folded(rule.carry.out if rule.carry else ())
-        self._into = _folded(rule.carry.into if rule.carry else ())
-        self._notes = [(column, re2.compile(pattern)) for column, pattern in rule.notes.items()]
+        self._start = folded(rule.start)
+        self._end = folded(rule.end)
         self._wrapping = frozenset(
             column
             for column, its in rule.columns.items()
@@ -62,9 +55,14 @@ class TableReader:
             frozenset(column for column, its in rule.columns.items() if its.type in ("decimal", "integer")),
             frozenset(column for column, its in rule.columns.items() if its.required),
         )
-        self._pattern = re2.compile(rule.row.pattern) if rule.row.pattern else None
         self._assembly = Assembly(name, rule.max_rows, self._wrapping, rule.row.anchor)
+        self._apart = LinesApart(rule, locale, self._assembly)
         self._unread = UnreadLines()
+        self._matching: MatchingRows | None = None
+        if rule.row.pattern:
+            numbers = len(self._kinds.numeric & self._kinds.required)
+            parts = self._assembly, self._apart, self._unread, fields
+            self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
         self._grid: Grid | None = None
         self._started = False
         self._ended = False
@@ -75,6 +73,11 @@ class TableReader:
     def rows(self) -> list[RawRow]:
         """What was read so far."""
         return self._assembly.rows
+
+    @property
+    def carries(self) -> list[Carry]:
+        """Sums that its pages carry over."""
+        return self._apart.carries
 
     @property
     def unread(self) -> list[UnreadLine]:
@@ -89,16 +92,17 @@ class TableReader:
         """
         if self._ended:
             return lines.lines
-        header = find_header(lines, self._header_words) if self._pattern is None else None
+        header = find_header(lines, self._header_words) if self._matching is None else None
         first = self._first_line(lines, header)
         if first is None:
             return lines.lines
         plain = lines.lines[first:]
         boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
         body = [self._amounts.joined(line, boxes) for line in plain]
-        if self._pattern is not None:
+        if self._matching is not None:
             body = body[: self._end_of(lines.page.number, body, None)]
-            used = self._read_pattern(lines.page.number, body)
+            shifted = {number - first: pages for number, pages in running.items()}
+            used = self._matching.read(lines.page.number, body, shifted)
         else:
             body = body[: self._end_of(lines.page.number, body, header)]
             self._fit_grid(header, lines, body)
@@ -108,7 +112,16 @@ class TableReader:
                 running = {number: pages for number, pages in running.items() if number not in head}
             shifted = {number - first: pages for number, pages in running.items()}
             used = self._read_grid(lines.page.number, body, header, shifted)
+        self._end_if_met()
         return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
+
+    def _end_if_met(self) -> None:
+        if self._ended:
+            self._unread.end()
+
+    def finish(self) -> None:
+        """There are no more pages: what is like a row below the last one is lost, also where no `end` was met."""
+        self._unread.end()
 
     # Where the table is on the page.
 
@@ -124,7 +137,7 @@ class TableReader:
             return header.last_line + 1
         if self._started:
             return 0
-        if self._pattern is not None:
+        if self._matching is not None:
             number = next((number for number, line in enumerate(lines) if line.begins_with(self._start)), -1)
             self._started = number >= 0 or not self._start
             return number + 1 if self._started else None
@@ -137,7 +150,7 @@ class TableReader:
         for number, line in enumerate(body):
             if not line.has_part_with(self._end):
                 continue
-            if self._pattern is None and not line.begins_with(self._end):
+            if self._matching is None and not line.begins_with(self._end):
                 grid = known
                 if header is not None and (grid is None or not grid.fits(header)):
                     grid = grid_for(header, [each.words for each in body[:number]], self._kinds)
@@ -153,7 +166,7 @@ class TableReader:
         if header is None:
             return
         self._tall = _TALL * lines.lines[header.last_line].height
-        rows = [line.words for line in body if not self._is_stamp(line) and not self._is_apart(line)]
+        rows = [line.words for line in body if not self._is_stamp(line) and not self._apart.has(line)]
         grid = self._grid
         if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
             return
@@ -161,15 +174,6 @@ class TableReader:
 
     def _is_stamp(self, line: Line) -> bool:
         return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)
-
-    def _is_apart(self, line: Line) -> bool:
-        """Whether a line is printed across the columns."""
-        return (
-            line.begins_with(self._skip)
-            or line.begins_with(self._out)
-            or line.begins_with(self._into)
-            or any(pattern.search(line.text) for _, pattern in self._notes)
-        )
 
     # Rows by columns.
 
@@ -182,10 +186,10 @@ class TableReader:
         division = self._division(grid)
         divided = [division.divided(line, page) for line in body]
         start = 0 if header is not None else self._joins(divided)
-        if any(line.begins_with(self._out) for line in body):
+        if any(self._apart.carries_out(line) for line in body):
             running = {}  # the page's foot is below what it carries over
         near = bool(self.rows)  # the first lines of a page may go on with a row of the page before
-        unread = self._unread
+        unread, apart = self._unread, self._apart
         unread.begin_page()
         for number, given in enumerate(divided):
             line = given.line
@@ -195,13 +199,13 @@ class TableReader:
                 continue
             if self._is_stamp(line) or (header is not None and self._is_under_header(number, given)):
                 continue
-            if line.begins_with(self._skip) or self._carry(line, page, "into", self._into):
+            if apart.skips(line) or apart.takes_carry(line, page, "into"):
                 used.add(number)
-            elif self._carry(line, page, "out", self._out):
+            elif apart.takes_carry(line, page, "out"):
                 used.add(number)
                 unread.goes_on(len(self.rows))
                 break
-            elif self._note(line, page):
+            elif apart.takes_note(line, page):
                 used.add(number)
             elif self._begins(given.cells):
                 unread.goes_on(len(self.rows))
@@ -222,8 +226,6 @@ class TableReader:
             unread.understood(line)
         self._assembly.end_page()
         unread.end_page()
-        if self._ended:
-            unread.end()
         return used
 
     def _goes_on(self, given: CellLine, near: bool) -> bool:
@@ -291,52 +293,3 @@ class TableReader:
             return read(text, self._rule.columns[column].type, self._locale) is not None
         except Unreadable:
             return False
-
-    # Rows by a pattern.
-
-    def _read_pattern(self, page: int, body: list[Line]) -> set[int]:
-        used = set()
-        for number, line in enumerate(body):
-            found = self._pattern.search(line.text) if self._pattern else None
-            if line.begins_with(self._skip) or self._note(line, page):
-                used.add(number)
-            elif found is not None:
-                used.add(number)
-                cells = {
-                    column: [Piece(page, cut(line.words, *found.span(group)))]
-                    for column, group in found.re.groupindex.items()
-                    if found.group(group)
-                }
-                self._assembly.add(RawRow(cells))
-        return used
-
-    # Lines that are no rows.
-
-    def _note(self, line: Line, page: int) -> bool:
-        for column, pattern in self._notes:
-            found = pattern.search(line.text)
-            if found is not None:
-                words = cut(line.words, *found.span(1 if pattern.groups else 0))
-                if words:
-                    self._assembly.add(RawRow({column: [Piece(page, words)]}))
-                return True
-        return False
-
-    def _carry(self, line: Line, page: int, direction: Literal["out", "into"], phrases: tuple[str, ...]) -> bool:
-        """Whether the line carries a sum over. A description may begin with the same words, but has no amount."""
-        if not line.begins_with(phrases):
-            return False
-        for word in reversed(line.words):
-            try:
-                amount = read(word.text, "decimal", self._locale)
-            except Unreadable:
-                continue
-            if isinstance(amount, Decimal):
-                place = Place(page, around([word]))
-                self.carries.append(Carry(page, direction, amount, len(self.rows), place, word.text))
-                return True
-        return False
-
-
-def _folded(phrases: tuple[str, ...] | None) -> tuple[str, ...]:
-    return tuple(fold(phrase) for phrase in phrases or ())

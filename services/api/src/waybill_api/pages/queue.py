@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
@@ -61,6 +62,14 @@ def shown(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> S
     rows = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else PAGE
     text = "".join(character for character in q if character.isprintable()).strip()[:_LONGEST_WORDS]
     return Shown(status if known else "", text, cursor[:200], max(1, min(rows, _MOST)))
+
+
+async def _asked(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
+    """`shown` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+    return shown(status, q, cursor, limit)
+
+
+Asked = Annotated[Shown, Depends(_asked)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,30 +158,18 @@ def _news(counts: dict[str, int], language: Language) -> str:
 
 
 @router.get("/queue")
-async def look(request: Request, caller: Reader, context: Shared, asked: Shown = Depends(shown)) -> Response:  # noqa: B008
+async def look(request: Request, caller: Reader, context: Shared, asked: Asked) -> Response:
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/retry")
-async def retry(
-    request: Request,
-    job_id: uuid.UUID,
-    caller: Writer,
-    context: Shared,
-    asked: Shown = Depends(shown),  # noqa: B008
-) -> Response:
+async def retry(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
     await context.conversions.retry(caller.principal.owner, job_id)
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/cancel")
-async def cancel(
-    request: Request,
-    job_id: uuid.UUID,
-    caller: Writer,
-    context: Shared,
-    asked: Shown = Depends(shown),  # noqa: B008
-) -> Response:
+async def cancel(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
     await context.conversions.cancel(caller.principal.owner, job_id)
     return await _answer(request, caller, context, asked)
 

@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from waybill.convert.kinds import XML
 from waybill.convert.revision_models import Json, Outdated, Typed, Unfit
-from waybill.errors import NotFound, Refused
+from waybill.errors import Expired, NotFound, Refused
 from waybill.security import Permission
 from waybill.storable import is_storable
 from waybill_api.context import Context
@@ -106,7 +107,16 @@ async def _page(caller: Visitor, context: Context, job_id: uuid.UUID, number: in
         if number is not None:
             raise
         shown_number, record = latest, None  # it could not be read at all: there is still something to say
-    return Page(view, latest, shown_number, revisions, record)
+    return Page(view, latest, shown_number, revisions, record, await _was_converted(context, owner, job_id))
+
+
+async def _was_converted(context: Context, owner: str, job_id: uuid.UUID) -> bool:
+    """Whether what was read had an XML: nothing that failed has one."""
+    try:
+        await context.reviews.file(owner, job_id, 0, XML)
+    except (NotFound, Expired):
+        return False
+    return True
 
 
 async def _checked(

@@ -103,7 +103,7 @@ class Leaf(NamedTuple):
     boxes: list[Mark]
 
 
-class Problem(NamedTuple):
+class Wrong(NamedTuple):
     text: str
     href: str
     goes: str
@@ -121,7 +121,7 @@ class Seen:
 
     fields: list[Cell]
     tables: list[Table]
-    problems: list[Problem]
+    problems: list[Wrong]
     choices: list[Choices]
     looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
@@ -296,15 +296,15 @@ class _Seeing:
             self._choices[of] = choices(self._loaded, of) if self._loaded else []
         return of if self._choices[of] else ""
 
-    def _problem(self, finding: Mapping[str, Any], known: Collection[str]) -> Problem:
+    def _problem(self, finding: Mapping[str, Any], known: Collection[str]) -> Wrong:
         path, page = finding.get("path"), finding.get("page")
         text = self._tell(finding)
         goes = id_of(path) if path else ""
         if goes in known:
-            return Problem(text, f"#v-{goes}", goes)
+            return Wrong(text, f"#v-{goes}", goes)
         if goes and path in self._looked:
-            return Problem(text, f"#b-{goes}", goes)
-        return Problem(text, f"#page-{page}" if page else "", goes)
+            return Wrong(text, f"#b-{goes}", goes)
+        return Wrong(text, f"#page-{page}" if page else "", goes)
 
 
 def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:

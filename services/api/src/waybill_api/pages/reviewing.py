@@ -16,7 +16,7 @@ from waybill_api.correcting import Corrector
 from waybill_api.pages.languages import Language
 
 if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
-    from waybill_api.pages.reviewed import Cell, Choices, Leaf, Problem, Table
+    from waybill_api.pages.reviewed import Cell, Choices, Leaf, Table, Wrong
     from waybill_documents.mapping.loading import LoadedMapping
 
 _SHOWN_CHANGES = 20
@@ -32,6 +32,8 @@ class Page:
     revisions: list[Revision]
     record: Json | None
     """None if nothing could be read."""
+    first_xml: bool
+    """Whether there was XML before anybody corrected anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Review:
     here: str
     here_with: str
     notes: list[Note]
-    problems: list[Problem]
+    problems: list[Wrong]
     problems_title: str
     can_accept: bool
     editing: Editing | None
@@ -222,8 +224,8 @@ class _Showing:
             notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
         return notes
 
-    def _refusals(self) -> list[Problem]:
-        from waybill_api.pages.reviewed import Problem, id_of
+    def _refusals(self) -> list[Wrong]:
+        from waybill_api.pages.reviewed import Wrong, id_of
         from waybill_documents.telling import tell
 
         if self._draft.revised is None:
@@ -231,15 +233,11 @@ class _Showing:
         said = []
         for finding in self._draft.revised.refused:
             id_ = id_of(finding.get("path") or "")
-            said.append(Problem(tell(finding, self._language.code, self._loaded), f"#v-{id_}", id_))
+            said.append(Wrong(tell(finding, self._language.code, self._loaded), f"#v-{id_}", id_))
         return said
 
     def _has_xml(self, number: int) -> bool:
-        return number > 0 or (self._page.view.status is Status.COMPLETE and self._read_well())
-
-    def _read_well(self) -> bool:
-        """Whether there was XML before anybody corrected anything: a failure has none."""
-        return self._page.view.error is None or not self._page.view.error.findings
+        return number > 0 or self._page.first_xml
 
     def _sureness(self) -> str:
         if self._page.record is None:

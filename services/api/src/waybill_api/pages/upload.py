@@ -9,13 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from waybill.convert.kinds import DEFAULT_MAPPING
-from waybill.convert.models import Upload
-from waybill.ids import new_id
-from waybill.storage import upload_key
 from waybill_api.context import Context
 from waybill_api.identity import AnyVisitor, Shared, Visitor, Writer
 from waybill_api.pages.frame import frame, page, render
 from waybill_api.pages.languages import language_of
+from waybill_api.receiving import Form
 from waybill_api.uploads import admit, check_space, create, receiver_of
 from waybill_documents import catalogue
 
@@ -23,7 +21,7 @@ router = APIRouter(include_in_schema=False)
 
 _MB = 1024 * 1024
 _SAMPLE = Path(__file__).parent / "sample" / "sample-invoice.pdf"
-"""One of ours, printed by the generator of the tests (`tests/browser/test_sample.py` keeps it so)."""
+"""One of ours, printed by the generator of the tests (`tests/pages/test_pages.py` keeps it so)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,9 @@ async def try_sample(request: Request, caller: Writer, context: Shared) -> Respo
     """Convert our own invoice, for who has none at hand."""
     await admit(request, context, caller)
     await check_space(request, context)
-    job_id = new_id()
-    stored = await context.storage.put(upload_key(job_id), _SAMPLE.read_bytes())
-    upload = Upload(job_id, upload_key(job_id), _SAMPLE.name, stored.bytes, stored.sha256, DEFAULT_MAPPING)
-    await context.conversions.upload(caller.principal, upload)
+    async with receiver_of(context, files=1) as receiver:
+        received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
+        await create(context, caller, receiver, received, Form())
     return _to_queue(request, caller)
 
 

@@ -6,7 +6,6 @@ to the file `result` and returns a few words about it. A module's `prepare(optio
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import socket
@@ -16,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from waybill_gateway.sandbox import landlock, limits, messages
+from waybill_gateway.sandbox import garbage, landlock, limits, messages
 
 Parse = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
 
@@ -31,10 +30,7 @@ def main() -> None:
     memory = limits.Memory()
     limits.apply(limits.Limits(**order["limits"]))
     parse = _prepared(order["function"], order["options"])
-    # A long invoice makes many objects and hardly any garbage: looking for some while it is read takes a fifth of the
-    # time, and more with every line. It is looked for between documents instead; the memory limit holds meanwhile.
-    gc.freeze()
-    gc.disable()
+    garbage.only_between_documents()
     readable = [*sys.path, sys.prefix, sys.base_prefix, *_SYSTEM, *order["readable"]]
     version = landlock.confine(
         readable=(Path(path) for path in readable if path), writable=(Path(path) for path in order["writable"])
@@ -45,7 +41,7 @@ def main() -> None:
         channel.sendall(messages.pack({"outcome": "begun"}))
         limits.allow_cpu(request["seconds"])
         reply = _answer(parse, request["call"], Path(request["result"]))
-        gc.collect()
+        garbage.collect()
         channel.sendall(messages.pack({**reply, "resident": memory.resident()}))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from xml.parsers.expat import ExpatError, ParserCreate
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,9 +11,10 @@ from waybill.convert.results import note_result, published
 from waybill.db import driver
 from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
 from waybill_documents.catalogue import summary
+from waybill_worker.answers import Conversion, Rejected
 from waybill_worker.context import JobContext
-from waybill_worker.gateway import Conversion, Rejected
 from waybill_worker.handling import handles
+from waybill_worker.source import Source
 
 
 class ConvertPayload(BaseModel):
@@ -23,6 +23,7 @@ class ConvertPayload(BaseModel):
     upload_key: str
     mapping: str
     bytes: int = Field(ge=1)
+    sha256: str | None = None
 
 
 @handles(CONVERT_PDF)
@@ -35,16 +36,15 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         async with job.complete():
             return
     job.progress(0.1, "Converting")
+    source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
-        conversion = await job.gateway.convert(
-            job.storage.stream(plan.upload_key), plan.bytes, mapping=plan.mapping, job_id=str(job.id)
-        )
+        conversion = await job.gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
     except NotFound as error:
         raise Expired("The document is not stored any more. Please upload it again.") from error
     except Rejected as error:
         await _keep_what_was_found(job, error)
         raise
-    _check(conversion.xml, plan.mapping)
+    _check(conversion.root, plan.mapping)
     job.progress(0.9, "Storing the result")
     await _publish(job, conversion)
 
@@ -56,19 +56,11 @@ async def _is_done_already(job: JobContext) -> bool:
     return found is not None and found.bytes > 0 and await job.storage.exists(found.key)
 
 
-def _check(xml: bytes, mapping: str) -> None:
+def _check(root: str, mapping: str) -> None:
     """Refuse what is not the document that was asked for. It is the converter's fault, so it is tried again."""
-    roots: list[str] = []
-    parser = ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = lambda name, _attributes: roots.append(name) if not roots else None
-    try:
-        parser.Parse(xml, True)
-    except ExpatError as error:
-        raise GatewayUnavailable("The converter's XML is not well-formed.") from error
-    found = roots[0].rpartition(" ")[2]
     known = summary(mapping)  # none for a mapping that only the gateway has
-    if known is not None and found not in known.roots:
-        raise GatewayUnavailable(f"The converter's XML is a <{found}>, not a <{' or '.join(known.roots)}>.")
+    if known is not None and root not in known.roots:
+        raise GatewayUnavailable(f"The converter's XML is a <{root}>, not a <{' or '.join(known.roots)}>.")
 
 
 async def _publish(job: JobContext, conversion: Conversion) -> None:

@@ -1,13 +1,13 @@
 """Convert: what people corrected, revision by revision
 
-Revision: 0008, after 0006
+Revision: 0007, after 0006
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0008"
+revision = "0007"
 down_revision = "0006"
 branch_labels = None
 depends_on = None

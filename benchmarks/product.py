@@ -1,0 +1,57 @@
+"""The product as it is run: its API, and where a measurement needs them a gateway and a worker, with their defaults."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from benchmarks.services import Service, free_port, running
+from waybill.db.database import Connection
+from waybill.security import Permission, keys
+
+
+@dataclass(frozen=True)
+class Product:
+    url: str
+    """The database."""
+    api: Service
+    gateway: Service | None = None
+
+
+@contextlib.asynccontextmanager
+async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIterator[Product]:
+    """The API on this database; with `converting` also a gateway and a worker."""
+    api, gateway = free_port(), free_port()
+    settings = {
+        "WAYBILL_DATABASE_URL": url,
+        "WAYBILL_API_PORT": str(api),
+        "WAYBILL_GATEWAY_PORT": str(gateway),
+        "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{gateway}",
+        "WAYBILL_LOG_FORMAT": "json",
+        "WAYBILL_API_KEY_UPLOADS_PER_MINUTE": "100000",  # how fast it is, not how fast one may be
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        converter = None
+        if converting:
+            converter = await stack.enter_async_context(running("waybill_gateway", home, gateway, settings))
+            await stack.enter_async_context(running("waybill_worker", home, None, settings))
+        yield Product(url, await stack.enter_async_context(running("waybill_api", home, api, settings)), converter)
+
+
+async def key(connection: Connection, tenant: str) -> dict[str, str]:
+    """What a program of this tenant sends with each request."""
+    made = await keys.create(connection, tenant=tenant, name="bench", permissions=[Permission.ADMIN])
+    return {"Authorization": f"Bearer {made.text}"}
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    connection: Connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()

@@ -1,0 +1,67 @@
+"""The part of a page that a field's rule looks at: an area, what comes after a phrase, what comes before one."""
+
+from __future__ import annotations
+
+from waybill_documents.lines import Lines, fold, line_of
+from waybill_documents.mapping.model import FieldRule
+from waybill_documents.words import Box, Page, Word
+
+
+class Narrowing:
+    def __init__(self, rule: FieldRule) -> None:
+        self._area = rule.area
+        self._after = fold(rule.after) if rule.after else None
+        self._before = fold(rule.before) if rule.before else None
+
+    def of(self, lines: Lines) -> Lines | None:
+        """The page's lines without the words the rule does not look at; none if it does not look at this page."""
+        if self._area is None and self._after is None and self._before is None:
+            return lines
+        after = _anchor(lines, self._after)
+        before = _anchor(lines, self._before)
+        if (self._after and after is None) or (self._before and before is None):
+            return None
+        area = self._area_on(lines.page)
+        kept = []
+        for line in lines:
+            words = [
+                word
+                for word in line.words
+                if (area is None or _inside(word, area))
+                and (after is None or _follows(word, after))
+                and (before is None or _precedes(word, before))
+            ]
+            if words:
+                kept.append(line_of(words))
+        return Lines(lines.page, kept)
+
+    def _area_on(self, page: Page) -> Box | None:
+        area = self._area
+        if area is None:
+            return None
+        return (
+            page.width * area.left / 100,
+            page.height * area.top / 100,
+            page.width * area.right / 100,
+            page.height * area.bottom / 100,
+        )
+
+
+def _anchor(lines: Lines, phrase: str | None) -> Box | None:
+    span = next(lines.find(phrase), None) if phrase else None
+    return lines.box(span) if span else None
+
+
+def _inside(word: Word, area: Box) -> bool:
+    x, y = (word.left + word.right) / 2, (word.top + word.bottom) / 2
+    return area[0] <= x <= area[2] and area[1] <= y <= area[3]
+
+
+def _follows(word: Word, anchor: Box) -> bool:
+    middle = (word.top + word.bottom) / 2
+    return middle > anchor[3] or (middle > anchor[1] and word.left >= anchor[2])
+
+
+def _precedes(word: Word, anchor: Box) -> bool:
+    middle = (word.top + word.bottom) / 2
+    return middle < anchor[1] or (middle < anchor[3] and word.right <= anchor[0])

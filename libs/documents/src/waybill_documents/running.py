@@ -1,0 +1,63 @@
+"""Lines that stand on page after page: heads and feet, which are no row's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from waybill_documents.lines import Lines
+
+_EDGE = 6
+"""How many lines from the top and the bottom of a page may be its running head and foot."""
+
+T = TypeVar("T")
+
+
+def with_neighbours(items: Iterable[T]) -> Iterator[tuple[T, list[T]]]:
+    """Each item with the one before and the one after it; the first and the last with the two next to them.
+
+    Three are held at a time.
+    """
+    window: list[T] = []
+    for item in items:
+        if len(window) == 3:
+            window.pop(0)
+        elif len(window) == 2:
+            yield window[0], [window[1], item]
+        window.append(item)
+        del item
+        if len(window) == 3:
+            yield window[1], [window[0], window[2]]
+    for at in range(2 if len(window) == 3 else 0, len(window)):
+        yield window[at], window[:at] + window[at + 1 :]
+
+
+def running(lines: Lines, neighbours: list[Lines]) -> dict[int, int]:
+    """Lines at the top and at the bottom that stand in the same place on neighbouring pages, but for their digits.
+
+    The number of each, and on how many of the neighbours it stands.
+    """
+    if not neighbours:
+        return {}
+    edge = min(_EDGE, len(lines))
+    there = [{_signature(each, number) for number in _edges(each)} for each in neighbours]
+    # A text that also stands in the middle of the page is a product's that is sold more than once.
+    inner = {line.text for line in lines.lines[edge : len(lines) - edge]}
+    found: dict[int, int] = {}
+    for numbers in (range(edge), range(len(lines) - 1, len(lines) - 1 - edge, -1)):
+        for number in numbers:
+            signature = _signature(lines, number)
+            count = sum(signature in each for each in there)
+            if not count or lines.lines[number].text in inner:
+                break
+            found[number] = count
+    return found
+
+
+def _edges(lines: Lines) -> set[int]:
+    return {*range(min(_EDGE, len(lines))), *range(max(0, len(lines) - _EDGE), len(lines))}
+
+
+def _signature(lines: Lines, number: int) -> tuple[int, str]:
+    line = lines.lines[number]
+    return round(line.top), "".join(["#" if sign.isdigit() else sign for sign in line.text])

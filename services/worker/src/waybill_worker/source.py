@@ -1,0 +1,65 @@
+"""A document on its way from storage into a request: counted, hashed, and timed, so that the right one is blamed.
+
+The gateway sees only that a document comes slowly, stops or ends too early. Whether storage did that is known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator
+
+from waybill.errors import IoFailure
+
+_SLOW = 5.0
+"""Seconds of waiting for storage before it may be to blame: what the gateway grants before it looks at the pace."""
+
+
+class Source:
+    """What is stored under a key, as the upload recorded it. To be read once."""
+
+    def __init__(
+        self, chunks: AsyncIterator[bytes], size: int, sha256: str | None = None, *, slow: float = _SLOW
+    ) -> None:
+        self.size = size
+        self._chunks = chunks
+        self._sha256 = sha256
+        self._slow = slow
+        self._started: float | None = None
+        self._asked: float | None = None
+        self._waited = 0.0
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """The document; an IoFailure if it is not what was stored."""
+        digest = hashlib.sha256()
+        left = self.size
+        self._started = time.monotonic()
+        while (chunk := await self._next()) is not None:
+            left -= len(chunk)
+            if left < 0:
+                raise IoFailure("The stored document is longer than what was uploaded.", detail={"bytes": self.size})
+            digest.update(chunk)
+            yield chunk
+        if left:
+            raise IoFailure(
+                "The storage gave us only a part of the document. We try again by ourselves.",
+                detail={"bytes": self.size, "missing": left},
+            )
+        if self._sha256 is not None and digest.hexdigest() != self._sha256:
+            raise IoFailure("The stored document is not what was uploaded.", detail={"sha256": digest.hexdigest()})
+
+    @property
+    def was_slow(self) -> bool:
+        """Whether most of the time since the first byte was asked for went into waiting for storage."""
+        if self._started is None:
+            return False
+        now = time.monotonic()
+        waited = self._waited + (0.0 if self._asked is None else now - self._asked)
+        return waited >= self._slow and waited * 2 > now - self._started
+
+    async def _next(self) -> bytes | None:
+        self._asked = time.monotonic()
+        chunk = await anext(self._chunks, None)
+        self._waited += time.monotonic() - self._asked
+        self._asked = None
+        return chunk
