@@ -18,6 +18,7 @@ from support.handlers import CONVERT
 from support.outside import outside
 from support.waiting import eventually
 from support.workers import all_ended
+from waybill.config import WorkerSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayUnavailable
@@ -29,6 +30,7 @@ from waybill_worker.context import JobContext
 from waybill_worker.dependencies import Dependencies
 from waybill_worker.handling import Handler
 from waybill_worker.outages import DatabaseHealth
+from waybill_worker.worker import Worker
 from worker.conftest import StartWorker
 
 Work = Callable[[dict[str, Any], JobContext], Awaitable[None]]
@@ -217,6 +219,20 @@ async def test_counts_wait_for_a_database_that_is_away_but_not_for_ever(db: Data
     for task in (old, new):
         task.cancel()
     await asyncio.gather(old, new, return_exceptions=True)
+
+
+async def test_a_worker_that_stops_tells_what_it_counted_last(
+    db: Database, connection: Connection, database_url: str, tmp_path: Path
+) -> None:
+    async def well_and_the_last(payload: dict[str, Any], job: JobContext) -> None:
+        worker.stop()
+
+    settings = WorkerSettings.model_validate({"database_url": database_url})
+    worker = Worker(settings, db, outside(tmp_path), {CONVERT.name: Handler(CONVERT, well_and_the_last)})
+    await one_job(connection, CONVERT)
+    async with asyncio.timeout(60):
+        await worker.run()
+    assert await connection.fetchval("SELECT sum(calls) FROM breaker_counts") == 1
 
 
 # Real processes

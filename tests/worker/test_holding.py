@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
-from support import handlers
+from support import engine, handlers
 from support import rude_handlers as rude
+from support.outside import outside
 from support.server import embedded
 from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
+from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
-from waybill.jobs import NewJob, enqueue, enqueue_many
+from waybill.jobs import Lease, NewJob, enqueue, enqueue_many
+from waybill.jobs.breaker import BreakerPolicy
 from waybill.jobs.control import cancel
+from waybill.jobs.shares import Shares
+from waybill_worker.bench import Bench
+from waybill_worker.blocking import BlockingPool
+from waybill_worker.claiming import Claimer
+from waybill_worker.context import JobContext
+from waybill_worker.dependencies import Dependencies
+from waybill_worker.handling import Handler
+from waybill_worker.outages import DatabaseHealth
 from worker.conftest import StartWorker
 
 BOTH = "support.handlers,support.rude_handlers"
@@ -50,6 +62,42 @@ async def test_jobs_held_ahead_do_not_wait_behind_long_ones_while_others_are_idl
         return (await counts(connection))["succeeded"] == 3000 + len(behind)
 
     await eventually(through, within=8)
+
+
+async def test_more_are_taken_while_half_of_the_stock_is_left(
+    db: Database, connection: Connection, tmp_path: Path
+) -> None:
+    """Nobody writes ends here, which would be another reason to ask."""
+    await enqueue_many(connection, [NewJob(handlers.NOOP, "acme") for _ in range(3000)])
+    worker = await engine.start_worker(connection, kinds=["noop"])
+    shares, health = Shares(), DatabaseHealth()
+    await engine.refresh(connection, shares, ["default"], ["noop"])
+    left: list[int] = []
+
+    class Watched(Claimer):
+        async def _claim(self, wanted: int) -> list[Lease]:
+            left.append(len(bench.waiting))
+            return await super()._claim(wanted)
+
+    async def tiny(payload: dict[str, Any], job: JobContext) -> None:
+        bench.typical = 1e-5  # however busy the machine is
+
+    dependencies = Dependencies(db, health, BreakerPolicy())
+    kinds = {"noop": Handler(handlers.NOOP, tiny)}
+    bench = Bench(worker.id, db, health, outside(tmp_path), BlockingPool(1), kinds, 2, dependencies)
+    bench.typical = 1e-5
+    claimer = Watched(db, health, bench, shares, BreakerPolicy(), poll_interval=60.0)
+    bench.on_room = claimer.wake
+    claiming = asyncio.create_task(claimer.run())
+
+    async def all_ran() -> bool:
+        return len(bench.completions) == 3000
+
+    await eventually(all_ran)
+    claimer.stop()
+    await claiming
+    assert left[0] == 0
+    assert left[1] > 500
 
 
 async def test_a_job_held_ahead_can_be_cancelled(connection: Connection, start_worker: StartWorker, gate: Path) -> None:

@@ -21,7 +21,7 @@ from worker.conftest import StartWorker
 BOTH = "support.handlers,support.rude_handlers"
 
 
-async def the_end(connection: Connection, job_id: object, within: float = 15) -> dict[str, Any]:
+async def the_end(connection: Connection, job_id: object, within: float = 60) -> dict[str, Any]:
     async def ended() -> dict[str, Any] | None:
         row = await connection.fetchrow(
             "SELECT * FROM jobs WHERE id = $1 AND state IN ('succeeded', 'failed', 'dead_letter', 'cancelled')", job_id

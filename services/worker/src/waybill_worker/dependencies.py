@@ -90,9 +90,14 @@ class Dependencies:
                     await asyncio.sleep(_PROMPT)
             self._some.clear()
             self._failed.clear()
-            counts, self._counts = self._counts, {}
-            first_at = self._first_at
-            await self._health.persist(lambda counts=counts, first_at=first_at: self._write(counts, first_at))  # type: ignore[misc]
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Tell them what they have not been told yet."""
+        counts, self._counts = self._counts, {}
+        first_at = self._first_at
+        if counts:
+            await self._health.persist(lambda: self._write(counts, first_at))
 
     async def _write(self, counts: dict[str, tuple[int, int]], first_at: float) -> None:
         if asyncio.get_running_loop().time() - first_at > self._policy.window:

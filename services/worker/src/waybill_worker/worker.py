@@ -254,6 +254,7 @@ class Worker:
 
     async def _sign_off(self) -> None:
         await self._bench.completions.drained()
+        await self._dependencies.flush()
         await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left us with jobs
         await self._say(lease.stop)
 
