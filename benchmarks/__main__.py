@@ -17,7 +17,7 @@ import asyncpg
 import uvloop
 from rich.console import Console
 
-from benchmarks import claim_cost, convert, documents, drain, enqueuing, gateway, idle, pick_up, vendors
+from benchmarks import claim_cost, convert, documents, drain, enqueuing, gateway, idle, janitor, pick_up, vendors
 from benchmarks.arena import SERVER, Arena, ContestantFailed
 from benchmarks.contestants import interpreter, peers
 from benchmarks.options import Options
@@ -35,6 +35,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "vendors": vendors.measure,
     "gateway": gateway.measure,
     "convert": convert.measure,
+    "janitor": janitor.measure,
 }
 
 

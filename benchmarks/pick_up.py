@@ -52,9 +52,15 @@ async def _reports() -> AsyncIterator[tuple[_Reports, int]]:
 
 async def pick_ups(arena: Arena, contestant: Contestant, settings: Settings, samples: int) -> list[float]:
     """Milliseconds each job waited. Below zero when its handler was faster than the enqueuer's way back."""
-    found: list[float] = []
+    async with arena.database(contestant) as url:
+        return [wait async for wait in waits(arena, contestant, url, settings, samples)]
+
+
+async def waits(
+    arena: Arena, contestant: Contestant, url: str, settings: Settings, samples: int
+) -> AsyncIterator[float]:
+    """The same on a database that is there already, one after the other."""
     async with (
-        arena.database(contestant) as url,
         _reports() as (reports, port),
         arena.worker(contestant, url, settings, port=port),
         arena.feeder(contestant, url) as feeder,
@@ -63,9 +69,8 @@ async def pick_ups(arena: Arena, contestant: Contestant, settings: Settings, sam
             committed = await feeder.enqueue(sample)
             started = await reports.started(sample)
             if sample >= _WARM_UP:
-                found.append((started - committed) / 1e6)
+                yield (started - committed) / 1e6
             await asyncio.sleep(random.uniform(*_PAUSE))
-    return found
 
 
 async def measure(arena: Arena, options: Options) -> Section:

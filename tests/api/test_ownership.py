@@ -25,6 +25,9 @@ ENDPOINTS: list[tuple[str, str, int, int]] = [
     ("GET", "/api/jobs/{waiting}/download", 409, 403),
     ("GET", "/api/jobs/{missing}", 404, 404),
     ("GET", "/api/jobs/{missing}/download", 404, 404),
+    ("POST", "/api/jobs/{done}/pin", 200, 404),
+    ("DELETE", "/api/jobs/{done}/pin", 200, 404),
+    ("POST", "/api/jobs/{missing}/pin", 404, 404),
     ("POST", "/api/jobs/{waiting}/cancel", 200, 404),
     ("POST", "/api/jobs/{waiting}/retry", 200, 404),
     ("DELETE", "/api/jobs/{waiting}", 204, 404),
@@ -106,6 +109,8 @@ async def test_a_key_may_do_what_it_was_made_for(api: Api, converter: Converter)
         ("POST", "/api/uploads"),
         ("POST", f"/api/jobs/{job}/cancel"),
         ("POST", f"/api/jobs/{job}/retry"),
+        ("POST", f"/api/jobs/{job}/pin"),
+        ("DELETE", f"/api/jobs/{job}/pin"),
         ("DELETE", f"/api/jobs/{job}"),
     ]:
         answer = await reads.request(method, path)

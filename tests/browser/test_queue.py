@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -49,10 +50,10 @@ async def test_every_state_has_its_words(still: Stack, open_page: OpenPage, uplo
     buttons = {
         "waiting": "Cancel",
         "running": "Cancel",
-        "ready": "Download",
-        "failed": "Retry",
-        "tired": "Retry",
-        "cancelled": "Retry",
+        "ready": r"Download\s*Pin",
+        "failed": r"Retry\s*Pin",
+        "tired": r"Retry\s*Pin",
+        "cancelled": r"Retry\s*Pin",
         "expired": "Upload again",
         "stopping": "",
     }
@@ -272,3 +273,16 @@ async def test_colours_follow_the_switch_and_stay(still: Stack, open_page: OpenP
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     await page.get_by_role("button", name="Auto").click()
     assert await page.evaluate(background) == light
+
+
+async def test_a_pin_is_set_and_taken_away_with_the_keyboard(still: Stack, open_page: OpenPage, upload: Upload) -> None:
+    page = await open_page(still)
+    job = await upload(page, "a.pdf")
+    await still.become(job, "succeeded", started_at=datetime.now(UTC), finished_at=datetime.now(UTC))
+    await page.goto("/queue")
+    await page.get_by_role("button", name="Pin a.pdf", exact=True).focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Unpin a.pdf")).to_be_visible()
+    await page.get_by_role("button", name="Unpin a.pdf").focus()
+    await page.keyboard.press("Space")
+    await expect(page.get_by_role("button", name="Pin a.pdf", exact=True)).to_be_visible()

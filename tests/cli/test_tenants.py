@@ -14,7 +14,7 @@ async def test_a_weight_is_kept_and_listed(waybill: Waybill, hot: Connection) ->
     said = await waybill("tenant", "weight", "acme", "2.5")
     assert (said.code, said.out) == (0, "Tenant acme has weight 2.5 from now on.\n")
     assert (await waybill("tenant", "ls", "--json")).json == {
-        "tenants": [{"tenant": "acme", "weight": 2.5, "top_priority": 0}]
+        "tenants": [{"tenant": "acme", "weight": 2.5, "top_priority": 0, "hold_at": None}]
     }
     assert (await waybill("tenant", "weight", "acme", "0")).code == 1
     assert (await waybill("tenant", "weight", "acme", "nan")).code == 1

@@ -114,6 +114,17 @@ async def test_what_is_not_there_is_not_found(storage: Storage) -> None:
                 await anext(storage.stream(key, start, end))
 
 
+async def test_many_are_deleted_at_once_and_the_others_stay(place: Place) -> None:
+    keys = [f"results/26/01/0{number % 2 + 1}/job-{number // 3}/{number}.xml" for number in range(40)]
+    for key in keys:
+        await place.storage.put(key, b"x")
+    await place.storage.delete_many([*keys[:30], "results/26/01/01/never/was.xml"])
+    assert place.objects() == sorted(keys[30:])
+    await place.storage.delete_many(keys)
+    await place.storage.delete_many([])
+    assert place.objects() == []
+
+
 async def test_deleted_is_gone_and_may_be_deleted_again(place: Place) -> None:
     await place.storage.put("a/b", b"x")
     await place.storage.delete("a/b")

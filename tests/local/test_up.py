@@ -40,7 +40,7 @@ def test_it_serves_when_it_says_so_and_leaves_no_process(
     assert is_serving(free_port)
     assert is_serving(gateway_port)
     running = {part for each in processes_of(home) for part in each.cmdline()}
-    assert {"waybill_api", "waybill_worker", "waybill_gateway", "waybill_gateway.sandbox"} <= running
+    assert {"waybill_api", "waybill_worker", "waybill_janitor", "waybill_gateway", "waybill_gateway.sandbox"} <= running
     assert up.stop(how) == 0, up.text
     assert not processes_of(home)
     assert published_url(home) is None
@@ -52,7 +52,7 @@ def test_services_are_told_apart_by_their_prefix(start_up: StartUp) -> None:
     up = start_up()
     up.wait_for(READY)
     up.stop(signal.SIGTERM)
-    assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "gateway", "api"}
+    assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "gateway", "janitor", "api"}
 
 
 async def test_data_is_there_again_after_a_restart(start_up: StartUp, home: Path) -> None:

@@ -82,6 +82,22 @@ DATA = {
     "0008": """
         INSERT INTO decided_caps (kind) VALUES ('convert_pdf');
     """,
+    "0009": """
+        INSERT INTO garbage (key, since) VALUES ('results/x', now());
+        INSERT INTO janitor_lease (name, token, holder, expires_at) VALUES ('janitor', 1, 'here', now());
+        INSERT INTO janitor_runs (id, holder, started_at, outcome)
+        VALUES ('01890000-0000-7000-8000-0000000000bb', 'here', now(), 'running');
+        INSERT INTO janitor_tasks (run_id, task, started_at, outcome, done, found)
+        VALUES ('01890000-0000-7000-8000-0000000000bb', 'documents', now(), 'running', '{}', '{}');
+        INSERT INTO janitor_totals (task, figure, total) VALUES ('documents', 'documents', 1);
+        INSERT INTO janitor_places (task, place) VALUES ('missing', '');
+        INSERT INTO erasures (id, tenant, requested_at)
+        VALUES ('01890000-0000-7000-8000-0000000000cc', 'acme', now());
+        INSERT INTO durations (kind, size, samples, low, median, high, updated_at)
+        VALUES ('convert_pdf', 17, 9, 1, 2, 3, now());
+        INSERT INTO storage_copies (place, key, bytes, sha256, copied_at)
+        VALUES ('/there', 'results/x', 1, 'ab', now());
+    """,
 }
 
 

@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def test_every_test_the_guarantees_name_exists() -> None:
-    promising = [ROOT / "docs/guarantees.md", ROOT / "docs/schedules.md"]
+    promising = [ROOT / "docs" / name for name in ("guarantees.md", "janitor.md", "schedules.md")]
     named = {name for page in promising for name in re.findall(r"`(test_\w+)`", page.read_text())}
     existing = {
         name
@@ -33,8 +33,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_files_the_architecture_names_exist() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
-    named = re.findall(r"`(waybill(?:_worker)?/[\w/]+\.py)`", text)
-    folders = [ROOT / "libs/common/src", ROOT / "services/worker/src"]
+    named = re.findall(r"`(waybill(?:_worker|_janitor)?/[\w/]+\.py)`", text)
+    folders = [ROOT / "libs/common/src", ROOT / "services/worker/src", ROOT / "services/janitor/src"]
     assert len(named) > 10
     assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
 

@@ -31,6 +31,7 @@ INSTALLED_AS = {
     "waybill_cli": "waybill-cli",
     "waybill_documents": "waybill-documents",
     "waybill_gateway": "waybill-gateway",
+    "waybill_janitor": "waybill-janitor",
     "waybill_worker": "waybill-worker",
 }
 

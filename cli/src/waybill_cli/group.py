@@ -28,6 +28,8 @@ COMMANDS = {
     "apikey": "waybill_cli.apikeys:app",
     "caps": "waybill_cli.caps:app",
     "workers": "waybill_cli.workers:app",
+    "janitor": "waybill_cli.janitor:app",
+    "storage": "waybill_cli.storing:app",
     "mapping": "waybill_cli.mappings:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",

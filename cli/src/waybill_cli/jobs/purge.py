@@ -39,7 +39,7 @@ def purge(
     """Delete finished jobs and their history.
 
     Only succeeded and cancelled ones unless --state says otherwise: failures wait for a person to look at them.
-    Files the jobs stored stay where they are.
+    Pinned jobs and those of tenants under legal hold stay. Files the jobs stored go with the next run of the janitor.
     """
     states = list(dict.fromkeys(state or _UNLESS_SAID))
     if unfinished := [each for each in states if not each.final]:

@@ -22,6 +22,7 @@ class Service:
 
     name: str
     module: str
+    arguments: tuple[str, ...] = ()
 
 
 class Run:
@@ -42,7 +43,7 @@ class Run:
             process = await asyncio.create_subprocess_exec(
                 # SIGKILL, not SIGTERM, if we die: the next `waybill up` may follow at once and needs the
                 # port. Nothing is lost by it; surviving a killed worker is what the engine is for.
-                *tethered([sys.executable, "-m", service.module], on_parent_death=signal.SIGKILL),
+                *tethered([sys.executable, "-m", service.module, *service.arguments], on_parent_death=signal.SIGKILL),
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=theirs,

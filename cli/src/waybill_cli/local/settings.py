@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic_settings import NoDecode
 
-from waybill.config import ApiSettings, DatabaseUrl, GatewaySettings, WorkerSettings
+from waybill.config import ApiSettings, DatabaseUrl, GatewaySettings, JanitorSettings, WorkerSettings
 from waybill.config.values import Bare
 
 _EMBEDDED = DatabaseUrl("postgresql://embedded")
 
 
-class UpSettings(ApiSettings, WorkerSettings, GatewaySettings):
+class UpSettings(ApiSettings, WorkerSettings, GatewaySettings, JanitorSettings):
     """The settings of every service in one; only here may the database be left out."""
 
     title: ClassVar[str] = "waybill up"

@@ -31,7 +31,12 @@ from waybill_cli.local.service import Service
 from waybill_cli.local.settings import UpSettings
 from waybill_cli.local.supervisor import Supervisor, stop_signals
 
-SERVICES = (Service("worker", "waybill_worker"), Service("gateway", "waybill_gateway"), Service("api", "waybill_api"))
+SERVICES = (
+    Service("worker", "waybill_worker"),
+    Service("gateway", "waybill_gateway"),
+    Service("janitor", "waybill_janitor", ("--every",)),
+    Service("api", "waybill_api"),
+)
 
 
 class UpError(Exception):

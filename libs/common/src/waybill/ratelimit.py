@@ -26,7 +26,10 @@ SELECT extract(epoch FROM tat + ($2::float8 - $3::float8) * interval '1 second' 
   FROM rate_limits WHERE subject = $1
 """
 
-_FORGET = "DELETE FROM rate_limits WHERE tat < now()"
+_FORGET = """
+DELETE FROM rate_limits
+ WHERE subject = ANY (ARRAY(SELECT subject FROM rate_limits WHERE tat < now() LIMIT $1 FOR UPDATE SKIP LOCKED))
+"""
 
 
 async def take(connection: Connection, subject: str, *, limit: int, per: float = 60.0) -> float | None:
@@ -38,6 +41,6 @@ async def take(connection: Connection, subject: str, *, limit: int, per: float =
     return max(1.0, math.ceil(float(wait))) if wait is not None else 1.0
 
 
-async def forget_idle(connection: Connection) -> int:
-    """Drop the rows of subjects that could take everything again; they are as if never seen."""
-    return int((await connection.execute(_FORGET)).rpartition(" ")[2])
+async def forget_idle(connection: Connection, *, limit: int = 1000) -> int:
+    """Drop some rows of subjects that could take everything again; they are as if never seen. Says how many."""
+    return int((await connection.execute(_FORGET, limit)).rpartition(" ")[2])

@@ -103,9 +103,21 @@ async def cancel(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Respons
     return _job(await context.conversions.cancel(visitor.principal.owner, job_id))
 
 
+@router.post("/{job_id}/pin", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+async def pin(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
+    """Keep a job, its document and its result, whatever their age; 409 if it has expired already."""
+    return _job(await context.conversions.pin(visitor.principal.owner, job_id, pinned=True))
+
+
+@router.delete("/{job_id}/pin", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+async def unpin(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
+    """Let it go again when its time is over."""
+    return _job(await context.conversions.pin(visitor.principal.owner, job_id, pinned=False))
+
+
 @router.delete("/{job_id}", status_code=204, responses=refusals(404, 408, 409, 413))
 async def delete(job_id: uuid.UUID, context: Shared, visitor: Writer) -> None:
-    """Remove a job, its document and its result. One that runs must be cancelled first."""
+    """Remove a job, its document and its result. 409 while it runs (cancel it first) or is under legal hold."""
     await context.conversions.delete(visitor.principal.owner, job_id)
 
 

@@ -1,4 +1,4 @@
-"""`/session`: signing a browser in with an API key, and out again; who am I?"""
+"""`/session`: signing a browser in with an API key, and out again; who am I, and forget me."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from waybill import ratelimit
-from waybill.errors import RateLimited, is_database_outage
+from waybill import erasure, ratelimit
+from waybill.errors import Conflict, RateLimited, is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.security import COOKIE, Permission, Principal, Session, of_session
 from waybill.security.sessions import ended_topic, tell_ended
 from waybill_api.context import Context
 from waybill_api.identity import AnyVisitor, Shared, Visitor, is_secure, set_cookie
 from waybill_api.openapi import refusals
-from waybill_api.shapes import SessionShape
+from waybill_api.shapes import ErasureShape, SessionShape
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 router = APIRouter(tags=["session"])
 
 _TRIES_PER_MINUTE = 10
+_ERASING_MAY_TAKE = 10.0
+"""Seconds of a request; the janitor goes on after that."""
 
 
 class SignIn(BaseModel):
@@ -33,6 +35,30 @@ class SignIn(BaseModel):
 async def whoami(visitor: AnyVisitor) -> SessionShape:
     """Who you are to us."""
     return _shape(visitor)
+
+
+@router.delete(
+    "/api/session",
+    response_model=ErasureShape,
+    responses={
+        202: {"model": ErasureShape, "description": "Under way; the rest goes by itself."},
+        **refusals(409, 413),
+    },
+)
+async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> Response:
+    """Remove everything this browser uploaded, for good, and end its session. 409 for a tenant, or under legal hold."""
+    if visitor.session is None or visitor.principal.signed_in:
+        raise Conflict("This is a tenant's, not one browser's. An operator can erase it: waybill tenant erase")
+    principal = visitor.principal
+    async with context.database.hot() as connection:
+        erasure_id = await erasure.request(connection, principal.tenant, owner=principal.owner)
+    done = await erasure.erase(context.database, context.storage, erasure_id, within=_ERASING_MAY_TAKE)
+    context.changes.changed(principal.owner)
+    finished = done.finished_at is not None
+    shape = ErasureShape(finished=finished, jobs=done.jobs, files=done.files)
+    response = JSONResponse(shape.model_dump(), 200 if finished else 202)
+    response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_secure(request))
+    return response
 
 
 @router.post(

@@ -39,6 +39,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "remaining_seconds": view.remaining_seconds,
         "reused": view.reused,
         "stopping": view.stopping,
+        "pinned": view.pinned,
         "on_hold": hold_json(view.on_hold),
         "revision": view.revision,
         "error": None
@@ -53,6 +54,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
             "revisions": f"{self}/revisions" if complete or view.status is Status.FAILED else None,
             "retry": f"{self}/retry" if retryable else None,
             "cancel": f"{self}/cancel" if active else None,
+            "pin": f"{self}/pin" if view.status is not Status.EXPIRED else None,
         },
     }
 
@@ -148,6 +150,7 @@ class LinksShape(_Shape):
     revisions: str | None
     retry: str | None
     cancel: str | None
+    pin: str | None
 
 
 StatusWord = Literal["queued", "processing", "complete", "expired", "failed", "cancelled"]
@@ -177,6 +180,7 @@ class JobShape(_Shape):
     remaining_seconds: int | None = Field(description="By what recent documents of its size took; null if unclear.")
     reused: bool = Field(description="The same document was uploaded again, and this result served for it.")
     stopping: bool = Field(description="It was asked to stop and is about to.")
+    pinned: bool = Field(description="It is kept whatever its age.")
     on_hold: HoldShape | None
     revision: int = Field(description="How often it was corrected: the number of what is downloaded.")
     error: FaultShape | None
@@ -255,6 +259,14 @@ class ExplanationShape(_Shape):
 class MappingsShape(_Shape):
     mappings: list[str]
     default: str
+
+
+class ErasureShape(_Shape):
+    """What became of a request to forget everything."""
+
+    finished: bool = Field(description="Nothing is left. Otherwise the rest goes by itself, what still runs last.")
+    jobs: int
+    files: int
 
 
 class SessionShape(_Shape):

@@ -10,6 +10,7 @@ from waybill.config.settings import (
     ApiSettings,
     CommonSettings,
     GatewaySettings,
+    JanitorSettings,
     ProcessSettings,
     WorkerSettings,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "CommonSettings",
     "DatabaseUrl",
     "GatewaySettings",
+    "JanitorSettings",
     "ProcessSettings",
     "WorkerSettings",
     "load",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SAMPLES = 200
@@ -24,8 +24,20 @@ class Estimate:
     """What takes longer than this is an outlier, of which nothing is known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the janitor has noted of many documents of a size: their quartiles in seconds."""
+
+    samples: int
+    low: float
+    median: float
+    high: float
+
+
 class Estimates:
-    def __init__(self, samples: Sequence[tuple[int, float]]) -> None:
+    def __init__(self, samples: Sequence[tuple[int, float]], noted: Mapping[int, Noted] | None = None) -> None:
+        """`noted` are durations by the logarithm of the size to base 2: for when the jobs themselves are gone."""
+        self._noted = noted or {}
         self._samples = [(math.log(max(size, 1)), seconds) for size, seconds in samples if seconds > 0]
 
     def of(self, size: int) -> Estimate | None:
@@ -35,8 +47,12 @@ class Estimates:
         near = sorted(self._samples, key=lambda sample: abs(sample[0] - here))[:_NEIGHBOURS]
         times = sorted(seconds for there, seconds in near if abs(there - here) <= _TWICE_AS_BIG)
         if len(times) < _FEWEST:
-            return None
-        low, middle, high = (times[round(share * (len(times) - 1))] for share in (0.25, 0.5, 0.75))
+            noted = self._noted.get(max(size, 1).bit_length() - 1)
+            if noted is None or noted.samples < _FEWEST:
+                return None
+            low, middle, high = noted.low, noted.median, noted.high
+        else:
+            low, middle, high = (times[round(share * (len(times) - 1))] for share in (0.25, 0.5, 0.75))
         if high > low * _WIDEST:
             return None
         return Estimate(middle, max(high * 1.5, middle * 2))

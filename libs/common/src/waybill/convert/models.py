@@ -48,6 +48,8 @@ class Conversion(SQLModel, table=True):
     pages: int | None = None
     upload_key: str
     upload_deleted_at: datetime | None = _time(nullable=True)
+    upload_missing_at: datetime | None = _time(nullable=True)
+    """The janitor looked for the document then, and it was not there."""
 
     status: str = Field(sa_column_kwargs={"server_default": "queued"})
     listed_at: datetime = _time()
@@ -80,6 +82,13 @@ class Conversion(SQLModel, table=True):
         ),
         sa.Index("conversions_changed", "owner", "changed", "job_id"),
         sa.Index("conversions_same", "owner", "sha256", "mapping", "bytes", postgresql_where=_KEPT),
+        sa.Index("conversions_sources", "job_id", postgresql_where=sa.text("upload_deleted_at IS NULL")),
+        sa.Index(
+            "conversions_downloaded",
+            "job_id",
+            postgresql_where=sa.text("downloaded_at IS NOT NULL AND status = 'complete'"),
+        ),
+        sa.Index("conversions_gone", "job_id", postgresql_where=sa.text("deleted_at IS NOT NULL")),
     )
 
 
@@ -139,6 +148,8 @@ class ConversionView:
     """Whether it could be tried again: the document is still there."""
     revision: int = 0
     """How many times it was corrected: the number of what is downloaded."""
+    pinned: bool = False
+    """Its owner wants it kept, whatever its age."""
 
 
 @dataclass(frozen=True, slots=True)

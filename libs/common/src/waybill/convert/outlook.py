@@ -55,7 +55,9 @@ class Outlook:
                     self._hold_version = version
                     self._hold_until = now + (_HOLD_LASTS if self._changes.listening else BLIND)
                 if now >= self._estimates_until:
-                    self._estimates = Estimates(await repository.samples(connection, SAMPLES))
+                    self._estimates = Estimates(
+                        await repository.samples(connection, SAMPLES), await repository.noted_durations(connection)
+                    )
                     self._estimates_until = now + _ESTIMATES_LAST
 
 
@@ -98,8 +100,14 @@ def view(row: Any, estimates: Estimates, hold: Hold | None) -> ConversionView:
         on_hold=hold if status is Status.QUEUED else None,
         error=_fault(row, status),
         revision=row["revision"],
-        source_kept=row["upload_deleted_at"] is None,
+        source_kept=source_kept(row),
+        pinned=row["pinned_at"] is not None,
     )
+
+
+def source_kept(row: Any) -> bool:
+    """Whether the document is still there, as far as its row knows."""
+    return row["upload_deleted_at"] is None and row["upload_missing_at"] is None
 
 
 def _fault(row: Any, status: Status) -> Fault | None:

@@ -28,13 +28,3 @@ async def remove(storage: Storage, keys: Sequence[str]) -> None:
             await storage.delete(key)
         except Exception as error:  # noqa: BLE001 - whatever the storage says, the answer stands
             log.warning("not_removed", key=key, error=str(error))
-
-
-async def remove_below(storage: Storage, folder: str) -> None:
-    """All that lies in a folder. Best effort as well."""
-    try:
-        keys = [found.key async for found in storage.list(folder)]
-    except Exception as error:  # noqa: BLE001 - the same
-        log.warning("not_removed", key=folder, error=str(error))
-        return
-    await remove(storage, keys)

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.convert.cursors import Place, Since
+from waybill.convert.estimates import Noted
+from waybill.convert.kinds import CONVERT_PDF
 from waybill.convert.models import Upload
 from waybill.convert.status import REUSABLE, Status
 
@@ -153,6 +155,9 @@ SELECT id FROM jobs
    FOR SHARE
 """
 
+# Looked at once more under that lock: the janitor may have let it expire meanwhile, which does not touch the job.
+_STILL_GOOD = "SELECT job_id FROM conversions WHERE job_id = $1 AND status = ANY ($2::text[])"
+
 _INSERT = """
 WITH told AS (SELECT pg_notify('waybill_changes', $3))
 INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
@@ -163,7 +168,8 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), no
 _REUSE = """
 WITH reused AS (
     UPDATE conversions
-       SET listed_at = now(), reused_at = now(), changed = pg_current_xact_id(), changed_at = now()
+       SET listed_at = now(), reused_at = now(), downloaded_at = NULL,
+           changed = pg_current_xact_id(), changed_at = now()
      WHERE job_id = $1
     RETURNING owner
 )
@@ -203,6 +209,8 @@ SELECT recent.bytes, extract(epoch FROM jobs.finished_at - jobs.started_at)::flo
  LIMIT $1
 """
 
+_NOTED = "SELECT size, samples, low, median, high FROM durations WHERE kind = $1"
+
 _LOCK_JOB = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
 
 # With the job goes all that belongs to it; the trigger of migration 0006 turns the conversion into a tombstone.
@@ -219,6 +227,18 @@ WITH events AS (
 SELECT storage_key FROM artefacts
  UNION ALL
 SELECT unnest(ARRAY[xml_key, record_key]) FROM corrections
+"""
+
+# The engine's trigger would call an expired conversion complete again, so the change is told here.
+_PIN = """
+WITH pinned AS (
+    UPDATE jobs SET pinned_at = CASE WHEN $2 THEN now() END WHERE id = $1 AND (pinned_at IS NOT NULL) <> $2 RETURNING id
+), changed AS (
+    UPDATE conversions SET changed = pg_current_xact_id(), changed_at = now()
+     WHERE job_id = ANY (ARRAY(SELECT id FROM pinned))
+    RETURNING owner
+)
+SELECT pg_notify('waybill_changes', owner) FROM changed
 """
 
 _NEWEST = datetime.max  # noqa: DTZ901 - how the driver spells Postgres's infinity
@@ -300,7 +320,8 @@ async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.
     """The owner's job for the same document and mapping, if it is still good for it."""
     found = await connection.fetchval(_SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE))
     held = await connection.fetchval(_STILL_THERE, found) if found is not None else None
-    return uuid.UUID(str(held)) if held is not None else None
+    good = await connection.fetchval(_STILL_GOOD, held, list(REUSABLE)) if held is not None else None
+    return uuid.UUID(str(good)) if good is not None else None
 
 
 async def document(connection: Connection, job_id: uuid.UUID) -> Upload | None:
@@ -364,6 +385,11 @@ async def samples(connection: Connection, limit: int) -> list[tuple[int, float]]
     return [(row["bytes"], row["seconds"]) for row in await connection.fetch(_SAMPLES, limit)]
 
 
+async def noted_durations(connection: Connection) -> dict[int, Noted]:
+    """What the janitor noted, by the logarithm of the size."""
+    return {row[0]: Noted(*row[1:]) for row in await connection.fetch(_NOTED, CONVERT_PDF.name)}
+
+
 async def lock_job(connection: Connection, job_id: uuid.UUID) -> str | None:
     state = await connection.fetchval(_LOCK_JOB, job_id)
     return str(state) if state is not None else None
@@ -372,6 +398,11 @@ async def lock_job(connection: Connection, job_id: uuid.UUID) -> str | None:
 async def delete(connection: Connection, job_id: uuid.UUID) -> list[str]:
     """Remove the job and all rows that belong to it; the keys of its stored results and revisions."""
     return [row["storage_key"] for row in await connection.fetch(_DELETE, job_id)]
+
+
+async def pin(connection: Connection, job_id: uuid.UUID, *, pinned: bool) -> None:
+    """Keep it whatever its age, or no longer. Done twice, nothing changes the second time."""
+    await connection.execute(_PIN, job_id, pinned)
 
 
 def _escape(words: str) -> str:

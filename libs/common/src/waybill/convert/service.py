@@ -1,4 +1,4 @@
-"""What one may do with conversions: upload, list, look, fetch, retry, cancel, delete. Each for one owner.
+"""What one may do with conversions: upload, list, look, fetch, retry, cancel, pin, delete. Each for one owner.
 
 A foreign id is answered like one that does not exist, except where the product's notes name 403 (`result`).
 """
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from waybill import garbage, retention
 from waybill.convert import repository, revisions
 from waybill.convert.counting import Counts
 from waybill.convert.cursors import Place, Since, parse_since
 from waybill.convert.kinds import CONVERT_PDF, PROVENANCE, XML
 from waybill.convert.models import ConversionView, Listing, Upload, Uploaded
-from waybill.convert.outlook import Outlook
-from waybill.convert.removing import pages_of, remove, remove_below
+from waybill.convert.outlook import Outlook, source_kept
+from waybill.convert.removing import pages_of, remove
 from waybill.convert.status import Status
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
@@ -241,7 +242,7 @@ class Conversions:
         if Status(row["status"]) not in (Status.FAILED, Status.CANCELLED):
             raise Conflict(f"Only what failed or was cancelled can be tried again; this is {row['status']}.")
         # No connection is held while the storage is asked, which may be slow.
-        if row["upload_deleted_at"] is not None or not await self._storage.exists(row["upload_key"]):
+        if not source_kept(row) or not await self._storage.exists(row["upload_key"]):
             raise Expired("The document is no longer here. Please upload it again.")
         async with self._transaction() as connection:
             # Under the lock that uploads take: one of the same document comes before this, or finds what we queue.
@@ -268,19 +269,35 @@ class Conversions:
         self._changes.changed(owner)
         return await self.get(owner, job_id)
 
+    async def pin(self, owner: str, job_id: uuid.UUID, *, pinned: bool) -> ConversionView:
+        """Keep it whatever its age, or no longer."""
+        async with self._transaction() as connection:
+            row = await _mine(connection, owner, job_id)
+            # Locked first: the janitor looks for pins under the same lock.
+            await repository.lock_job(connection, job_id)
+            row = await _mine(connection, owner, job_id)
+            if pinned and Status(row["status"]) is Status.EXPIRED:
+                raise Conflict("It has expired: there is nothing left to keep. Please upload the document again.")
+            await repository.pin(connection, job_id, pinned=pinned)
+        self._changes.changed(owner)
+        return await self.get(owner, job_id)
+
     async def delete(self, owner: str, job_id: uuid.UUID) -> None:
         """Remove it with all that is stored of it. What waits never runs then; what runs must be cancelled first."""
         async with self._transaction() as connection:
             row = await _mine(connection, owner, job_id)
+            await retention.let_holds_wait(connection)
+            await retention.refuse_if_held(connection, row["tenant"])
             if await repository.lock_job(connection, job_id) == State.RUNNING:
                 raise Conflict("It is being converted. Cancel it first.")
             keys = [row["upload_key"], *await repository.delete(connection, job_id)]
+            # What its runs stored and never published goes too, though no row names it, and so do its pages' pictures.
+            folders = [f"{artefact_folder(job_id)}/", f"{pages_of(job_id)}/"]
+            await garbage.doom(connection, folders)
         self._changes.changed(owner)
         # Rows first: what is left in storage if we die here is garbage, and never a row without its file.
-        await remove(self._storage, keys)
-        await remove_below(self._storage, artefact_folder(job_id))  # with what runs stored and never published
-        await remove_below(self._storage, pages_of(job_id))
-        log.info("deleted", job_id=str(job_id))
+        swept = await garbage.sweep(self._database, self._storage, [*keys, *folders])
+        log.info("deleted", job_id=str(job_id), left=len(swept.failed))
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:

@@ -11,6 +11,7 @@ from sqlmodel import AutoString, SQLModel
 import waybill.convert.models
 import waybill.convert.revision_models
 import waybill.idempotency.models
+import waybill.janitor.models
 import waybill.jobs.breaker_models
 import waybill.jobs.models
 import waybill.security.models  # noqa: F401 - imported for the tables it declares

@@ -17,6 +17,7 @@ import asyncpg
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.jobs.families import await_again, children_ended, lock_family
 from waybill.jobs.models import State
+from waybill.retention import let_holds_wait
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -100,12 +101,15 @@ SELECT id FROM jobs
  LIMIT $4
 """
 
-# Ids carry their time, so the primary key finds what is old. Only finished jobs go, with all that belongs to them.
+# Ids carry their time, so the primary key finds what is old. Only finished jobs go, with all that belongs to them, and
+# none that somebody pinned or whose tenant is under legal hold.
 _PURGE = """
 WITH old AS MATERIALIZED (
     SELECT id FROM jobs
      WHERE finished_at < now() - $1 * interval '1 second' AND state = ANY ($2::text[])
        AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR tenant = $4) AND id > $5
+       AND pinned_at IS NULL
+       AND NOT EXISTS (SELECT FROM tenants WHERE tenants.name = jobs.tenant AND hold_at IS NOT NULL)
      ORDER BY id
      LIMIT $6
        FOR UPDATE SKIP LOCKED
@@ -231,13 +235,15 @@ async def purge(
     tenant: str | None = None,
     batch: int = 1000,
 ) -> int:
-    """Delete finished jobs with their history, in short transactions. Stored files stay."""
+    """Delete finished jobs with their history, in short transactions. Their stored files become garbage."""
     if not all(state.final for state in states):
         raise ValueError("only finished jobs can be purged")
     deleted = 0
     after = _NIL
     while True:
-        rows = await connection.fetch(_PURGE, older_than.total_seconds(), states, kind, tenant, after, batch)
+        async with connection.transaction():
+            await let_holds_wait(connection)
+            rows = await connection.fetch(_PURGE, older_than.total_seconds(), states, kind, tenant, after, batch)
         if not rows:
             return deleted
         deleted += len(rows)

@@ -106,6 +106,8 @@ class Job(SQLModel, table=True):
     """Last change a person would notice; heartbeats leave it alone."""
     started_at: datetime | None = _time(nullable=True)
     finished_at: datetime | None = _time(nullable=True)
+    pinned_at: datetime | None = _time(nullable=True)
+    """Somebody wants it kept: no limit of retention applies while this is set."""
 
     __table_args__ = (
         sa.CheckConstraint(
@@ -225,6 +227,15 @@ class Tenant(SQLModel, table=True):
     """Its share beside others': 2 gets twice the work done of 1."""
     top_priority: int = _int(0)
     """The highest priority its jobs may have. Above 0 is an operator's grant."""
+    hold_at: datetime | None = _time(nullable=True)
+    """Under legal hold since then: nothing of it is removed. See `waybill.retention`."""
+    hold_reason: str | None = None
+    pdf_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
+    xml_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
+    xml_on_download: bool | None = None
+    events_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
+    jobs_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
+    """How long what is its is kept; where one is not set, the janitor's setting."""
 
     __table_args__ = (sa.CheckConstraint("weight > 0", name="tenants_weight_counts"),)
 
@@ -267,6 +278,8 @@ class Artefact(SQLModel, table=True):
     sha256: str
     lease_token: int
     created_at: datetime = _time()
+    missing_at: datetime | None = _time(nullable=True)
+    """The janitor looked for the file then, and it was not there."""
 
 
 class ScheduleRow(SQLModel, table=True):

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
-from waybill.jobs.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Worker, WorkerState
+from waybill.jobs.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Tenant, Worker, WorkerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,8 @@ async def count_finished(
     query = select(sa.func.count()).where(
         col(Job.finished_at) < sa.func.now() - older_than,
         col(Job.state).in_([state.value for state in states]),
+        col(Job.pinned_at).is_(None),
+        ~sa.exists().where(col(Tenant.name) == col(Job.tenant), col(Tenant.hold_at).is_not(None)),
     )
     for column, value in ((Job.kind, kind), (Job.tenant, tenant)):
         if value is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from waybill.errors import Forbidden, Refused
@@ -35,7 +36,7 @@ INSERT INTO tenants (name, top_priority) VALUES ($1, $2)
 
 _GRANTED = "SELECT name, top_priority FROM tenants WHERE name = ANY ($1::text[])"
 
-_LIST = "SELECT name, weight, top_priority FROM tenants ORDER BY name"
+_LIST = "SELECT name, weight, top_priority, hold_at FROM tenants ORDER BY name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Standing:
     tenant: str
     weight: float
     top_priority: int
+    hold_at: datetime | None = None
+    """Under legal hold since then; see `waybill.retention`."""
 
 
 async def weigh(connection: Connection, tenant: str, weight: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -61,6 +61,12 @@ class Storage(Protocol):
 
     async def delete(self, key: str) -> None:
         """Remove the object; fine if there is none."""
+
+    async def delete_many(self, keys: Sequence[str]) -> None:
+        """Remove several objects, faster than one after the other; fine if some are not there.
+
+        If it fails, some may be gone and others not.
+        """
 
     def list(self, prefix: str = "") -> AsyncIterator[Listed]:
         """The objects whose keys lie below `prefix`, which ends where a part of a key does; in no promised order.

@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -28,6 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MISSING = (FileNotFoundError, NotADirectoryError)
+_DELETE_AT_LEAST, _DELETE_AT_ONCE = 25, 4
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -88,7 +89,14 @@ class LocalStorage:
         return await _in_thread(self._stat, checked(key)) is not None
 
     async def delete(self, key: str) -> None:
-        await _in_thread(self._delete, checked(key))
+        await self.delete_many([key])
+
+    async def delete_many(self, keys: Sequence[str]) -> None:
+        # Side by side: a disk that is busy answers several as fast as one.
+        keys = [checked(key) for key in keys]
+        each = max(_DELETE_AT_LEAST, -(-len(keys) // _DELETE_AT_ONCE))
+        slices = [keys[start : start + each] for start in range(0, len(keys), each)]
+        await asyncio.gather(*(_in_thread(self._delete, one) for one in slices))
 
     async def list(self, prefix: str = "") -> AsyncIterator[Listed]:
         walk = Walk(self._root, checked(prefix.removesuffix("/")) if prefix else "")
@@ -134,18 +142,32 @@ class LocalStorage:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
 
-    def _delete(self, key: str) -> None:
-        with suppress(*_MISSING), folder_under(self._root, key) as (folder, name):
-            os.unlink(name, dir_fd=folder)
-        # Folders that are empty now, or a result's folder would stay for ever. Not under somebody's feet: one who is
-        # storing there has a file in it, or makes the folder again.
-        above = key
-        while (above := above.rpartition("/")[0]) != "":
-            try:
-                with folder_under(self._root, above) as (folder, name):
-                    os.rmdir(name, dir_fd=folder)
-            except OSError:
-                return
+    def _delete(self, keys: Sequence[str]) -> None:
+        folders: dict[str, list[str]] = {}
+        for key in keys:
+            folder, _, name = key.rpartition("/")
+            folders.setdefault(folder, []).append(name)
+        for folder, names in folders.items():
+            # `folder_under` wants a name in the folder; which one does not matter.
+            with suppress(*_MISSING), folder_under(self._root, f"{folder}/any".lstrip("/")) as (opened, _):
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=opened)
+        self._remove_empty(folders)
+
+    def _remove_empty(self, folders: Iterable[str]) -> None:
+        """Folders that are empty now, or a result's folder would stay for ever. Not under somebody's feet: one who is
+        storing there has a file in it, or makes the folder again."""
+        in_use = {""}
+        for folder in folders:
+            above = folder
+            while above not in in_use:
+                try:
+                    with folder_under(self._root, above) as (opened, name):
+                        os.rmdir(name, dir_fd=opened)
+                except OSError:
+                    in_use.add(above)
+                above = above.rpartition("/")[0]
 
     def _free(self) -> int:
         place = self._root.absolute()

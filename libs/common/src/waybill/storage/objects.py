@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import obstore
 from obstore.store import ObjectStore
 
-from waybill.errors import NotFound
+from waybill.errors import IoFailure, NotFound
 from waybill.storage.failures import FAULTS, beyond_the_end, failure, no_bucket
 from waybill.storage.incoming import pieces
 from waybill.storage.interface import CHUNK, Listed, Stored
@@ -23,6 +23,7 @@ from waybill.storage.keys import checked
 from waybill.storage.uploading import Upload
 
 _PAGE = 1000
+_AT_ONCE = 16
 
 
 class ObjectStorage:
@@ -101,6 +102,20 @@ class ObjectStorage:
                 raise failure(error) from None
         except FAULTS as error:
             raise failure(error) from None
+
+    async def delete_many(self, keys: Sequence[str]) -> None:
+        waiting = iter(keys)
+
+        async def some() -> None:
+            for key in waiting:
+                await self.delete(key)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(_AT_ONCE, len(keys))):
+                    group.create_task(some())
+        except* IoFailure as failures:
+            raise failures.exceptions[0] from None
 
     async def list(self, prefix: str = "") -> AsyncIterator[Listed]:
         below = checked(prefix.removesuffix("/")) if prefix else None

@@ -174,6 +174,30 @@ async def cancel(request: Request, job_id: uuid.UUID, caller: Writer, context: S
     return await _answer(request, caller, context, asked)
 
 
+@router.post("/queue/{job_id}/pin")
+async def pin(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.pin(caller.principal.owner, job_id, pinned=True)
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/unpin")
+async def unpin(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.pin(caller.principal.owner, job_id, pinned=False)
+    return await _answer(request, caller, context, asked)
+
+
 async def _answer(request: Request, caller: Visitor, context: Shared, asked: Shown) -> Response:
     """For htmx the part that changes, whatever it did; for a form without a script back to the page."""
     live = "hx-request" in request.headers

@@ -40,6 +40,10 @@ class Row:
     download: str = ""
     retry: bool = False
     cancel: bool = False
+    pin: str = ""
+    """What its button does: `pin` or `unpin`; nothing for no button."""
+    pin_word: str = ""
+    pin_name: str = ""
     upload_again: bool = False
 
 
@@ -72,8 +76,22 @@ def row(job: ConversionView, now: datetime, language: Language) -> Row:
         download=f"/api/jobs/{id_}/download" if status is Status.COMPLETE else "",
         retry=job.source_kept and status in (Status.FAILED, Status.CANCELLED),
         cancel=status in (Status.QUEUED, Status.PROCESSING) and not job.stopping,
+        **_pin(job, language),
         upload_again=status is Status.EXPIRED or (not job.source_kept and status in (Status.FAILED, Status.CANCELLED)),
     )
+
+
+def _pin(job: ConversionView, language: Language) -> dict[str, str]:
+    """For what has something to lose: a result, or a document to try again with."""
+    ended = job.status in (Status.FAILED, Status.CANCELLED) and job.source_kept
+    pin = "unpin" if job.pinned else "pin" if ended or job.status is Status.COMPLETE else ""
+    if not pin:
+        return {}
+    return {
+        "pin": pin,
+        "pin_word": language.say(f"row.{pin}"),
+        "pin_name": language.say(f"row.{pin}_name", name=job.original_name),
+    }
 
 
 def _attempt(job: ConversionView, language: Language) -> str:

@@ -1,4 +1,4 @@
-"""`waybill tenant`: how tenants share the workers."""
+"""`waybill tenant ls|weight|priority`: how tenants share the workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from waybill_cli.options import AsJson
 from waybill_cli.tables import Column, print_table
 from waybill_cli.terminal import print_json, print_line, remark, styled
 
-app = typer.Typer(help="Decide how tenants share: ls, weight, priority.", no_args_is_help=True, rich_markup_mode=None)
-
 Name = Annotated[str, typer.Argument(metavar="TENANT", hidden=True)]
 
 
-@app.command()
 def ls(as_json: AsJson = False) -> None:
-    """List the tenants that have a weight or a priority of their own."""
+    """List the tenants that somebody decided something about."""
 
     async def read(database: Database) -> Sequence[Standing]:
         async with database.hot() as connection:
@@ -35,19 +32,30 @@ def ls(as_json: AsJson = False) -> None:
     elif not found:
         remark("All tenants share alike: weight 1, no priority above the default.")
     else:
-        columns = [Column("TENANT", most=40), Column("WEIGHT", right=True), Column("TOP PRIORITY", right=True)]
+        columns = [
+            Column("TENANT", most=40),
+            Column("WEIGHT", right=True),
+            Column("TOP PRIORITY", right=True),
+            Column("HOLD", drop=1),
+        ]
         print_table(
             columns,
-            [[styled(one.tenant), Text(f"{one.weight:g}"), Text(str(one.top_priority))] for one in found],
+            [
+                [styled(one.tenant), Text(f"{one.weight:g}"), Text(str(one.top_priority)), Text(_held(one), "bold red")]
+                for one in found
+            ],
         )
         remark("Everybody else has weight 1 and no priority above the default.")
 
 
 def _record(one: Standing) -> dict[str, object]:
-    return {"tenant": one.tenant, "weight": one.weight, "top_priority": one.top_priority}
+    return {"tenant": one.tenant, "weight": one.weight, "top_priority": one.top_priority, "hold_at": one.hold_at}
 
 
-@app.command()
+def _held(one: Standing) -> str:
+    return f"since {one.hold_at:%Y-%m-%d}" if one.hold_at else ""
+
+
 def weight(
     tenant: Name, value: Annotated[float, typer.Argument(metavar="WEIGHT", hidden=True)], as_json: AsJson = False
 ) -> None:
@@ -64,7 +72,6 @@ def weight(
         print_line(f"Tenant {tenant} has weight {value:g} from now on.")
 
 
-@app.command()
 def priority(
     tenant: Name,
     top: Annotated[int, typer.Argument(metavar="TOP", min=0, max=32767, hidden=True)],

@@ -1,0 +1,44 @@
+"""Erasures that somebody asked for and that are not finished: killed in the middle, or waiting for what still ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import structlog
+
+from waybill import erasure
+from waybill.errors import Conflict
+from waybill_janitor.planning import Batch, Tally, Tools
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_AT_A_TIME = 30.0
+"""Seconds before the lease is renewed in between."""
+
+
+class Erasures:
+    name = "erasures"
+    items = "erasures to go on with"
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def plan(self) -> AsyncIterator[Batch]:
+        async with self._tools.database.hot() as connection:
+            for one in await erasure.open_ones(connection):
+                yield Batch([one])
+
+    async def do(self, batch: Batch) -> Tally:
+        (erasure_id,) = batch.items
+        async with self._tools.database.hot() as connection:
+            before = await erasure.get(connection, erasure_id)
+        try:
+            after = await erasure.erase(self._tools.database, self._tools.storage, erasure_id, within=_AT_A_TIME)
+        except Conflict as error:  # under hold since it was asked for
+            log.warning("erasure_held", erasure=str(erasure_id))
+            return Tally(trouble=error.message)
+        done = Counter(
+            jobs=after.jobs - before.jobs, files=after.files - before.files, finished=int(after.finished_at is not None)
+        )
+        return Tally(done, {"open": float(after.finished_at is None)})

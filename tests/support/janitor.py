@@ -1,0 +1,127 @@
+"""A janitor to call, and documents for it: in any state, of any age, with real files."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from waybill.config import JanitorSettings
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.ids import new_id
+from waybill.janitor.models import Outcome
+from waybill.jobs.artefacts import artefact_key
+from waybill.storage import LocalStorage, Storage, upload_key
+from waybill_janitor.lease import Lease
+from waybill_janitor.planning import Task, Tools
+from waybill_janitor.running import Run, TaskReport, plan
+from waybill_janitor.tasks import all_tasks
+
+DAY = 86400.0
+FINAL = ("succeeded", "failed", "dead_letter", "cancelled")
+
+_WORDS = {"scheduled": "queued", "running": "processing", "succeeded": "complete", "dead_letter": "failed"}
+
+_JOB = """
+INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, lease_owner, lease_token, created_at,
+                  started_at, finished_at, pinned_at)
+VALUES ($1, $2, $3, 'convert_pdf', 'convert', $4, '{}', 60, $5, 1, now(), now(),
+        CASE WHEN $6 THEN now() END, CASE WHEN $7 THEN now() END)
+"""
+
+_CONVERSION = """
+INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
+                         changed_at)
+VALUES ($1, $2, $3, 'a.pdf', 4, $4, 'pt_simon_invoice_v1', $5, $6, now(), now())
+"""
+
+_ARTEFACT = """
+INSERT INTO job_artefacts (job_id, name, storage_key, media_type, bytes, sha256, lease_token, created_at)
+VALUES ($1, $2, $3, 'application/xml', 4, 'ab', 1, now())
+"""
+
+_EVENT = "INSERT INTO job_events (job_id, at, event) VALUES ($1, now(), 'succeeded')"
+
+
+@dataclass(frozen=True)
+class Janitor:
+    tools: Tools
+
+    async def run(self, tasks: Iterable[Task] | None = None, *, limit: float = 600.0) -> dict[str, TaskReport]:
+        """One run of everything, or of these tasks; what became of each."""
+        lease = await Lease.take(self.tools.database)
+        assert lease is not None, "another janitor is at work"
+        run = Run(self.tools.database, lease, limit=limit, task_limit=limit)
+        try:
+            reports = await run.go(list(tasks or all_tasks(self.tools)), lambda _: None)
+        finally:
+            await lease.release(self.tools.database)
+        return {report.task.name: report for report in reports}
+
+    async def clean(self) -> dict[str, dict[str, int]]:
+        """A run in which nothing may fail; what each task did."""
+        reports = await self.run()
+        failed = {name: one.error for name, one in reports.items() if one.outcome is not Outcome.DONE}
+        assert failed == {}
+        return {name: done for name, one in reports.items() if (done := {k: v for k, v in one.done.items() if v})}
+
+    async def would(self) -> dict[str, int]:
+        """What a dry run says."""
+        reports = await plan(all_tasks(self.tools), lambda _: None, task_limit=600)
+        return {report.task.name: report.planned for report in reports if report.planned}
+
+
+def janitor(db: Database, storage: Storage, **settings: Any) -> Janitor:
+    given = {"database_url": db.url, "janitor_scan_interval": 0, **settings}
+    return Janitor(Tools(db, storage, JanitorSettings.model_validate(given)))
+
+
+async def document(
+    connection: Connection,
+    storage: LocalStorage,
+    state: str = "succeeded",
+    *,
+    tenant: str = "acme",
+    owner: str | None = None,
+    pinned: bool = False,
+    unpublished: bool = False,
+) -> uuid.UUID:
+    """A conversion in this state, with its document, and its results if it has ended well; as of now."""
+    job_id = new_id()
+    owner = owner or f"tenant:{tenant}"
+    worker = uuid.uuid4() if state == "running" else None
+    stored = await storage.put(upload_key(job_id), b"%PDF")
+    async with connection.transaction():
+        await connection.execute(_JOB, job_id, tenant, owner, state, worker, state in FINAL, pinned)
+        await connection.execute(_CONVERSION, job_id, tenant, owner, job_id.hex, stored.key, _WORDS.get(state, state))
+        await connection.execute(_EVENT, job_id)
+        if state == "succeeded":
+            for name in ("xml", "provenance.json"):
+                stored = await storage.put(artefact_key(job_id, 1, name), b"<a/>")
+                await connection.execute(_ARTEFACT, job_id, name, stored.key)
+    if unpublished:
+        await storage.put(artefact_key(job_id, 9, "xml"), b"<half")
+    return job_id
+
+
+async def stored_keys(storage: Storage) -> set[str]:
+    """Everything that is in storage, but whose it is."""
+    return {one.key async for one in storage.list()} - {"waybill-owner"}
+
+
+async def named_keys(connection: Connection) -> set[str]:
+    """Everything that rows name and do not say is missing."""
+    rows = await connection.fetch(
+        """
+        SELECT upload_key FROM conversions WHERE upload_deleted_at IS NULL AND upload_missing_at IS NULL
+         UNION ALL SELECT storage_key FROM job_artefacts WHERE missing_at IS NULL
+        """
+    )
+    return {row[0] for row in rows}
+
+
+async def status(connection: Connection, job_id: uuid.UUID) -> str | None:
+    found = await connection.fetchval("SELECT status FROM conversions WHERE job_id = $1 AND deleted_at IS NULL", job_id)
+    return None if found is None else str(found)
