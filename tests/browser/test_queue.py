@@ -50,9 +50,9 @@ async def test_every_state_has_its_words(still: Stack, open_page: OpenPage, uplo
     buttons = {
         "waiting": "Cancel",
         "running": "Cancel",
-        "ready": r"Download\s*Pin",
-        "failed": r"Retry\s*Pin",
-        "tired": r"Retry\s*Pin",
+        "ready": r"Review\s*Download\s*Pin",
+        "failed": r"Review\s*Retry\s*Pin",
+        "tired": r"Review\s*Retry\s*Pin",
         "cancelled": r"Retry\s*Pin",
         "expired": "Upload again",
         "stopping": "",

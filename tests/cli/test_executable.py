@@ -46,6 +46,7 @@ async def test_version(executable: Waybill) -> None:
         assert ran.out.startswith(f"Waybill {library.__version__} (Python 3.")
 
 
+@pytest.mark.heavy
 async def test_jobs_are_listed_shown_cancelled_retried_and_purged(run: Waybill, hot: Connection, clock: Clock) -> None:
     job_id = await one_job(hot, payload={"pages": 3})
     listed = await run("jobs", "ls")

@@ -31,7 +31,7 @@ def service(up: Up, module: str) -> psutil.Process:
     return next(each for each in processes_of(up.home) if module in each.cmdline())
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)])
 def test_it_serves_when_it_says_so_and_leaves_no_process(
     start_up: StartUp, home: Path, free_port: int, gateway_port: int, how: signal.Signals
 ) -> None:
@@ -169,6 +169,7 @@ def test_a_bad_setting_of_any_service_is_a_clear_error_before_anything_starts(st
     assert not home.exists()
 
 
+@pytest.mark.heavy
 def test_no_parser_outlives_a_gateway_that_was_killed(start_up: StartUp) -> None:
     up = start_up()
     up.wait_for(READY)
@@ -212,6 +213,7 @@ async def test_a_postgres_that_dies_is_started_again(start_up: StartUp, home: Pa
     assert not processes_of(home)
 
 
+@pytest.mark.heavy
 def test_a_configuration_that_a_service_rejects_stops_everything(start_up: StartUp, home: Path) -> None:
     up = start_up(WAYBILL_WORKER_HANDLERS="no_such_module")
     assert up.wait() == 2
@@ -231,6 +233,7 @@ def test_a_second_ctrl_c_hurries(start_up: StartUp, home: Path) -> None:
     assert not processes_of(home)
 
 
+@pytest.mark.heavy
 def test_ctrl_c_while_it_starts_leaves_nothing(start_up: StartUp, home: Path) -> None:
     up = start_up()
     wait_until(lambda: processes_of(home), "the first process")

@@ -89,7 +89,7 @@ def own_server() -> Iterator[EmbeddedPostgres]:
         yield server
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", [pytest.param("fast", marks=pytest.mark.heavy), "immediate"])
 async def test_postgres_stopped_and_started_mid_run_costs_nobody_anything(
     own_server: EmbeddedPostgres, start_worker: StartWorker, mode: Literal["fast", "immediate"]
 ) -> None:

@@ -175,6 +175,7 @@ async def test_ends_that_wait_for_a_lock_do_not_starve_the_heartbeat(
     assert after > before
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("jobs", [1, pytest.param(3, marks=pytest.mark.heavy)])
 async def test_a_deploy_during_an_outage_costs_nobody_anything(
     start_worker: StartWorker, gate: Path, jobs: int

@@ -186,7 +186,9 @@ class Reviews:
             later = [revision for revision in made if revision.number > base]
             if later:
                 theirs = {change["path"] for revision in later for change in revision.changes}
-                raise Outdated(later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs])
+                raise Outdated.by(
+                    later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
+                )
             return _Base(await self._file(connection, row, base, PROVENANCE), made[0].accepted if made else None)
 
     def _made(

@@ -104,19 +104,25 @@ class Renderer(Protocol):
 class Outdated(Conflict):
     """Somebody saved another revision meanwhile."""
 
-    def __init__(self, latest: Revision, paths: list[str]) -> None:
+    latest: Revision
+    paths: list[str]
+    """Those of the caller's that were changed since the revision they looked at."""
+
+    @classmethod
+    def by(cls, latest: Revision, paths: list[str]) -> Outdated:
         theirs = f"Revision {latest.number} was saved meanwhile, by {latest.author}."
         yours = f" It changes what you change, too: {', '.join(paths[:5])}." if paths else ""
-        super().__init__(f"{theirs}{yours} Please look at it and try again.")
-        self.latest = latest
-        self.paths = paths
-        """Those of the caller's that were changed since the revision they looked at."""
+        outdated = cls(f"{theirs}{yours} Please look at it and try again.")
+        outdated.latest, outdated.paths = latest, paths
+        return outdated
 
 
 class Unfit(Refused):
     """What would be saved is not right: something could not be taken, or is still wrong."""
 
-    def __init__(self, message: str, *, refused: Sequence[Json] = (), findings: Sequence[Json] = ()) -> None:
+    def __init__(
+        self, message: str | None = None, *, refused: Sequence[Json] = (), findings: Sequence[Json] = ()
+    ) -> None:
         super().__init__(message)
         self.refused = list(refused)
         self.findings = list(findings)
