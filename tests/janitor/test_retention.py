@@ -9,7 +9,7 @@ import pytest
 
 from support.clock import Clock
 from support.engine import Connect, one_job, until_blocked
-from support.janitor import DAY, Janitor, document, janitor, named_keys, status, stored_keys
+from support.janitor import DAY, Janitor, document, janitor, named_keys, page_key, status, stored_keys
 from waybill import retention
 from waybill.changes import Changes
 from waybill.convert.models import Upload
@@ -55,6 +55,32 @@ async def test_documents_go_after_a_week_results_after_a_month_jobs_after_three(
     await clock.forward(8 * DAY)
     assert (await cleaner.clean())["tombstones"] == {"tombstones": 1}
     assert await hot.fetchval("SELECT count(*) FROM conversions") == 0
+
+
+async def test_pictures_of_pages_go_with_their_document_and_revisions_with_the_result(
+    cleaner: Janitor, hot: Connection, storage: LocalStorage, clock: Clock
+) -> None:
+    job = await document(hot, storage, corrected=True)
+    await clock.forward(2 * DAY)
+    assert await cleaner.clean() == {}, "nobody's orphans"
+    await clock.forward(5.1 * DAY)
+    assert (await cleaner.clean())["garbage"] == {"objects": 2}
+    assert {upload_key(job), page_key(job)}.isdisjoint(await stored_keys(storage))
+    assert await stored_keys(storage) == await named_keys(hot)
+    await clock.forward(23 * DAY)
+    assert (await cleaner.clean())["results"] == {"results": 3, "bytes": 14, "expired": 1}
+    assert await status(hot, job) == "expired"
+    assert await stored_keys(storage) == set()
+
+
+async def test_a_corrected_job_that_is_purged_leaves_nothing(
+    cleaner: Janitor, hot: Connection, storage: LocalStorage
+) -> None:
+    job = await document(hot, storage, corrected=True)
+    await hot.execute("DELETE FROM job_artefacts WHERE job_id = $1", job)
+    await hot.execute("DELETE FROM jobs WHERE id = $1", job)
+    await cleaner.clean()
+    assert await stored_keys(storage) == set()
 
 
 @pytest.mark.parametrize("state", ["scheduled", "queued", "running"])

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from waybill.config import JanitorSettings
+from waybill.convert.removing import pages_of
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.janitor.models import Outcome
-from waybill.jobs.artefacts import artefact_key
+from waybill.jobs.artefacts import artefact_folder, artefact_key
 from waybill.storage import LocalStorage, Storage, upload_key
 from waybill_janitor.lease import Lease
 from waybill_janitor.planning import Task, Tools
@@ -40,6 +41,12 @@ VALUES ($1, $2, $3, 'a.pdf', 4, $4, 'pt_simon_invoice_v1', $5, $6, now(), now())
 _ARTEFACT = """
 INSERT INTO job_artefacts (job_id, name, storage_key, media_type, bytes, sha256, lease_token, created_at)
 VALUES ($1, $2, $3, 'application/xml', 4, 'ab', 1, now())
+"""
+
+_REVISION = """
+INSERT INTO revisions (job_id, number, author, changes, xml_key, xml_bytes, xml_sha256, record_key, record_bytes,
+                       record_sha256)
+VALUES ($1, 1, 'session', '[]', $2, 4, '', $3, 2, '')
 """
 
 _EVENT = "INSERT INTO job_events (job_id, at, event) VALUES ($1, now(), 'succeeded')"
@@ -87,6 +94,7 @@ async def document(
     owner: str | None = None,
     pinned: bool = False,
     unpublished: bool = False,
+    corrected: bool = False,
 ) -> uuid.UUID:
     """A conversion in this state, with its document, and its results if it has ended well; as of now."""
     job_id = new_id()
@@ -103,7 +111,22 @@ async def document(
                 await connection.execute(_ARTEFACT, job_id, name, stored.key)
     if unpublished:
         await storage.put(artefact_key(job_id, 9, "xml"), b"<half")
+    if corrected:
+        await _correct(connection, storage, job_id)
     return job_id
+
+
+async def _correct(connection: Connection, storage: LocalStorage, job_id: uuid.UUID) -> None:
+    """A revision of it, and a picture of its first page."""
+    stem = f"{artefact_folder(job_id)}/r1-ab"
+    xml, record = await storage.put(f"{stem}.xml", b"<a/>"), await storage.put(f"{stem}.json", b"{}")
+    await storage.put(page_key(job_id), b"PNG")
+    await connection.execute(_REVISION, job_id, xml.key, record.key)
+    await connection.execute("UPDATE conversions SET revision = 1 WHERE job_id = $1", job_id)
+
+
+def page_key(job_id: uuid.UUID) -> str:
+    return f"{pages_of(job_id)}/1-2.png"
 
 
 async def stored_keys(storage: Storage) -> set[str]:
@@ -117,6 +140,7 @@ async def named_keys(connection: Connection) -> set[str]:
         """
         SELECT upload_key FROM conversions WHERE upload_deleted_at IS NULL AND upload_missing_at IS NULL
          UNION ALL SELECT storage_key FROM job_artefacts WHERE missing_at IS NULL
+         UNION ALL SELECT unnest(ARRAY[xml_key, record_key]) FROM revisions
         """
     )
     return {row[0] for row in rows}
