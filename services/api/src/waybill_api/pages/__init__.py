@@ -1,8 +1,8 @@
 """The pages: what a person sees. They call the same services as the API, and work without a script.
 
-`upload` is `/`, `queue` is `/queue`, `review` is `/review/{id}`, `account` signs in and out. `rows`, `reviewing` and
-`languages` choose what is said, `templates` where it stands, `static/style.css` how it looks. `problems` gives people
-pages where programs get documents.
+`upload` is `/`, `queue` is `/queue`, `review` is `/review/{id}`, `account` signs in and out. `rows`, `reviewing` (with
+`reviewed`, `paper` and `history`) and `languages` choose what is said, `templates` where it stands, `static/style.css`
+how it looks. `problems` gives people pages where programs get documents.
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ from waybill.storable import is_storable
 from waybill_api.context import Context
 from waybill_api.identity import Reader, Shared, Visitor, Writer
 from waybill_api.pages.frame import frame, page, render
+from waybill_api.pages.history import compared, told
 from waybill_api.pages.languages import Language, language_of
-from waybill_api.pages.reviewing import Draft, Page, compared, shown, told
+from waybill_api.pages.reviewing import Draft, Page, shown
 from waybill_api.revisions import author_of
 
 router = APIRouter(include_in_schema=False, prefix="/review/{job_id}")

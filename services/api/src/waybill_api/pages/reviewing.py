@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from waybill.convert.models import ConversionView
-from waybill.convert.revision_models import Difference, Json, Revised, Revision, Typed
+from waybill.convert.revision_models import Json, Revised, Revision, Typed
 from waybill.convert.status import Status
 from waybill.errors import Refused
 from waybill_api.correcting import Corrector
+from waybill_api.pages.history import Past, history, told
 from waybill_api.pages.languages import Language
 
 if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
-    from waybill_api.pages.reviewed import Cell, Choices, Leaf, Table, Wrong
+    from waybill_api.pages.paper import Leaf
+    from waybill_api.pages.reviewed import Cell, Choices, Table, Wrong
     from waybill_documents.mapping.loading import LoadedMapping
-
-_SHOWN_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +52,6 @@ class Note(NamedTuple):
     text: str
     look: str = ""
     icon: str = "hold"
-
-
-class Change(NamedTuple):
-    label: str
-    before: str
-    after: str
-
-
-class Past(NamedTuple):
-    """A revision in the history."""
-
-    number: int
-    title: str
-    by: str
-    at: str
-    at_words: str
-    ago: str
-    shown: bool
-    download: str
-    changes: list[Change]
-    more: str
 
 
 class Field(NamedTuple):
@@ -133,19 +112,14 @@ class Review:
                 yield from row.cells
 
 
-def told(author: str, language: Language) -> str:
-    """Who made a revision."""
-    kind, _, name = author.partition(":")
-    return name if kind == "key" and name else language.say("review.somebody")
-
-
 def shown(corrector: Corrector, page: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
     return _Showing(corrector, page, draft, language, may_write).review()
 
 
 class _Showing:
     def __init__(self, corrector: Corrector, page: Page, draft: Draft, language: Language, may_write: bool) -> None:
-        from waybill_api.pages.reviewed import Seen, leaves, see
+        from waybill_api.pages.paper import leaves
+        from waybill_api.pages.reviewed import Seen, see
 
         self._page, self._draft, self._language = page, draft, language
         self._notes: list[Note] = [Note(draft.note)] if draft.note else []
@@ -198,7 +172,7 @@ class _Showing:
             choices=seen.choices,
             leaves=self._leaves,
             no_paper=language.say("review.no_paper"),
-            history=self._history(),
+            history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("review.hint") if self._editable else "",
             news=self._news(),
         )
@@ -277,77 +251,3 @@ class _Showing:
     def _options(cell: Cell, listed: dict[str, list[str]]) -> list[str]:
         texts = listed.get(cell.list, [])
         return list(dict.fromkeys([cell.text, *texts])) if texts else []
-
-    def _history(self) -> list[Past]:
-        """The latest first; nothing if nobody ever corrected anything."""
-        if not self._page.revisions:
-            return []
-        return [*(self._past(each) for each in reversed(self._page.revisions)), self._first()]
-
-    def _past(self, revision: Revision) -> Past:
-        language, number = self._language, revision.number
-        changes = [
-            Change(
-                _label(self._loaded, change["path"], language),
-                _value(self._loaded, change["path"], change["from"], language),
-                _value(self._loaded, change["path"], change["to"], language),
-            )
-            for change in revision.changes[:_SHOWN_CHANGES]
-        ]
-        more = len(revision.changes) - len(changes)
-        return Past(
-            number,
-            language.say("review.revision", number=number),
-            told(revision.author, language),
-            revision.created_at.isoformat(),
-            language.exactly(revision.created_at),
-            language.ago(revision.created_at, datetime.now(UTC)),
-            number == self._page.number,
-            f"/api/jobs/{self._page.view.id}/revisions/{number}/download",
-            changes,
-            language.say("review.more_changes", count=more) if more else "",
-        )
-
-    def _first(self) -> Past:
-        view, language = self._page.view, self._language
-        moment = view.finished_at or view.created_at
-        return Past(
-            0,
-            language.say("review.as_read"),
-            language.say("review.converter"),
-            moment.isoformat(),
-            language.exactly(moment),
-            language.ago(moment, datetime.now(UTC)),
-            self._page.number == 0,
-            f"/api/jobs/{view.id}/revisions/0/download" if self._has_xml(0) else "",
-            [],
-            "",
-        )
-
-
-def compared(corrector: Corrector, record: Json, differences: Sequence[Difference], language: Language) -> list[Change]:
-    """Differences between two revisions, as they are read."""
-    try:
-        loaded: LoadedMapping | None = corrector.mapping_of(record)
-    except Refused:
-        loaded = None
-    return [
-        Change(
-            _label(loaded, each.path, language),
-            _value(loaded, each.path, each.before, language),
-            _value(loaded, each.path, each.after, language),
-        )
-        for each in differences
-    ]
-
-
-def _label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
-    from waybill_api.pages.reviewed import label
-
-    return label(loaded, path, language)
-
-
-def _value(loaded: LoadedMapping | None, path: str, value: Any, language: Language) -> str:
-    from waybill_api.pages.reviewed import printed
-
-    return printed(loaded, path, value) or language.say("review.nothing")
