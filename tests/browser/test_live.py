@@ -6,6 +6,7 @@ import zipfile
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from lxml import etree
 from playwright.async_api import expect
 
@@ -69,6 +70,7 @@ async def test_a_document_at_fault_says_what_to_look_at(working: Stack, open_pag
         await expect(page.locator(".wrong li").first).to_be_visible()
 
 
+@pytest.mark.heavy
 async def test_the_converter_goes_away_and_comes_back(
     make_stack: MakeStack, open_page: OpenPage, invoice: Invoice
 ) -> None:

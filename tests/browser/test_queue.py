@@ -168,6 +168,7 @@ async def test_what_comes_too_late_is_said(still: Stack, open_page: OpenPage, up
     await expect(row(page, job).locator(".state")).to_have_text("Ready")
 
 
+@pytest.mark.heavy
 async def test_without_a_stream_it_asks_until_nothing_is_under_way(
     still: Stack, open_page: OpenPage, upload: Upload
 ) -> None:

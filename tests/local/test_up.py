@@ -244,6 +244,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(start_up: StartUp, home: Path) ->
     assert up.stop(signal.SIGTERM) == 0
 
 
+@pytest.mark.heavy
 def test_a_database_of_your_own_is_used_instead(
     start_up: StartUp, home: Path, free_port: int, empty_database_url: str
 ) -> None:

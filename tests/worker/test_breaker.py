@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.breakers import CONVERTER, breaker_events, fail, standing, state_of
 from support.engine import count, events, find_contradictions, some_jobs
 from support.handlers import CONVERT
@@ -302,6 +304,7 @@ def waiting_to_isolate(connection: Connection, processes: int) -> Callable[[], A
     return look
 
 
+@pytest.mark.heavy
 async def test_suspects_that_run_alone_are_held_and_probe_like_all_others(
     connection: Connection, start_worker: StartWorker, gate: Path
 ) -> None:

@@ -40,6 +40,7 @@ async def enqueue_effects(connection: Connection, count: int, **payload: object)
         await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme", payload) for _ in range(min(1000, count))])
 
 
+@pytest.mark.heavy
 async def test_four_processes_complete_twenty_thousand_jobs_once_each(
     connection: Connection, start_worker: StartWorker
 ) -> None:
@@ -259,6 +260,7 @@ async def test_a_job_that_kills_its_worker_ends_in_the_dead_letter_queue_and_its
     assert await connection.fetchval("SELECT count(*) FROM effects") == 3
 
 
+@pytest.mark.heavy
 async def test_a_lone_job_that_kills_its_worker_is_blamed_at_once(
     connection: Connection, start_worker: StartWorker
 ) -> None:

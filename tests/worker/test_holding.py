@@ -52,6 +52,7 @@ async def held_ahead(connection: Connection, start_worker: StartWorker, gate: Pa
     return [job.id for job in behind]
 
 
+@pytest.mark.heavy
 async def test_jobs_held_ahead_do_not_wait_behind_long_ones_while_others_are_idle(
     connection: Connection, start_worker: StartWorker, gate: Path
 ) -> None:

@@ -82,6 +82,7 @@ async def test_connections_that_die_silently_do_not_cost_the_lease(
         assert await connection.fetchval("SELECT lease_token FROM jobs WHERE id = $1", job.id) == 1
 
 
+@pytest.mark.heavy
 async def test_a_table_locked_for_almost_a_lease_does_not_cost_the_lease(
     connection: Connection, start_worker: StartWorker, database_url: str, gate: Path
 ) -> None:

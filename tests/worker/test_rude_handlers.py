@@ -117,6 +117,7 @@ async def test_an_error_in_a_task_group_is_judged_by_what_it_is(
     assert (row["state"], row["error_code"], row["attempts"]) == ("failed", "PARSE_ERROR", 1)
 
 
+@pytest.mark.heavy
 async def test_a_transaction_the_server_ended_for_idleness_is_the_handlers_fault(
     connection: Connection, start_worker: StartWorker
 ) -> None:
@@ -126,6 +127,7 @@ async def test_a_transaction_the_server_ended_for_idleness_is_the_handlers_fault
     assert (row["state"], row["attempts"]) == ("dead_letter", 2)
 
 
+@pytest.mark.heavy
 async def test_ctrl_c_reaches_pool_processes_too_and_charges_nobody(
     connection: Connection, start_worker: StartWorker, tmp_path: Path
 ) -> None:

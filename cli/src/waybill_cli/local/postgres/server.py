@@ -78,10 +78,15 @@ class EmbeddedPostgres:
     @classmethod
     @contextlib.contextmanager
     def temporary(
-        cls, *, version: int = 18, binaries: Path | None = None, settings: Mapping[str, str] | None = None
+        cls,
+        *,
+        version: int = 18,
+        binaries: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        below: Path | None = None,
     ) -> Iterator[Self]:
-        """A running server with empty, throw-away data that is gone afterwards."""
-        with tempfile.TemporaryDirectory(prefix="waybill-", ignore_cleanup_errors=True) as folder:
+        """A running server with empty, throw-away data that is gone afterwards; `below` a folder of your choice."""
+        with tempfile.TemporaryDirectory(prefix="waybill-", dir=below, ignore_cleanup_errors=True) as folder:
             home = Path(folder)
             if os.geteuid() == 0:
                 home.chmod(0o711)  # lets the server's user through, and nobody look
