@@ -157,8 +157,8 @@ class Child:
     async def close(self) -> End:
         """End it and give back all that it held."""
         self.kill()
+        self._writer.close()  # before anything is waited for: whoever calls us off leaves no socket behind
         end = await self._process.ended()
-        self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         return end
