@@ -106,7 +106,7 @@ async def test_without_listening_what_is_remembered_is_good_for_two_seconds(api:
     async def seen() -> bool:
         return bool((await browser.get("/api/jobs")).json()["counts"]["total"] == 2)
 
-    await eventually(seen, within=10)
+    await eventually(seen)
 
 
 async def test_one_pages_polls_are_remembered_too(api: Api, db: Database) -> None:

@@ -285,7 +285,7 @@ def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=100,
+            max_examples=60,
             stateful_step_count=50,
             deadline=None,
             database=None,

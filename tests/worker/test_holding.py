@@ -62,7 +62,7 @@ async def test_jobs_held_ahead_do_not_wait_behind_long_ones_while_others_are_idl
     async def through() -> bool:
         return (await counts(connection))["succeeded"] == 3000 + len(behind)
 
-    await eventually(through, within=8)
+    await eventually(through)
 
 
 async def test_more_are_taken_while_half_of_the_stock_is_left(
@@ -108,7 +108,7 @@ async def test_a_job_held_ahead_can_be_cancelled(connection: Connection, start_w
     async def cancelled() -> bool:
         return bool(await connection.fetchval("SELECT state = 'cancelled' FROM jobs WHERE id = $1", behind[0]))
 
-    await eventually(cancelled, within=5)
+    await eventually(cancelled)
 
 
 async def test_a_worker_killed_while_it_drains_costs_its_job_nothing(

@@ -75,7 +75,7 @@ async def test_a_worker_declared_gone_drops_what_it_runs_and_goes_on_under_a_new
     async def dropped() -> bool:
         return "lease_lost" in worker.text
 
-    await eventually(dropped, within=10)  # from this heartbeat, not from the next
+    await eventually(dropped)  # from this heartbeat, not from the next
     after = await enqueue(connection, NewJob(JobKind("noop", queue="other"), "acme"))
     await connection.execute("UPDATE jobs SET queue = 'default' WHERE id = $1", after.id)
     await connection.execute("DELETE FROM queues")
@@ -216,7 +216,7 @@ async def test_a_listener_that_lost_its_connection_listens_again(
 
     await eventually(listens)
     await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    await eventually(lambda: all_ended(connection), within=10)
+    await eventually(lambda: all_ended(connection))
 
 
 async def test_a_suspect_that_dies_alone_is_judged_at_once(connection: Connection, start_worker: StartWorker) -> None:

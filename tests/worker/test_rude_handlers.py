@@ -104,7 +104,7 @@ async def test_what_a_handler_does_after_its_completion_is_not_cut_off(
     async def after() -> bool:
         return (tmp_path / "after").exists()
 
-    await eventually(after, within=8)
+    await eventually(after)
     assert "lease_lost" not in worker.text
 
 

@@ -57,7 +57,7 @@ async def test_an_idle_worker_is_woken_by_the_commit(connection: Connection, sta
 
     second = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
 
-    await eventually(lambda: all_ended(connection), within=10)
+    await eventually(lambda: all_ended(connection))
     assert (await the_end(connection, second.id))["state"] == "succeeded"
 
 
