@@ -1,6 +1,6 @@
 """How long a tenant's things are kept, and legal holds: what an operator decided, all in the tenant's row.
 
-The view `retained` (migration 0007) puts it together for each job; the janitor acts on it. Whatever removes things for
+The view `retained` (migration 0009) puts it together for each job; the janitor acts on it. Whatever removes things for
 good first takes `let_holds_wait`, so that a hold is exact: once it has returned, nothing under it is being removed.
 """
 

@@ -1,4 +1,4 @@
-"""What the tasks that remove things of jobs share: pages of jobs, judged; then locked, judged again and removed."""
+"""What the tasks that remove things share: pages of jobs, judged; then locked, judged again and removed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ async def pages(tools: Tools, statement: str, until: uuid.UUID, *arguments: Any)
             return
         after = rows[-1]["job_id"]
         yield Batch([row["job_id"] for row in rows if row["due"]])
+
+
+async def old(tools: Tools, statement: str, days: float) -> AsyncIterator[Batch]:
+    """A plan's pages where age is all that counts: `statement` answers the next `id`s after $1, older than $2 days."""
+    after = FIRST_ID
+    while True:
+        async with tools.database.hot() as connection:
+            rows = await connection.fetch(statement, after, days, BATCH)
+        if not rows:
+            return
+        after = rows[-1]["id"]
+        yield Batch([row["id"] for row in rows])
 
 
 async def remove(tools: Tools, statement: str, job_ids: Sequence[uuid.UUID], *arguments: Any) -> Counter[str]:

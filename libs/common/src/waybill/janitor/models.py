@@ -35,7 +35,7 @@ def _count() -> Any:
 
 
 class Garbage(SQLModel, table=True):
-    """A stored object that no row names any more; written by the triggers of migration 0007 and by `garbage`."""
+    """A stored object that no row names any more; written by the triggers of migration 0009 and by `garbage`."""
 
     __tablename__ = "garbage"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from waybill_janitor.limits import FIRST_ID
-from waybill_janitor.planning import BATCH, Batch, Tally, Tools
+from waybill_janitor.planning import Batch, Tally, Tools
+from waybill_janitor.removing import old
 
 _PAGE = """
 SELECT id FROM workers
@@ -35,14 +35,8 @@ class Workers:
         self._days = tools.settings.worker_ttl_days
 
     async def plan(self) -> AsyncIterator[Batch]:
-        after = FIRST_ID
-        while True:
-            async with self._tools.database.hot() as connection:
-                rows = await connection.fetch(_PAGE, after, self._days, BATCH)
-            if not rows:
-                return
-            after = rows[-1]["id"]
-            yield Batch([row["id"] for row in rows])
+        async for batch in old(self._tools, _PAGE, self._days):
+            yield batch
 
     async def do(self, batch: Batch) -> Tally:
         async with self._tools.database.hot() as connection:
