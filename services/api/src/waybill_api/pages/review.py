@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
@@ -21,7 +20,7 @@ from waybill_api.identity import Reader, Shared, Visitor, Writer
 from waybill_api.pages.frame import frame, page, render
 from waybill_api.pages.history import compared, told
 from waybill_api.pages.languages import Language, language_of
-from waybill_api.pages.reviewing import Draft, Page, shown
+from waybill_api.pages.reviewing import Draft, Page, Review, shown
 from waybill_api.revisions import author_of
 
 router = APIRouter(include_in_schema=False, prefix="/review/{job_id}")
@@ -68,17 +67,17 @@ async def check(request: Request, job_id: uuid.UUID, caller: Writer, context: Sh
     draft = await _draft(caller, context, job_id, base, typed, language)
     before = await _shown(context, found, Draft(), language, may_write=True)
     after = await _shown(context, found, draft, language, may_write=True)
-    first = {cell.id: cell for cell in before.cells()}
+    first = {cell.id: cell for cell in before.seen.cells()}
     values = [
         {"id": cell.id, "text": cell.text, "look": cell.look, "says": cell.says}
-        for cell in after.cells()
+        for cell in after.seen.cells()
         if first.get(cell.id) != cell
     ]
     return JSONResponse(
         {
             "values": values,
             "problems": render("review_problems.html", language, review=after),
-            "doubtful": after.doubtful,
+            "doubtful": after.seen.doubtful,
             "news": after.news,
         }
     )
@@ -167,7 +166,7 @@ async def _answer(
     return response
 
 
-async def _shown(context: Context, found: Page, draft: Draft, language: Language, *, may_write: bool) -> Any:
+async def _shown(context: Context, found: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
     return await asyncio.to_thread(shown, context.corrector, found, draft, language, may_write=may_write)
 
 

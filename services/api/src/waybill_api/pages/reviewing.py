@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,7 @@ from waybill_api.pages.languages import Language
 
 if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
     from waybill_api.pages.paper import Leaf
-    from waybill_api.pages.reviewed import Cell, Choices, Table, Wrong
+    from waybill_api.pages.reviewed import Cell, Seen, Wrong
     from waybill_documents.mapping.loading import LoadedMapping
 
 
@@ -62,7 +61,6 @@ class Field(NamedTuple):
     label: str
     text: str
     choices: list[str]
-    refused: bool
 
 
 class Editing(NamedTuple):
@@ -84,7 +82,6 @@ class Review:
     at_words: str
     ago: str
     sureness: str
-    doubtful: int
     editable: bool
     download: str
     xml: str
@@ -96,20 +93,12 @@ class Review:
     can_accept: bool
     editing: Editing | None
     pending: list[Typed]
-    fields: list[Cell]
-    tables: list[Table]
-    choices: list[Choices]
+    seen: Seen
     leaves: list[Leaf]
     no_paper: str
     history: list[Past]
     hint: str
     news: str
-
-    def cells(self) -> Iterator[Cell]:
-        yield from self.fields
-        for table in self.tables:
-            for row in table.rows:
-                yield from row.cells
 
 
 def shown(corrector: Corrector, page: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
@@ -155,7 +144,6 @@ class _Showing:
             at_words=language.exactly(moment) if moment else "",
             ago=language.ago(moment, datetime.now(UTC)) if moment else "",
             sureness=self._sureness(),
-            doubtful=seen.doubtful,
             editable=self._editable,
             download=download,
             xml=download,
@@ -167,9 +155,7 @@ class _Showing:
             can_accept=self._editable and not self._refused and bool(seen.problems),
             editing=self._editing(),
             pending=[each for each in self._draft.typed if not self._is_edited(each[0])],
-            fields=seen.fields,
-            tables=seen.tables,
-            choices=seen.choices,
+            seen=seen,
             leaves=self._leaves,
             no_paper=language.say("review.no_paper"),
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
@@ -234,7 +220,7 @@ class _Showing:
             return None
         listed = {each.of: each.texts for each in self._seen.choices}
         cells = [
-            Field(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed), refused=False)
+            Field(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed))
             for cell in self._seen.cells()
             if self._is_edited(cell.path) and "made" not in cell.look
         ]
