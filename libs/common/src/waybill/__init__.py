@@ -3,4 +3,4 @@
 Read it in the order a job meets it: `config` → `db` → `jobs` → `storage`; `errors`, `log` and `files` serve them all.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
