@@ -7,7 +7,7 @@ NODE_PEERS := benchmarks/peers
 # How many tests run side by side, each with a Postgres of its own. Most of them wait for something most of the time.
 TESTERS ?= 3
 BIN    := $(VENV)/bin
-PACKAGES := libs/common libs/documents services/worker services/janitor services/api services/gateway cli
+PACKAGES := libs/common libs/engine libs/documents pipelines/convert services/worker services/janitor services/api services/gateway cli
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 
@@ -49,7 +49,8 @@ docs: $(READY) ## write the generated documents
 
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-emit-package waybill-common --no-emit-package waybill-documents --no-emit-package waybill-worker \
+	  --no-emit-package waybill-common --no-emit-package waybill-engine \
+	  --no-emit-package waybill-documents --no-emit-package waybill-convert --no-emit-package waybill-worker \
 	  --no-emit-package waybill-janitor \
 	  --no-emit-package waybill-api --no-emit-package waybill-gateway --no-emit-package waybill-cli \
 	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

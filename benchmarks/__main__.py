@@ -17,7 +17,7 @@ import asyncpg
 import uvloop
 from rich.console import Console
 
-from benchmarks import claim_cost, convert, documents, drain, enqueuing, gateway, idle, janitor, pick_up, vendors
+from benchmarks import bulk_enqueue, claim_cost, convert, documents, drain, gateway, idle, janitor, pick_up, vendors
 from benchmarks.arena import SERVER, Arena, ContestantFailed
 from benchmarks.contestants import interpreter, peers
 from benchmarks.options import Options
@@ -28,7 +28,7 @@ from waybill_cli.local.tether import die_with_make
 MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "drain": drain.measure,
     "pick-up": pick_up.measure,
-    "enqueue": enqueuing.measure,
+    "enqueue": bulk_enqueue.measure,
     "claim-cost": claim_cost.measure,
     "idle": idle.measure,
     "documents": documents.measure,

@@ -27,11 +27,11 @@ from waybill.config import DatabaseUrl
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill.jobs.claim import claim
-from waybill.jobs.finish import succeed
-from waybill.jobs.lanes import look
-from waybill.jobs.lease import WorkerInfo, register
-from waybill.jobs.shares import Shares
+from waybill_engine.claim import claim
+from waybill_engine.fair_share import Shares
+from waybill_engine.finish import succeed
+from waybill_engine.lanes import look
+from waybill_engine.lease import WorkerInfo, register
 
 _SMALL = 1000
 _CLAIMS = {1: 150, 100: 60}

@@ -13,18 +13,18 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import listing, ready, uploading
+from benchmarks import job_list, large_upload, upload_to_ready
 from benchmarks.arena import Arena
 from benchmarks.contestants import WAYBILL
 from benchmarks.drain import Drained, drain
 from benchmarks.figures import Spread, paired_ratio, percentile
-from benchmarks.listing import Lists, Page, Rate
+from benchmarks.job_list import Lists, Page, Rate
+from benchmarks.large_upload import Uploads
 from benchmarks.options import Options
 from benchmarks.product import connected, key, product
-from benchmarks.ready import Ready
 from benchmarks.report import Check, Section
 from benchmarks.services import Service, free_port, running
-from benchmarks.uploading import Uploads
+from benchmarks.upload_to_ready import Ready
 
 _MANY, _SOME, _ONE = "many", "some", "one"
 """Tenants: with a hundred thousand jobs, with five hundred, and with one at a time."""
@@ -55,13 +55,13 @@ async def _serving(arena: Arena, options: Options) -> tuple[Uploads, Lists, Page
     ):
         many, some, one = [await key(connection, tenant) for tenant in (_MANY, _SOME, _ONE)]
         # Uploads first: what a large one adds is seen best in a process that has done little yet.
-        uploads = await uploading.measure(options, running.api, sink, one, home)
-        options.say(f"convert: writing {listing.JOBS:,} jobs")
-        await listing.fill(connection, _MANY, listing.JOBS)
-        await listing.fill(connection, _SOME, listing.ROWS)
+        uploads = await large_upload.measure(options, running.api, sink, one, home)
+        options.say(f"convert: writing {job_list.JOBS:,} jobs")
+        await job_list.fill(connection, _MANY, job_list.JOBS)
+        await job_list.fill(connection, _SOME, job_list.ROWS)
         await connection.execute("VACUUM ANALYZE")
-        lists = await listing.lists(options, running.api, question, many, f"tenant:{_MANY}", connection)
-        page = await listing.page(options, running.api, some, f"tenant:{_SOME}", connection)
+        lists = await job_list.lists(options, running.api, question, many, f"tenant:{_MANY}", connection)
+        page = await job_list.page(options, running.api, some, f"tenant:{_SOME}", connection)
     return uploads, lists, page
 
 
@@ -71,7 +71,9 @@ async def _converting(arena: Arena, options: Options) -> Ready:
         connected(url) as connection,
         product(url, arena.home / "converting", converting=True) as running,
     ):
-        return await ready.measure(options, running, await key(connection, _ONE), f"tenant:{_ONE}", connection)
+        return await upload_to_ready.measure(
+            options, running, await key(connection, _ONE), f"tenant:{_ONE}", connection
+        )
 
 
 async def _following(arena: Arena, options: Options) -> dict[str, list[Drained]]:
@@ -88,7 +90,7 @@ async def _following(arena: Arena, options: Options) -> dict[str, list[Drained]]
 async def _bare(app: str, url: str, home: Path) -> AsyncIterator[Service]:
     port = free_port()
     settings = {"BENCH_APP": app, "BENCH_PORT": str(port), "WAYBILL_DATABASE_URL": url}
-    async with running("benchmarks.bare", home / app, port, settings) as service:
+    async with running("benchmarks.bare_servers", home / app, port, settings) as service:
         yield service
 
 
@@ -110,14 +112,14 @@ def _section(
         title="Converting, as a person meets it",
         heading=("", "median", "lowest", "highest", "of it"),
         rows=[
-            _row(f"upload of {uploading.SIZE // 2**20} MB, MB/s", uploads.ours, "{:,.0f}"),
+            _row(f"upload of {large_upload.SIZE // 2**20} MB, MB/s", uploads.ours, "{:,.0f}"),
             _row("  bare Starlette sink", uploads.sink, "{:,.0f}", f"{upload:.0%}"),
             _row("  written and flushed by a plain loop", uploads.written, "{:,.0f}"),
-            _row(f"list of {listing.JOBS:,} jobs, remembered, requests/s", lists.remembered.per_second, "{:,.0f}"),
-            _row(f"  changing {listing.CHANGES} times a second", lists.changing.per_second, "{:,.0f}"),
+            _row(f"list of {job_list.JOBS:,} jobs, remembered, requests/s", lists.remembered.per_second, "{:,.0f}"),
+            _row(f"  changing {job_list.CHANGES} times a second", lists.changing.per_second, "{:,.0f}"),
             _row("  FastAPI, SELECT 1", lists.question.per_second, "{:,.0f}", f"{remembered:.0%}, {changing:.0%}"),
             _row("  read anew, ms", lists.anew, "{:.1f}"),
-            _row(f"page of {listing.ROWS} rows, remembered, ms", page.remembered, "{:.1f}"),
+            _row(f"page of {job_list.ROWS} rows, remembered, ms", page.remembered, "{:.1f}"),
             _row("  read anew", page.anew, "{:.1f}"),
             _row("upload to complete, one page, ms", waits.complete, "{:.0f}"),
             _row("  until the stream has told it", waits.told, "{:.0f}"),
@@ -125,11 +127,11 @@ def _section(
             _row("  without the triggers", rates["without"], "{:,.0f}", f"{followed:.0%}"),
         ],
         checks=[
-            Check.at_least(f"a {uploading.SIZE // 2**20} MB upload, to a bare sink", upload, 0.6),
+            Check.at_least(f"a {large_upload.SIZE // 2**20} MB upload, to a bare sink", upload, 0.6),
             Check.at_most("memory it adds to the API's process", max(uploads.growth), 32, "{:.1f} MB"),
             Check.at_least("the list, to FastAPI with one query", remembered, 0.6),
-            Check.at_least(f"the same, changing {listing.CHANGES} times a second", changing, 0.6),
-            Check.below(f"the page with {listing.ROWS} rows", statistics.median(page.anew), 50, "{:.1f} ms"),
+            Check.at_least(f"the same, changing {job_list.CHANGES} times a second", changing, 0.6),
+            Check.below(f"the page with {job_list.ROWS} rows", statistics.median(page.anew), 50, "{:.1f} ms"),
             Check.below("upload to complete, p50", statistics.median(waits.complete), 300, "{:.0f} ms"),
             Check.below("upload until the stream has told it, p50", statistics.median(waits.told), 300, "{:.0f} ms"),
         ],

@@ -10,12 +10,12 @@ import contextlib
 import statistics
 from dataclasses import dataclass
 
-from benchmarks import asking, invoices
+from benchmarks import invoices, reader_processes
 from benchmarks.arena import Arena
-from benchmarks.asking import Readers
 from benchmarks.figures import Spread, paired_ratio
 from benchmarks.invoices import Printed
 from benchmarks.options import Options
+from benchmarks.reader_processes import Readers
 from benchmarks.report import Check, Section
 
 XML, EXTRACTION, WORDS = "xml", "extraction", "words"
@@ -46,11 +46,11 @@ async def time_all(arena: Arena, options: Options, files: list[Printed]) -> dict
     """Milliseconds of every round, by reader and number of lines."""
     found: dict[str, dict[int, list[float]]] = {}
     async with contextlib.AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(asking.readers(asking.OURS, arena.home))
+        ours = await stack.enter_async_context(reader_processes.readers(reader_processes.OURS, arena.home))
         room: dict[str, Readers] = dict.fromkeys((XML, EXTRACTION, WORDS, TEXT, BOXES), ours)
         if options.peers_python is not None:
-            command = asking.theirs(options.peers_python)
-            room[PLUMBER] = await stack.enter_async_context(asking.readers(command, arena.home))
+            command = reader_processes.theirs(options.peers_python)
+            room[PLUMBER] = await stack.enter_async_context(reader_processes.readers(command, arena.home))
         warm_up = invoices.printed(arena.home, _SHORT)
         for reader, process in room.items():
             await process.ask(reader, warm_up.file, mapping=invoices.MAPPING)
@@ -71,7 +71,7 @@ async def weigh(arena: Arena) -> Memory:
     for reader, found in ((WORDS, memory.words), (XML, memory.xml)):
         for lines in _MEMORY_LENGTHS:
             file = invoices.printed(arena.home, lines)
-            async with asking.readers(asking.OURS, arena.home) as process:
+            async with reader_processes.readers(reader_processes.OURS, arena.home) as process:
                 await process.ask(reader, warm_up.file, mapping=invoices.MAPPING)
                 answer = await process.ask(reader, file.file, mapping=invoices.MAPPING)
             found[lines] = max(0.0, answer.peak_mb - answer.before_mb)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.program import handler_started
-from waybill.jobs import JobKind
-from waybill_worker.context import JobContext
-from waybill_worker.handling import handles
+from waybill_engine import JobKind
+from waybill_engine.context import JobContext
+from waybill_engine.registry import handles
 
 NOOP = JobKind("bench_noop")
 PICK_UP = JobKind("bench_pick_up")

@@ -29,9 +29,9 @@ from benchmarks.options import Options
 from benchmarks.pick_up import waits
 from benchmarks.report import Check, Section
 from waybill.ids import first_id_at
-from waybill.jobs.artefacts import artefact_key
 from waybill.storage import upload_key
 from waybill_cli.local.tether import tethered
+from waybill_engine.artefacts import artefact_key
 
 _OBJECTS = 100_000
 _EACH = 3

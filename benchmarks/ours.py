@@ -8,7 +8,7 @@ import uvloop
 from benchmarks import program
 from benchmarks.handlers import NOOP, PICK_UP
 from waybill.db.migrations import upgrade
-from waybill.jobs import NewJob, enqueue, enqueue_many
+from waybill_engine import NewJob, enqueue, enqueue_many
 
 _BATCH = 5000
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pypdfium2
 
-from benchmarks import reading
+from benchmarks import reader_protocol
 from waybill_documents.conversion import convert
 from waybill_documents.extraction import extract
 from waybill_documents.limits import Limits
-from waybill_documents.mapping.loading import LoadedMapping, shipped
-from waybill_documents.pdf.opening import opened
+from waybill_documents.mapping.loader import LoadedMapping, shipped
+from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.words import pages
 from waybill_documents.stages import Stages
 from waybill_gateway.sandbox import garbage
@@ -74,7 +74,7 @@ def _mapping(name: str) -> LoadedMapping:
 
 if __name__ == "__main__":
     garbage.only_between_documents()
-    reading.serve(
+    reader_protocol.serve(
         {
             "xml": xml,
             "extraction": extraction,

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import asking, invoices
+from benchmarks import invoices, reader_processes
 from benchmarks.arena import Arena
 from benchmarks.documents import EXTRACTION, PLUMBER, TEXT
 from benchmarks.figures import paired_ratio
@@ -27,11 +27,11 @@ async def time_all(arena: Arena, options: Options, files: Mapping[str, Path]) ->
     times: Times = {name: {} for name in files}
     found: dict[str, int] = {}
     async with contextlib.AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(asking.readers(asking.OURS, arena.home))
+        ours = await stack.enter_async_context(reader_processes.readers(reader_processes.OURS, arena.home))
         room = {EXTRACTION: ours, TEXT: ours}
         if options.peers_python is not None:
-            command = asking.theirs(options.peers_python)
-            peers = await stack.enter_async_context(asking.readers(command, arena.home))
+            command = reader_processes.theirs(options.peers_python)
+            peers = await stack.enter_async_context(reader_processes.readers(command, arena.home))
             room |= {_PEER: peers, PLUMBER: peers}
         for name, file in files.items():
             options.say(f"vendors: {name}")

@@ -11,7 +11,7 @@ from invoice2data import extract_data
 from invoice2data import input as backends
 from invoice2data.extract.loader import read_templates
 
-from benchmarks import reading
+from benchmarks import reader_protocol
 
 
 def pdfplumber_words(file: str, _mapping: str) -> int:
@@ -38,4 +38,4 @@ def _templates() -> Any:
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)  # standard output is for answers
     _templates()
-    reading.serve({"pdfplumber words": pdfplumber_words, "invoice2data": invoice2data})
+    reader_protocol.serve({"pdfplumber words": pdfplumber_words, "invoice2data": invoice2data})

@@ -13,7 +13,7 @@ from support.serving import Api, Converter, pdf, upload, uploaded
 from support.waiting import eventually
 from waybill.db import Database
 from waybill.errors import Code, Failure
-from waybill.jobs.artefacts import artefact_key
+from waybill_engine.artefacts import artefact_key
 
 
 async def listed(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:

@@ -151,7 +151,7 @@ async def test_a_body_that_trickles_is_not_waited_for(serve: Serve, folder: Path
 
 
 async def test_a_slow_body_that_keeps_coming_is_waited_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waybill_api.guards._SLOWEST", 1)  # each byte is worth a second
+    monkeypatch.setattr("waybill.web.guards._SLOWEST", 1)  # each byte is worth a second
     async with serve(api_body_timeout=5) as api:
         raw = await Raw.connect(api, chunked())
         await raw.chunk(_HEAD)

@@ -14,12 +14,12 @@ import httpx
 
 from support.serving import Api, Converter, uploaded
 from support.waiting import eventually
-from waybill.changes import Changes
-from waybill.convert.models import ConversionView, Fault, Listing
-from waybill.convert.status import Status
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill_api.listings import Answer
+from waybill_convert.listing_cache import Answer
+from waybill_convert.models import ConversionView, Fault, Listing
+from waybill_convert.status import Status
 
 PAGES = 20
 ROUNDS = 10

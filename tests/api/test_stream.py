@@ -14,9 +14,9 @@ from api.conftest import Serve
 from support.clock import Clock
 from support.serving import Api, Converter, uploaded
 from support.waiting import eventually
-from waybill.convert.cursors import Since
 from waybill.db import Database
 from waybill.security import keys
+from waybill_convert.cursors import Since
 
 
 class Events:
@@ -121,7 +121,7 @@ async def test_streams_end_when_the_server_stops(serve: Serve) -> None:
 
 
 async def test_keep_alives_keep_coming(api: Api, monkeypatch: Any) -> None:
-    monkeypatch.setattr("waybill_api.streams.KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("waybill.web.live_streams.KEEP_ALIVE", 0.05)
     async with (await api.browser()).stream("GET", "/api/stream") as response, asyncio.timeout(20):
         comments = 0
         async for line in response.aiter_lines():
@@ -152,7 +152,7 @@ async def test_a_stream_ends_when_its_key_is_revoked(api: Api, db: Database) -> 
 
 
 async def test_a_stream_ends_when_its_key_expires(api: Api, clock: Clock, monkeypatch: Any) -> None:
-    monkeypatch.setattr("waybill_api.keyring._LASTS", 0.1)  # what is known of a key is good for so long
+    monkeypatch.setattr("waybill.web.key_cache._LASTS", 0.1)  # what is known of a key is good for so long
     async with following(api.client(await api.key(expires_in=3600))) as events:
         await events.next()
         await clock.forward(3601)
@@ -194,8 +194,8 @@ async def test_an_open_breaker_is_told(browser: httpx.AsyncClient, converter: Co
 async def test_a_change_after_a_quiet_time_is_told_at_once(browser: httpx.AsyncClient, monkeypatch: Any) -> None:
     async with following(browser) as events:
         await events.next()
-        monkeypatch.setattr("waybill_api.streams._TOGETHER", 1000)
-        monkeypatch.setattr("waybill_api.streams._now", lambda: asyncio.get_running_loop().time() + 2000)
+        monkeypatch.setattr("waybill.web.live_streams._TOGETHER", 1000)
+        monkeypatch.setattr("waybill.web.live_streams._now", lambda: asyncio.get_running_loop().time() + 2000)
         await events.until(await uploaded(browser), "queued")
 
 
@@ -206,7 +206,7 @@ async def test_what_follows_a_change_is_gathered(
         await events.next()
         job = await uploaded(browser)
         await events.until(job, "queued")
-        monkeypatch.setattr("waybill_api.streams._TOGETHER", 1)
+        monkeypatch.setattr("waybill.web.live_streams._TOGETHER", 1)
         (lease,) = await converter.take()
         for number in range(20):
             await converter.connection.execute("UPDATE jobs SET progress = $1", number / 20)
@@ -232,7 +232,7 @@ async def test_a_program_follows_on_when_listening_was_lost_for_a_moment(api: Ap
 
 
 async def test_without_listening_a_stream_asks_now_and_then(serve: Serve, monkeypatch: Any) -> None:
-    monkeypatch.setattr("waybill.changes.BLIND", 0.1)
+    monkeypatch.setattr("waybill.changes.subscriptions.BLIND", 0.1)
     async with serve() as api:
         await api.context.changes.stop()
         assert not api.context.changes.listening

@@ -12,9 +12,9 @@ import pytest
 
 from api.conftest import Serve
 from support.serving import Api, Converter, pdf, upload, uploaded
-from waybill.convert import repository
 from waybill.db import Database
 from waybill.errors import Code, Failure
+from waybill_convert.repository import conversions
 
 _MB = 1024 * 1024
 
@@ -256,7 +256,7 @@ async def test_a_job_keeps_its_document_whatever_fails_after_it_was_committed(
         raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
 
     for statement in ("samples", "breaker"):
-        monkeypatch.setattr(repository, statement, times_out)
+        monkeypatch.setattr(conversions, statement, times_out)
     await upload(api.client(), pdf())
     assert await jobs_in(db) == len(stored(folder)) == 1
 

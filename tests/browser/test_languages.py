@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import FINDINGS, all_states
 from support.stack import Stack
-from waybill_api.pages.languages import LANGUAGES, Language
+from waybill.web.languages import LANGUAGES, Language
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
 JAKARTA = {"locale": "id-ID", "timezone_id": "Asia/Jakarta"}

@@ -9,7 +9,7 @@ from support.breakers import CONVERT, CONVERTER, POLICY, claim_gated, converter_
 from support.clock import Clock
 from support.engine import some_jobs
 from waybill.db.database import Connection
-from waybill.jobs.breaker import gate, record
+from waybill_engine.breaker import gate, record
 
 
 async def test_every_dependency_has_one_line(waybill: Waybill, hot: Connection) -> None:

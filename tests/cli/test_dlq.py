@@ -9,9 +9,9 @@ import pytest
 from cli.conftest import Waybill
 from support.engine import OTHER, WORK, one_job, running_job, state
 from waybill.db.database import Connection
-from waybill.jobs import JobKind, State, Unique
-from waybill.jobs.control import cancel
-from waybill.jobs.finish import Outcome, settle
+from waybill_engine import JobKind, State, Unique
+from waybill_engine.control import cancel
+from waybill_engine.finish import Outcome, settle
 
 DEAD = Outcome(State.DEAD_LETTER, "dead_lettered", charge=1, code="GW_5XX", message="no luck")
 

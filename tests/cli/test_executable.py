@@ -15,12 +15,12 @@ from support.clock import Clock
 from support.engine import one_job, running_job, some_jobs, start_worker, state
 from support.waiting import eventually
 from support.workers import WorkerProcess
+from waybill.console.local_address import publish
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, State, enqueue
-from waybill.jobs.finish import Outcome, settle
-from waybill.jobs.kinds import SELFTEST
 from waybill_cli.group import COMMANDS
-from waybill_cli.local.address import publish
+from waybill_engine import NewJob, State, enqueue
+from waybill_engine.finish import Outcome, settle
+from waybill_engine.kinds import SELFTEST
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill_cli.humanise import ago, counted, duration, moment, parse_duration, size
+from waybill.console.human_units import ago, counted, duration, moment, parse_duration, size
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)
 

@@ -11,9 +11,9 @@ from cli.conftest import Waybill
 from support.clock import Clock
 from support.engine import OTHER, TTL, WORK, one_job, row, running_job, some_jobs, start_worker, state, take
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, State, enqueue_family
-from waybill.jobs.control import cancel
-from waybill.jobs.finish import Outcome, settle, succeed
+from waybill_engine import NewJob, State, enqueue_family
+from waybill_engine.control import cancel
+from waybill_engine.finish import Outcome, settle, succeed
 
 NO_JOB = "019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.conftest import Waybill
 from support.engine import one_job, start_worker
 from waybill.db.database import Connection
-from waybill.jobs.control import pause
+from waybill_engine.control import pause
 
 
 async def test_one_sentence_for_a_person_and_facts_for_a_program(waybill: Waybill, hot: Connection) -> None:

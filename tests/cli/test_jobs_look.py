@@ -10,11 +10,11 @@ from cli.conftest import Waybill
 from support.clock import Clock
 from support.engine import OTHER, WORK, failure, one_job, row, running_job, some_jobs, start_worker, stored, take
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, State, Unique, enqueue_family
-from waybill.jobs.artefacts import publish
-from waybill.jobs.control import cancel, purge
-from waybill.jobs.finish import Outcome, judge, settle, succeed
-from waybill.jobs.lease import Progress, write_progress
+from waybill_engine import NewJob, State, Unique, enqueue_family
+from waybill_engine.artefacts import publish
+from waybill_engine.control import cancel, purge
+from waybill_engine.finish import Outcome, judge, settle, succeed
+from waybill_engine.lease import Progress, write_progress
 
 NO_JOB = "019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b"
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.conftest import Waybill
 from support.invoices import LAYOUTS, make_invoice, print_invoice
-from waybill_cli.mappings.places import place_of
+from waybill_convert.commands.mapping.json_positions import place_of
 
 LEAST: dict[str, Any] = {"format": 1, "name": "small_v1", "title": "Small"}
 

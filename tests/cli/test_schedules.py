@@ -10,8 +10,8 @@ from cli.conftest import Waybill
 from support.clock import Clock
 from support.schedules import fired_ticks, nightly, set_time, utc
 from waybill.db.database import Connection
-from waybill.jobs.fire import fire_due
-from waybill.jobs.schedules import declare
+from waybill_engine.schedules import declare
+from waybill_engine.ticks import fire_due
 
 NIGHTLY = ("schedules", "add", "nightly", "selftest", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin")
 

@@ -8,10 +8,10 @@ from cli.conftest import Ran, Waybill
 from support.engine import start_worker, take
 from support.waiting import eventually
 from waybill.db.database import Connection
-from waybill.jobs import State
-from waybill.jobs.control import pause
-from waybill.jobs.finish import Outcome, settle, succeed
-from waybill.jobs.lease import Progress, WorkerInfo, write_progress
+from waybill_engine import State
+from waybill_engine.control import pause
+from waybill_engine.finish import Outcome, settle, succeed
+from waybill_engine.lease import Progress, WorkerInfo, write_progress
 
 
 async def serving(hot: Connection) -> WorkerInfo:

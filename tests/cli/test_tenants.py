@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.conftest import Waybill
 from support.engine import WORK, events, one_job, start_worker, take
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue
+from waybill_engine import NewJob, enqueue
 
 
 async def test_a_weight_is_kept_and_listed(waybill: Waybill, hot: Connection) -> None:

@@ -14,13 +14,13 @@ import pytest
 
 from cli.conftest import EXECUTABLE, Waybill
 from support.engine import WORK, one_job, running_job, some_jobs
+from waybill.console.terminal import safe
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill.jobs import NewJob, State, enqueue
-from waybill.jobs.control import pause
-from waybill.jobs.finish import Outcome, settle
-from waybill.jobs.lease import WorkerInfo, register
-from waybill_cli.terminal import safe
+from waybill_engine import NewJob, State, enqueue
+from waybill_engine.control import pause
+from waybill_engine.finish import Outcome, settle
+from waybill_engine.lease import WorkerInfo, register
 
 EVIL = "\x1b[2J\x1b]0;owned\x07[red]x[/red][link=http://evil]y[/link]:smile:\r\nfake\x9b31m\u202egnp.exe\u2028\x7f"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

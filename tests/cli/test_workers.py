@@ -6,7 +6,7 @@ from cli.conftest import Waybill
 from support.clock import Clock
 from support.engine import TTL, running_job, start_worker
 from waybill.db.database import Connection
-from waybill.jobs.lease import stop
+from waybill_engine.lease import stop
 
 
 async def test_workers_at_work_are_listed_with_their_load(waybill: Waybill, hot: Connection) -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from support.engine import Connect
 from support.serving import Converter, pdf
-from waybill.changes import Changes
-from waybill.convert.models import Upload, Uploaded
-from waybill.convert.service import Conversions
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.security import Principal, of_session
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.models import Upload, Uploaded
+from waybill_convert.service import Conversions
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from convert.conftest import put
-from waybill.changes import Changes
-from waybill.convert.service import Conversions
-from waybill.convert.status import Status
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.security import Principal
 from waybill.storage import LocalStorage
+from waybill_convert.service import Conversions
+from waybill_convert.status import Status
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def conversions(db: Database, storage: LocalStorage, changes: Changes) -> Conver
 async def test_large_numbers_are_counted_now_and_then(
     conversions: Conversions, changes: Changes, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill.convert.counting._FEW", 3)
-    monkeypatch.setattr("waybill.convert.counting._REST", 1e9)
-    monkeypatch.setattr("waybill.convert.counting._LONGEST_REST", 1.0)
+    monkeypatch.setattr("waybill_convert.counts._FEW", 3)
+    monkeypatch.setattr("waybill_convert.counts._REST", 1e9)
+    monkeypatch.setattr("waybill_convert.counts._LONGEST_REST", 1.0)
     jobs = [(await put(conversions, me)).job.id for _ in range(5)]
     first = await conversions.listing(me.owner)
     assert (first.counts[Status.QUEUED], first.total, first.active_count) == (5, 5, 5)
@@ -58,7 +58,7 @@ async def test_small_numbers_are_right_at_once(conversions: Conversions, me: Pri
 async def test_many_who_look_at_once_count_once(
     conversions: Conversions, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill.convert.counting._FEW", 2)
+    monkeypatch.setattr("waybill_convert.counts._FEW", 2)
     for _ in range(4):
         await put(conversions, me)
     listings = await asyncio.gather(*(conversions.listing(me.owner) for _ in range(10)))

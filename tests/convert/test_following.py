@@ -11,18 +11,18 @@ from convert.conftest import put
 from support.clock import Clock
 from support.engine import NO_SETTLE, Connect, one_job
 from support.serving import Converter, pdf
-from waybill.convert import repository
-from waybill.convert.estimates import Estimates
-from waybill.convert.service import Conversions
-from waybill.convert.status import Status
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
 from waybill.ids import new_id
-from waybill.jobs import control
-from waybill.jobs.rescue import rescue
 from waybill.security import Principal, of_session, of_tenant
 from waybill.storage import LocalStorage
+from waybill_convert.estimates import Estimates
+from waybill_convert.repository import conversions
+from waybill_convert.service import Conversions
+from waybill_convert.status import Status
+from waybill_engine import control
+from waybill_engine.rescue import rescue
 
 
 async def test_every_state_has_its_word(conversions: Conversions, me: Principal, hot: Connection) -> None:
@@ -111,12 +111,12 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
     async with db.hot() as connection:
         for _ in range(2):
             for statement, arguments, index in [
-                (repository._PAGE, (me.owner, repository._NEWEST, last, 50), "conversions_listed"),
-                (repository._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
-                (repository._SAME, (me.owner, "a", "m", 1, ["queued"]), "conversions_same"),
+                (conversions._PAGE, (me.owner, conversions._NEWEST, last, 50), "conversions_listed"),
+                (conversions._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
+                (conversions._SAME, (me.owner, "a", "m", 1, ["queued"]), "conversions_same"),
                 (
-                    repository._PAGE_FILTERED,
-                    (me.owner, repository._NEWEST, last, 50, ["queued"], None, None),
+                    conversions._PAGE_FILTERED,
+                    (me.owner, conversions._NEWEST, last, 50, ["queued"], None, None),
                     "conversions_by_status",
                 ),
             ]:

@@ -20,25 +20,25 @@ from convert.conftest import put
 from support.engine import Connect
 from support.reviewing import PATIENCE, RIGHT, WRONG, Read, Together, broken, end, good, mapping
 from support.serving import Converter
-from waybill.changes import Changes
-from waybill.convert import revisions
-from waybill.convert.kinds import PROVENANCE, XML
-from waybill.convert.removing import pages_of
-from waybill.convert.reviewing import Reviews
-from waybill.convert.revision_models import Outdated, Reviser, Typed, Unfit
-from waybill.convert.service import Conversions
-from waybill.convert.status import Status
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, Expired, IoFailure, NotFound, NotReady, Refused
 from waybill.ids import new_id
-from waybill.jobs import control
-from waybill.jobs.models import State
 from waybill.security import Principal, of_session
 from waybill.storage import LocalStorage, Stored
-from waybill_api.correcting import Corrector
-from waybill_api.drawing import GatewayRenderer
-from waybill_documents.revising import Change, apply
+from waybill_convert.clients.page_renderer import GatewayRenderer
+from waybill_convert.kinds import PROVENANCE, XML
+from waybill_convert.repository import revisions
+from waybill_convert.review_service import Reviews
+from waybill_convert.reviser import Corrector
+from waybill_convert.revision_models import Outdated, Reviser, Typed, Unfit
+from waybill_convert.service import Conversions
+from waybill_convert.status import Status
+from waybill_convert.stored_files import pages_of
+from waybill_documents.corrections import Change, apply
+from waybill_engine import control
+from waybill_engine.models import State
 
 NOWHERE = "http://127.0.0.1:1"
 

@@ -12,11 +12,11 @@ import pytest
 from convert.conftest import put
 from support.engine import Connect
 from support.serving import Converter
-from waybill.convert.cursors import Place, Since, parse_since
-from waybill.convert.service import Conversions
 from waybill.errors import Refused
 from waybill.ids import new_id
 from waybill.security import Principal, of_session
+from waybill_convert.cursors import Place, Since, parse_since
+from waybill_convert.service import Conversions
 
 
 async def test_a_change_that_commits_late_is_not_missed(

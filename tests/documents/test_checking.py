@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from waybill_documents.checking import CheckResult, check
-from waybill_documents.computing import compute
+from waybill_documents.checks import CheckResult, check
+from waybill_documents.computed_values import compute
 from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import FaultCode
 from waybill_documents.mapping.model import Mapping

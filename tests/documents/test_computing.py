@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from waybill_documents.computing import compute
+from waybill_documents.computed_values import compute
 from waybill_documents.faults import FaultCode
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.values import Extracted, Scalar, Value

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.pages import extract_pages, page, table
-from waybill_documents.checking import check
-from waybill_documents.computing import compute
+from waybill_documents.checks import check
+from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.values import Extracted

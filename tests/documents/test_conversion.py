@@ -24,7 +24,7 @@ from support.invoices.tamper import (
 )
 from waybill_documents.conversion import Answer, Wants, convert
 from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
-from waybill_documents.mapping.loading import LoadedMapping, shipped
+from waybill_documents.mapping.loader import LoadedMapping, shipped
 
 REFERENCE = LAYOUTS[0]
 GOLDEN_CII = (files("waybill_documents") / "mappings/en16931_ubl/golden/invoice.cii.xml").read_bytes()

@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.rendering import XmlSchema, load_schema
+from waybill_documents.xml_output import XmlSchema, load_schema
 
 _TIN = "0715420659018000"
 _INVOICE = {

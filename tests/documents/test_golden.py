@@ -12,7 +12,7 @@ from lxml import etree
 
 from waybill_documents.catalogue import names
 from waybill_documents.golden import GoldenCase, golden_cases
-from waybill_documents.mapping.loading import load, shipped
+from waybill_documents.mapping.loader import load, shipped
 
 MAPPINGS = resources.files("waybill_documents") / "mappings"
 CASES = [(name, case) for name in names() for case in golden_cases(MAPPINGS / name)]

@@ -19,9 +19,9 @@ from reportlab.platypus.frames import Frame
 
 from support.invoices import make_invoice, make_layout, print_invoice
 from waybill_documents.limits import Limits
-from waybill_documents.pdf.opening import opened
+from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.words import pages
-from waybill_documents.tables.guessing import guess_tables
+from waybill_documents.tables.table_finder import guess_tables
 from waybill_documents.words import Page, Word
 
 LETTER = 5.0

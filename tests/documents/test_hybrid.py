@@ -25,7 +25,7 @@ from waybill_documents.hybrid import (
 )
 from waybill_documents.hybrid.profiles import profile_of, schema_of
 from waybill_documents.limits import Limits
-from waybill_documents.pdf.opening import opened
+from waybill_documents.pdf.reader import opened
 
 GOLDEN = resources.files("waybill_documents") / "mappings" / "en16931_ubl" / "golden"
 INVOICE = (GOLDEN / "invoice.cii.xml").read_bytes()

@@ -26,7 +26,7 @@ from waybill_documents.hybrid import (
     to_ubl,
 )
 from waybill_documents.limits import Limits
-from waybill_documents.pdf.opening import opened
+from waybill_documents.pdf.reader import opened
 
 GOLDEN = resources.files("waybill_documents") / "mappings" / "en16931_ubl" / "golden"
 INVOICE = (GOLDEN / "invoice.cii.xml").read_text()

@@ -12,7 +12,7 @@ from waybill_documents.dates import date_format
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import MONTHS, locale_rules
 from waybill_documents.mapping.model import Locale
-from waybill_documents.reading import Unreadable, read, show
+from waybill_documents.value_text import Unreadable, read, show
 
 
 def test_without_a_locale_it_is_english() -> None:

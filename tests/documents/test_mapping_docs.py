@@ -21,9 +21,9 @@ from waybill_documents.expressions.functions import FUNCTIONS
 from waybill_documents.faults import FaultCode
 from waybill_documents.locales import locale_rules
 from waybill_documents.mapping import model
-from waybill_documents.mapping.loading import load, parse
-from waybill_documents.reading import read, show
+from waybill_documents.mapping.loader import load, parse
 from waybill_documents.stages import Stages
+from waybill_documents.value_text import read, show
 
 PAGE = (Path(__file__).parents[2] / "docs/mappings.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ import pytest
 
 from waybill_documents.catalogue import names
 from waybill_documents.faults import MappingFault
-from waybill_documents.mapping.loading import load, parse, shipped
+from waybill_documents.mapping.loader import load, parse, shipped
 
 LEAST: dict[str, Any] = {"format": 1, "name": "small_v1", "title": "Small"}
 LINES = {"columns": {"no": {"header": "No", "type": "integer"}, "name": {"header": "Name"}}, "row": {"begins": "no"}}

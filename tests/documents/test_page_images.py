@@ -16,7 +16,7 @@ from support.pages import drawn, read_pages
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.limits import Limits
 from waybill_documents.pdf.images import page_image
-from waybill_documents.pdf.opening import opened
+from waybill_documents.pdf.reader import opened
 from waybill_documents.words import Box
 
 

@@ -18,7 +18,7 @@ from support.comparing import xml_differences
 from support.invoices import LAYOUTS, make_invoice, make_layout, print_invoice, reference_invoice, wording
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.mapping.loading import LoadedMapping, shipped
+from waybill_documents.mapping.loader import LoadedMapping, shipped
 
 GOLDEN = resources.files("waybill_documents") / "mappings" / "pt_simon_invoice_v1" / "golden"
 

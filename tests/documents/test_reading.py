@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import Locale, ValueType
-from waybill_documents.reading import Unreadable, read, show
+from waybill_documents.value_text import Unreadable, read, show
 
 RULES: dict[str, LocaleRules] = {
     "de": locale_rules(Locale(base="de")),

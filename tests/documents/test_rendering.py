@@ -15,7 +15,7 @@ from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
 from waybill_documents.mapping.model import Mapping
-from waybill_documents.rendering import check_tree, load_schema, render
+from waybill_documents.xml_output import check_tree, load_schema, render
 
 _LINES = {"columns": {"name": {}, "amount": {"type": "decimal"}}, "row": {"begins": "name"}}
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill_documents.computing import compute
+from waybill_documents.computed_values import compute
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.provenance import data_of
-from waybill_documents.rendering import extracted_from_json, read_json, render
 from waybill_documents.values import Extracted
+from waybill_documents.xml_output import extracted_from_json, read_json, render
 
 _MAPPING = Mapping.model_validate(
     {

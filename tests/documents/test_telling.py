@@ -15,15 +15,15 @@ from support.invoices import LAYOUTS, make_invoice
 from support.invoices.tamper import missing_line, unknown_unit, without_buyer_npwp, wrong_carry_over
 from support.pages import page, table
 from support.records import pt_simon_loaded, read_invoice, read_page, record_of
-from waybill_documents.checking import check
+from waybill_documents.checks import check
 from waybill_documents.conversion import Reading, read_pdf
+from waybill_documents.corrections import revise
 from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.limits import Limits
-from waybill_documents.mapping.loading import parse
-from waybill_documents.revising import revise
+from waybill_documents.mapping.loader import parse
+from waybill_documents.messages import describe, tell
+from waybill_documents.messages.indonesian_faults import FAULTS
 from waybill_documents.stages import Stages
-from waybill_documents.telling import describe, tell
-from waybill_documents.telling.indonesian_faults import FAULTS
 
 LOADED = pt_simon_loaded()
 

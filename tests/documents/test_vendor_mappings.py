@@ -19,7 +19,7 @@ from support.pages import extract_pages, page, table
 from waybill_documents.conversion import Reading, read_data, read_pdf
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.limits import Limits
-from waybill_documents.mapping.loading import LoadedMapping, shipped
+from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.mapping.model import Mapping, XmlNode
 from waybill_documents.stages import Stages
 

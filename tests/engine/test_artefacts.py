@@ -11,11 +11,11 @@ from waybill.db import Database, driver
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost
 from waybill.ids import made_at
-from waybill.jobs import Lease, State
-from waybill.jobs.artefacts import artefact_key, publish
-from waybill.jobs.finish import succeed
-from waybill.jobs.queries import artefacts
-from waybill.jobs.rescue import rescue_worker
+from waybill_engine import Lease, State
+from waybill_engine.artefacts import artefact_key, publish
+from waybill_engine.finish import succeed
+from waybill_engine.queries import artefacts
+from waybill_engine.rescue import rescue_worker
 
 
 async def published(connection: Connection, lease: Lease) -> dict[str, tuple[str, int]]:

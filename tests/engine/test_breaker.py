@@ -38,13 +38,13 @@ from support.engine import (
 )
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, RateLimited, classify
-from waybill.jobs import JobKind, Lease, State
-from waybill.jobs.breaker import Admission, forget_old_events, gate, held_for, probe_result, record, register_kinds
-from waybill.jobs.breaker_control import MOST_COUNTED, history, list_breakers, reset, trip
-from waybill.jobs.explain import Reason, explain
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.lease import WorkerInfo
-from waybill.jobs.rescue import rescue_worker
+from waybill_engine import JobKind, Lease, State
+from waybill_engine.breaker import Admission, forget_old_events, gate, held_for, probe_result, record, register_kinds
+from waybill_engine.breaker_control import MOST_COUNTED, history, list_breakers, reset, trip
+from waybill_engine.explain import Reason, explain
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.lease import WorkerInfo
+from waybill_engine.rescue import rescue_worker
 
 
 async def half_open(connection: Connection, clock: Clock) -> None:

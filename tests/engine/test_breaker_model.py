@@ -30,12 +30,12 @@ from support.breakers import CONVERT, CONVERTER, breaker_events, claim_gated, co
 from support.engine import some_jobs
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import DocumentFault, GatewayUnavailable, classify
-from waybill.jobs import Lease
-from waybill.jobs.breaker import BreakerPolicy, held_for, probe_result, record
-from waybill.jobs.breaker_control import reset, trip
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.lease import WorkerInfo
-from waybill.jobs.rescue import rescue_worker
+from waybill_engine import Lease
+from waybill_engine.breaker import BreakerPolicy, held_for, probe_result, record
+from waybill_engine.breaker_control import reset, trip
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.lease import WorkerInfo
+from waybill_engine.rescue import rescue_worker
 
 T = TypeVar("T")
 

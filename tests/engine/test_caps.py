@@ -15,14 +15,14 @@ from support.claimants import Claimant, fill
 from support.engine import NO_SETTLE, TTL, Connect, count, failure, find_contradictions, until_blocked
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound, Refused
-from waybill.jobs import Lease
-from waybill.jobs.caps import list_caps, remove_cap, set_cap
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, retry
-from waybill.jobs.finish import Outcome, judge, released, settle, succeed
-from waybill.jobs.lease import renew, stop
-from waybill.jobs.rescue import rescue, rescue_worker
-from waybill.retry import RetryPolicy
+from waybill_engine import Lease
+from waybill_engine.caps import list_caps, remove_cap, set_cap
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, retry
+from waybill_engine.finish import Outcome, judge, released, settle, succeed
+from waybill_engine.lease import renew, stop
+from waybill_engine.rescue import rescue, rescue_worker
+from waybill_engine.retry import RetryPolicy
 
 _EXCEEDED = """
 SELECT caps.tenant, caps.kind, caps.most, count(*) AS running

@@ -28,11 +28,11 @@ from support.engine import (
 )
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill.jobs import Lease, State
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, pause, resume
-from waybill.jobs.lease import drain, renew, stop
-from waybill.jobs.rescue import look_for_trouble, rescue
+from waybill_engine import Lease, State
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, pause, resume
+from waybill_engine.lease import drain, renew, stop
+from waybill_engine.rescue import look_for_trouble, rescue
 
 
 async def test_a_claimed_job_runs_under_a_new_token(hot: Connection) -> None:

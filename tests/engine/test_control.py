@@ -31,12 +31,12 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
-from waybill.jobs import NewJob, State, Unique, UniqueScope, enqueue
-from waybill.jobs.artefacts import publish
-from waybill.jobs.control import cancel, pause, purge, resume, retry, retry_dead_letters
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.lease import renew
-from waybill.jobs.models import FINAL
+from waybill_engine import NewJob, State, Unique, UniqueScope, enqueue
+from waybill_engine.artefacts import publish
+from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.lease import renew
+from waybill_engine.models import FINAL
 
 ALL_FINAL = tuple(FINAL)
 

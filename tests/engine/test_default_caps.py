@@ -6,7 +6,7 @@ import asyncio
 
 from support.engine import Connect, until_blocked
 from waybill.db.database import Connection
-from waybill.jobs.caps import cap_by_default, list_caps, remove_cap, set_cap
+from waybill_engine.caps import cap_by_default, list_caps, remove_cap, set_cap
 
 
 async def caps(connection: Connection) -> dict[tuple[str | None, str | None], int]:

@@ -30,13 +30,13 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Forbidden, Refused
 from waybill.ids import new_id
-from waybill.jobs import JobKind, NewJob, Queue, State, Unique, UniqueScope, enqueue, enqueue_many
-from waybill.jobs.control import cancel
-from waybill.jobs.enqueue import MAX_PAYLOAD
-from waybill.jobs.finish import succeed
-from waybill.jobs.lanes import Lane, announced
-from waybill.jobs.tenants import grant_priority
-from waybill.retry import RetryPolicy
+from waybill_engine import JobKind, NewJob, Queue, State, Unique, UniqueScope, enqueue, enqueue_many
+from waybill_engine.control import cancel
+from waybill_engine.enqueue import MAX_PAYLOAD
+from waybill_engine.finish import succeed
+from waybill_engine.lanes import Lane, announced
+from waybill_engine.retry import RetryPolicy
+from waybill_engine.tenants import grant_priority
 
 
 def unique(key: str = "k", scope: UniqueScope = UniqueScope.ACTIVE, window: float | None = None) -> NewJob:

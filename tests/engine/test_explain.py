@@ -11,12 +11,12 @@ from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some
 from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.ids import new_id
-from waybill.jobs.caps import set_cap
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, pause, resume
-from waybill.jobs.explain import Reason, explain
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.rescue import rescue_worker
+from waybill_engine.caps import set_cap
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, pause, resume
+from waybill_engine.explain import Reason, explain
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.rescue import rescue_worker
 
 
 async def test_a_scheduled_job_says_until_when(hot: Connection) -> None:

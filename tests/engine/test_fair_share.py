@@ -16,10 +16,10 @@ import pytest
 from support.claimants import Claimant, fill
 from support.engine import OTHER, WORK, Connect, one_job
 from waybill.db.database import Connection
-from waybill.jobs import Lease, NewJob
-from waybill.jobs.caps import remove_cap, set_cap
-from waybill.jobs.enqueue import enqueue_many
-from waybill.jobs.finish import succeed
+from waybill_engine import Lease, NewJob
+from waybill_engine.caps import remove_cap, set_cap
+from waybill_engine.enqueue import enqueue_many
+from waybill_engine.finish import succeed
 
 FEW = 2
 """Jobs of others, at most, that each process claims before the single job of a tenant that has just come."""

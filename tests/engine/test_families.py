@@ -34,15 +34,15 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, Conflict, NotFound, Refused, classify
 from waybill.ids import new_id
-from waybill.jobs import Family, JobKind, Lease, NewJob, State, Unique, add_children, enqueue, enqueue_family, queries
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, purge, retry
-from waybill.jobs.explain import Reason, explain
-from waybill.jobs.finish import cancelled, judge, released, settle, succeed
-from waybill.jobs.lease import WorkerInfo, renew, stop
-from waybill.jobs.models import FINAL
-from waybill.jobs.rescue import rescue, rescue_worker
-from waybill.retry import RetryPolicy
+from waybill_engine import Family, JobKind, Lease, NewJob, State, Unique, add_children, enqueue, enqueue_family, queries
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, purge, retry
+from waybill_engine.explain import Reason, explain
+from waybill_engine.finish import cancelled, judge, released, settle, succeed
+from waybill_engine.lease import WorkerInfo, renew, stop
+from waybill_engine.models import FINAL
+from waybill_engine.rescue import rescue, rescue_worker
+from waybill_engine.retry import RetryPolicy
 
 SUM = JobKind("sum", retry=RetryPolicy(retries=1, base=10.0, jitter=0.0))
 KINDS = ("work", "other", "sum")

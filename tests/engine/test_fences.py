@@ -7,10 +7,10 @@ import pytest
 from support.clock import Clock
 from support.engine import NO_SETTLE, TTL, Connect, row, running_job, start_worker, take_isolated
 from waybill.errors import LeaseLost
-from waybill.jobs import Lease
-from waybill.jobs.finish import released, settle, succeed
-from waybill.jobs.lease import Progress, WorkerInfo, fence, write_progress
-from waybill.jobs.rescue import rescue
+from waybill_engine import Lease
+from waybill_engine.finish import released, settle, succeed
+from waybill_engine.lease import Progress, WorkerInfo, fence, write_progress
+from waybill_engine.rescue import rescue
 
 
 async def taken_over(connect: Connect, clock: Clock) -> tuple[WorkerInfo, Lease]:

@@ -36,12 +36,12 @@ from waybill.db import Database, driver
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, DatabaseUnavailable, RateLimited, classify
 from waybill.ids import new_id
-from waybill.jobs import Lease, NewJob, Queue, State, enqueue
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel
-from waybill.jobs.finish import Outcome, cancelled, judge, released, settle, stands_as, succeed
-from waybill.jobs.lease import WorkerInfo
-from waybill.jobs.rescue import rescue, rescue_worker
+from waybill_engine import Lease, NewJob, Queue, State, enqueue
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel
+from waybill_engine.finish import Outcome, cancelled, judge, released, settle, stands_as, succeed
+from waybill_engine.lease import WorkerInfo
+from waybill_engine.rescue import rescue, rescue_worker
 
 
 async def fail(connection: Connection, lease: Lease, worker_id: Any, outcome: Outcome) -> State | None:

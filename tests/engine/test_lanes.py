@@ -13,15 +13,15 @@ from support.claimants import Claimant, fill, pages_touched
 from support.clock import Clock
 from support.engine import NO_SETTLE, TTL, WORK, Connect, failure, one_job, some_jobs, until_blocked
 from waybill.db.database import Connection
-from waybill.jobs import Lease, NewJob
-from waybill.jobs.caps import set_cap
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import pause, resume, retry
-from waybill.jobs.enqueue import enqueue
-from waybill.jobs.finish import judge, released, settle
-from waybill.jobs.lanes import MOST_LANES, Lane
-from waybill.jobs.lease import drain, renew, stop
-from waybill.jobs.rescue import rescue
+from waybill_engine import Lease, NewJob
+from waybill_engine.caps import set_cap
+from waybill_engine.claim import promote_due
+from waybill_engine.control import pause, resume, retry
+from waybill_engine.enqueue import enqueue
+from waybill_engine.finish import judge, released, settle
+from waybill_engine.lanes import MOST_LANES, Lane
+from waybill_engine.lease import drain, renew, stop
+from waybill_engine.rescue import rescue
 
 # The cost of finding one job: pages touched, in all tables and indexes
 

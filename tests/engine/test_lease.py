@@ -20,11 +20,11 @@ from support.engine import (
     until_blocked,
 )
 from waybill.db.database import Connection
-from waybill.jobs import State
-from waybill.jobs.control import cancel
-from waybill.jobs.finish import succeed
-from waybill.jobs.lease import Progress, drain, renew, stop, write_progress
-from waybill.jobs.rescue import rescue, rescue_worker
+from waybill_engine import State
+from waybill_engine.control import cancel
+from waybill_engine.finish import succeed
+from waybill_engine.lease import Progress, drain, renew, stop, write_progress
+from waybill_engine.rescue import rescue, rescue_worker
 
 
 async def test_renewing_answers_what_the_worker_holds(hot: Connection) -> None:

@@ -16,8 +16,8 @@ import pytest
 from support.engine import some_jobs, start_worker
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill.jobs import artefacts, breaker, caps, claim, control, due, families, finish, lanes, lease, rescue
-from waybill.jobs.enqueue import _FIND_EXISTING, _FREE_PASSED_WINDOWS, _INSERT
+from waybill_engine import artefacts, breaker, caps, claim, control, due_times, families, finish, lanes, lease, rescue
+from waybill_engine.enqueue import _FIND_EXISTING, _FREE_PASSED_WINDOWS, _INSERT
 
 ID = "'01890000-0000-7000-8000-000000000001'::uuid"
 IDS = f"ARRAY[{ID}]"
@@ -68,7 +68,7 @@ HOT = {
     "look": Hot(lanes._LOOK, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
-    "due": Hot(due._DUE, "", {"jobs_scheduled": "run_at"}),
+    "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
     "promote": Hot(claim._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: held": Hot(lease._HELD, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),

@@ -22,13 +22,13 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.ids import new_id
-from waybill.jobs import State
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, pause, retry
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.lease import stop
-from waybill.jobs.queries import get_job, history, list_jobs, list_workers, queue_stats
-from waybill.jobs.rescue import rescue
+from waybill_engine import State
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, pause, retry
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.lease import stop
+from waybill_engine.queries import get_job, history, list_jobs, list_workers, queue_stats
+from waybill_engine.rescue import rescue
 
 
 async def test_a_list_is_newest_first_and_continues_where_it_ended(db: Database, hot: Connection) -> None:

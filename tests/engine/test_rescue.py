@@ -28,13 +28,13 @@ from support.engine import (
 )
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill.jobs import JobKind, State
-from waybill.jobs.artefacts import publish
-from waybill.jobs.control import cancel
-from waybill.jobs.finish import judge, released, settle, succeed
-from waybill.jobs.lease import drain, renew
-from waybill.jobs.rescue import rescue, rescue_worker
-from waybill.retry import RetryPolicy
+from waybill_engine import JobKind, State
+from waybill_engine.artefacts import publish
+from waybill_engine.control import cancel
+from waybill_engine.finish import judge, released, settle, succeed
+from waybill_engine.lease import drain, renew
+from waybill_engine.rescue import rescue, rescue_worker
+from waybill_engine.retry import RetryPolicy
 
 
 async def test_a_job_that_ran_alone_is_charged_a_crash(hot: Connection, clock: Clock) -> None:

@@ -21,10 +21,10 @@ from support.engine import OTHER, WORK, Connect, count, until_blocked
 from support.schedules import HOLD, LET_GO, STOP_BEFORE_MOVING_ON, fired_ticks, nightly, set_time, utc
 from waybill.db.database import Connection
 from waybill.errors import NotFound, Refused
-from waybill.jobs.cron import Cron
-from waybill.jobs.enqueue import MAX_PAYLOAD
-from waybill.jobs.fire import MOST_AT_ONCE, fire_due, next_in
-from waybill.jobs.schedules import Declared, Missed, declare, pause, remove, resume, run_now, tick_of
+from waybill_engine.cron import Cron
+from waybill_engine.enqueue import MAX_PAYLOAD
+from waybill_engine.schedules import Declared, Missed, declare, pause, remove, resume, run_now, tick_of
+from waybill_engine.ticks import MOST_AT_ONCE, fire_due, next_in
 
 EVENING = utc("2026-06-01 20:00")
 TICK = utc("2026-06-02 02:30")

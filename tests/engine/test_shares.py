@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.store import Store, concerns, job, lane
-from waybill.jobs.lanes import Cap, Lane, Rules, announced
-from waybill.jobs.shares import Gate, Shares
+from waybill_engine.fair_share import Gate, Shares
+from waybill_engine.lanes import Cap, Lane, Rules, announced
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

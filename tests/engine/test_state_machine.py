@@ -33,18 +33,18 @@ from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, start_worker, store
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Cancelled, Conflict, LeaseLost, classify
-from waybill.jobs import JobKind, Lease, NewJob, Unique, UniqueScope, add_children, enqueue_family
-from waybill.jobs.artefacts import publish
-from waybill.jobs.caps import remove_cap, set_cap
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, pause, purge, resume, retry
-from waybill.jobs.enqueue import enqueue_many
-from waybill.jobs.explain import Reason, explain
-from waybill.jobs.finish import Outcome, cancelled, judge, released, settle, succeed
-from waybill.jobs.lease import Progress, WorkerInfo, drain, renew, write_progress
-from waybill.jobs.models import FINAL
-from waybill.jobs.rescue import rescue, rescue_worker
-from waybill.retry import RetryPolicy
+from waybill_engine import JobKind, Lease, NewJob, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine.artefacts import publish
+from waybill_engine.caps import remove_cap, set_cap
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, pause, purge, resume, retry
+from waybill_engine.enqueue import enqueue_many
+from waybill_engine.explain import Reason, explain
+from waybill_engine.finish import Outcome, cancelled, judge, released, settle, succeed
+from waybill_engine.lease import Progress, WorkerInfo, drain, renew, write_progress
+from waybill_engine.models import FINAL
+from waybill_engine.rescue import rescue, rescue_worker
+from waybill_engine.retry import RetryPolicy
 
 T = TypeVar("T")
 

@@ -26,15 +26,15 @@ from support.engine import (
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Conflict, LeaseLost, NotFound
 from waybill.ids import new_id
-from waybill.jobs import Enqueued, Lease, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
-from waybill.jobs.artefacts import publish
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, pause, purge, resume, retry, retry_dead_letters
-from waybill.jobs.enqueue import enqueue_many
-from waybill.jobs.finish import judge, released, settle, stands_as, succeed
-from waybill.jobs.lease import Progress, WorkerInfo, renew, write_progress
-from waybill.jobs.rescue import rescue, rescue_worker
-from waybill.retry import RetryPolicy
+from waybill_engine import Enqueued, Lease, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine.artefacts import publish
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill_engine.enqueue import enqueue_many
+from waybill_engine.finish import judge, released, settle, stands_as, succeed
+from waybill_engine.lease import Progress, WorkerInfo, renew, write_progress
+from waybill_engine.rescue import rescue, rescue_worker
+from waybill_engine.retry import RetryPolicy
 
 SHORT = 0.3
 """Seconds a worker's lease lasts here, so that many run out."""

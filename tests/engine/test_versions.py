@@ -12,13 +12,13 @@ from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.ids import new_id
-from waybill.jobs import JobKind, NewJob, State, Unique, enqueue_many
-from waybill.jobs.claim import promote_due
-from waybill.jobs.control import cancel, purge, retry
-from waybill.jobs.finish import released, settle, stands_as, succeed
-from waybill.jobs.lease import WorkerInfo, register, renew
-from waybill.jobs.rescue import rescue_worker
 from waybill_cli.local.postgres import debian_binaries
+from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
+from waybill_engine.claim import promote_due
+from waybill_engine.control import cancel, purge, retry
+from waybill_engine.finish import released, settle, stands_as, succeed
+from waybill_engine.lease import WorkerInfo, register, renew
+from waybill_engine.rescue import rescue_worker
 
 WORK = JobKind("work")
 

@@ -12,7 +12,7 @@ import pytest
 from gateway.conftest import StartGateway
 from support import bad_pdfs
 from support.gateway import PATIENCE, Gateway, assert_problem
-from waybill_gateway.negotiation import XML
+from waybill_gateway.content_negotiation import XML
 
 MB = 1024 * 1024
 MAPPING = "pt_simon_invoice_v1"

@@ -12,7 +12,7 @@ from lxml import etree
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.invoices import print_invoice, reference_invoice
-from waybill_gateway.negotiation import CONVERSION, JSON, XML
+from waybill_gateway.content_negotiation import CONVERSION, JSON, XML
 
 MAPPING = "pt_simon_invoice_v1"
 

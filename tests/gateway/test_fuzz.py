@@ -13,7 +13,7 @@ import pytest
 from support import bad_pdfs
 from support.gateway import Gateway
 from support.invoices import print_invoice, reference_invoice
-from waybill_gateway.negotiation import CONVERSION, JSON
+from waybill_gateway.content_negotiation import CONVERSION, JSON
 
 MAPPING = "pt_simon_invoice_v1"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "invoices"

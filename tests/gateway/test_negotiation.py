@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from waybill_documents.conversion import MEDIA_TYPES
-from waybill_gateway.negotiation import CONVERSION, CONVERSIONS, JSON, XML, Accept, Kind
+from waybill_gateway.content_negotiation import CONVERSION, CONVERSIONS, JSON, XML, Accept, Kind
 from waybill_gateway.refusals import Refusal
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_gateway.sniffing import sniff
+from waybill_gateway.file_signature import sniff
 
 
 @pytest.mark.parametrize(

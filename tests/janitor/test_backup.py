@@ -12,9 +12,9 @@ from support.janitor import document, janitor, named_keys, status, stored_keys
 from waybill.config import DatabaseUrl
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.jobs.artefacts import artefact_key
 from waybill.storage import LocalStorage
 from waybill_cli.local.postgres import bundled_binaries
+from waybill_engine.artefacts import artefact_key
 
 
 def run(program: str, *arguments: str) -> None:

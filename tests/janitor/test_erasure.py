@@ -14,11 +14,11 @@ from waybill import erasure, retention
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, Conflict, IoFailure, classify
-from waybill.jobs import State, caps, control
-from waybill.jobs.finish import judge, settle
-from waybill.retry import RetryPolicy
 from waybill.security import Permission, keys
 from waybill.storage import LocalStorage
+from waybill_engine import State, caps, control
+from waybill_engine.finish import judge, settle
+from waybill_engine.retry import RetryPolicy
 
 TABLES = ("jobs", "conversions", "api_keys", "tenants", "caps", "idempotency_keys", "schedules")
 

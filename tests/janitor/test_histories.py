@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from support.clock import Clock
 from support.janitor import DAY, FINAL, Janitor, document, janitor, status, stored_keys
 from waybill import retention
-from waybill.changes import Changes
+from waybill.changes.subscriptions import Changes
 from waybill.config import DatabaseUrl
-from waybill.convert import repository
-from waybill.convert.service import Conversions
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict
-from waybill.jobs.artefacts import artefact_key
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.repository import conversions
+from waybill_convert.service import Conversions
+from waybill_engine.artefacts import artefact_key
 
 EXAMPLES = int(os.environ.get("WAYBILL_TEST_EXAMPLES", "8"))
 TENANTS = ("acme", "brief", "suspect")
@@ -147,7 +147,7 @@ class World:
     async def upload_again(self, number: int) -> None:
         for one in self.some(number):
             if one.state == "succeeded" and one.results:
-                await repository.reuse(self.hot, one.id)
+                await conversions.reuse(self.hot, one.id)
                 one.ended, one.downloaded = self.now, False
 
     async def delete(self, number: int) -> None:

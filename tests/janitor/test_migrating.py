@@ -12,7 +12,7 @@ from waybill.db import Database
 from waybill.errors import IoFailure
 from waybill.ids import new_id
 from waybill.storage import LocalStorage, Stored, upload_key
-from waybill.storage.migrating import Migration
+from waybill.storage.copier import Migration
 
 
 class Source(LocalStorage):

@@ -11,18 +11,18 @@ from support.clock import Clock
 from support.engine import Connect, one_job, until_blocked
 from support.janitor import DAY, Janitor, document, janitor, named_keys, page_key, status, stored_keys
 from waybill import retention
-from waybill.changes import Changes
-from waybill.convert.models import Upload
-from waybill.convert.service import Conversions
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict
 from waybill.ids import new_id
-from waybill.jobs import State, Unique, UniqueScope, control
-from waybill.jobs.artefacts import artefact_key
 from waybill.security import of_session
 from waybill.storage import LocalStorage, upload_key
-from waybill_janitor.tasks.documents import Documents
+from waybill_convert.janitor_documents import Documents
+from waybill_convert.models import Upload
+from waybill_convert.service import Conversions
+from waybill_engine import State, Unique, UniqueScope, control
+from waybill_engine.artefacts import artefact_key
 
 
 async def test_documents_go_after_a_week_results_after_a_month_jobs_after_three(

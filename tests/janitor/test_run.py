@@ -23,7 +23,7 @@ from waybill.janitor import history
 from waybill.janitor.models import Outcome
 from waybill.storage import LocalStorage
 from waybill_janitor.lease import TTL, Lease, holder
-from waybill_janitor.planning import Batch, Tally
+from waybill_janitor.task import Batch, Tally
 
 
 class Slow:

@@ -10,17 +10,17 @@ import pytest
 
 from support.clock import Clock
 from support.janitor import DAY, Janitor, document, janitor, named_keys, status, stored_keys
-from waybill.changes import Changes
-from waybill.convert.kinds import XML
-from waybill.convert.service import Conversions
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Expired, IoFailure
 from waybill.ids import new_id
 from waybill.janitor.models import Outcome
-from waybill.jobs import State, control
-from waybill.jobs.artefacts import artefact_key
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.kinds import XML
+from waybill_convert.service import Conversions
+from waybill_engine import State, control
+from waybill_engine.artefacts import artefact_key
 
 
 async def test_objects_that_no_row_names_go_after_the_grace_period(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from support.clock import Clock
 from support.engine import NO_SETTLE, events, one_job, row, running_job, start_worker
 from support.janitor import DAY, Janitor, document
-from waybill import idempotency, ratelimit
-from waybill.changes import Changes
-from waybill.convert.estimates import Estimates, Noted
-from waybill.convert.service import Conversions
+from waybill import idempotency, rate_limits
+from waybill.changes.subscriptions import Changes
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.storage import LocalStorage
+from waybill_convert.estimates import Estimates, Noted
+from waybill_convert.service import Conversions
 from waybill_janitor.tasks.health import Health, Thresholds
 from waybill_janitor.tasks.leases import Leases
 
@@ -49,7 +49,7 @@ async def test_workers_gone_for_long_leave_the_list(cleaner: Janitor, hot: Conne
 
 async def test_small_rows_go_when_they_have_served(cleaner: Janitor, hot: Connection, clock: Clock) -> None:
     for number in range(3):
-        await ratelimit.take(hot, f"upload:{number}", limit=10)
+        await rate_limits.take(hot, f"upload:{number}", limit=10)
         await idempotency.begin(hot, tenant="acme", key=str(number), fingerprint="f")
     await hot.execute("INSERT INTO breaker_counts VALUES ('gateway', now(), 1, 1)")
     await hot.execute("INSERT INTO breaker_events (name, at, event, detail) VALUES ('gateway', now(), 'opened', '{}')")

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from waybill.errors import Refused
-from waybill.jobs.cron import Cron
+from waybill_engine.cron import Cron
 
 MINUTE = timedelta(minutes=1)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill.retry import RetryPolicy, retrying
+from waybill_engine.retry import RetryPolicy, retrying
 
 
 def test_converting_waits_five_ten_twenty_seconds_and_up_to_five_more() -> None:

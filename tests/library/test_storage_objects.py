@@ -252,7 +252,7 @@ async def test_cancelled_while_a_part_is_under_way_it_aborts(bucket: Bucket, lin
 async def test_cancelled_while_the_store_is_stuck_it_leaves_and_the_abort_follows(
     bucket: Bucket, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill.storage.uploading._PATIENCE", 0.05)
+    monkeypatch.setattr("waybill.storage.multipart_upload._PATIENCE", 0.05)
     go_on = asyncio.Event()
     line.fate = lambda request: Fault(wait=go_on) if "?uploads" in request.path else None
     uploading = asyncio.create_task(bucket.storage(line.url).put("k", LARGE))

@@ -16,10 +16,10 @@ from support.s3 import KEY_ID, SECRET, Bucket
 from waybill.config import CommonSettings
 from waybill.errors import IoFailure
 from waybill.ids import made_at, new_id
-from waybill.jobs.artefacts import artefact_key
 from waybill.storage import LocalStorage, open_storage, storage_of, upload_key
+from waybill.storage.factory import Access
 from waybill.storage.keys import checked
-from waybill.storage.opening import Access
+from waybill_engine.artefacts import artefact_key
 
 DATABASE = "postgresql://u@h/d"
 
@@ -92,7 +92,7 @@ _MEMORY = """
 import asyncio, json, resource, sys
 from pydantic import SecretStr
 from waybill.storage import open_storage
-from waybill.storage.opening import Access
+from waybill.storage.factory import Access
 
 def highest():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

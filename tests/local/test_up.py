@@ -17,7 +17,7 @@ import pytest
 
 from local.conftest import StartUp
 from local.running import NOBODY, UP, Stranger, Up, is_alive, processes_of, wait_until
-from waybill_cli.local.address import published_url
+from waybill.console.local_address import published_url
 from waybill_cli.local.orphans import MARK
 
 READY = "Waybill is ready: http://127.0.0.1:"

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from pages.test_pages import PAGES
+from pages.test_pages import PAGES, WEB
 from waybill import errors
 from waybill.errors import MEANINGS, Code
-from waybill_api.pages.languages import ENGLISH, LANGUAGES, Language, for_scripts
-from waybill_api.pages.languages.catalogue import HOLE
-from waybill_api.pages.languages.sentences import TABLES
+from waybill.web.languages import ENGLISH, LANGUAGES, Language, for_scripts
+from waybill.web.languages.catalogue import HOLE
+from waybill.web.languages.sentences import TABLES
 from waybill_documents import catalogue
 
-ROOT = PAGES.parents[4]
+ROOT = Path(__file__).parents[2]
 INDONESIAN = LANGUAGES["id"]
 OTHERS = [language for language in LANGUAGES.values() if language is not ENGLISH]
 
 # Where sentences are made that a person can meet on a page.
 SPEAKERS = [
     *(ROOT / "services" / "api" / "src").rglob("*.py"),
-    *(ROOT / "libs" / "common" / "src" / "waybill" / "convert").rglob("*.py"),
-    *(ROOT / "services" / "worker" / "src" / "waybill_worker" / name for name in ("gateway.py", "handlers/convert.py")),
+    *(ROOT / "libs" / "common" / "src" / "waybill" / "web").rglob("*.py"),
+    *PAGES.parent.glob("*.py"),
     *(ROOT / "libs" / "common" / "src" / "waybill" / "http").rglob("*.py"),
     *(ROOT / "libs" / "common" / "src" / "waybill" / "storage" / name for name in ("failures.py", "space.py")),
     *(ROOT / "libs" / "common" / "src" / "waybill" / name for name in ("errors.py", "security/keys.py")),
@@ -46,10 +46,13 @@ def test_languages_say_the_same_things(language: Language) -> None:
 
 def test_every_message_is_said_somewhere_and_every_message_said_exists() -> None:
     sources = [
-        *PAGES.glob("*.py"),
-        *PAGES.glob("languages/*.py"),
-        *PAGES.glob("templates/*"),
-        *PAGES.glob("static/*.js"),
+        *(ROOT / "services" / "api" / "src").rglob("*.py"),
+        *(
+            path
+            for folder in (WEB, PAGES)
+            for pattern in ("*.py", "languages/*.py", "templates/*", "static/*.js")
+            for path in folder.glob(pattern)
+        ),
     ]
     text = "\n".join(path.read_text() for path in sources)
     said = set(re.findall(r"""(?:\bt|\bsay)\(\s*"([a-z_]+\.\w+)\"""", text))
@@ -65,7 +68,7 @@ def test_every_message_is_said_somewhere_and_every_message_said_exists() -> None
 
 def test_scripts_are_given_what_they_say() -> None:
     tables = {"upload.html": "upload.js", "queue.html": "queue.js"}
-    everywhere = [(PAGES / "static" / name).read_text() for name in ("everywhere.js", "words.js")]
+    everywhere = [(WEB / "static" / name).read_text() for name in ("everywhere.js", "words.js")]
     for template, script in tables.items():
         given = re.search(r"words\(([^)]*)\)", (PAGES / "templates" / template).read_text())
         assert given is not None

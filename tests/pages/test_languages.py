@@ -13,15 +13,15 @@ from markupsafe import Markup
 
 from pages.test_pages import HTML
 from pages.test_words import NOW, job
-from waybill.convert.models import Fault, Hold, Listing
-from waybill.convert.status import Status
-from waybill_api.pages.frame import Frame, render
-from waybill_api.pages.languages import ENGLISH, LANGUAGES, Language
-from waybill_api.pages.languages.catalogue import HOLE
-from waybill_api.pages.languages.choosing import asked_for
-from waybill_api.pages.queue import Shown, queue
-from waybill_api.pages.rows import row
-from waybill_api.pages.upload import Limits, Mapping, Refusal
+from waybill.web.languages import ENGLISH, LANGUAGES, Language
+from waybill.web.languages.catalogue import HOLE
+from waybill.web.languages.preference import asked_for
+from waybill.web.layout import Frame, render
+from waybill_convert.models import Fault, Hold, Listing
+from waybill_convert.pages.queue import Shown, queue
+from waybill_convert.pages.queue_rows import row
+from waybill_convert.pages.upload import Limits, Mapping, Refusal
+from waybill_convert.status import Status
 
 INDONESIAN = LANGUAGES["id"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 
 import httpx
@@ -13,14 +14,15 @@ import pytest
 from pages.test_words import job
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
-from waybill.convert.models import Fault, Listing
-from waybill.convert.status import Status
-from waybill_api.pages.frame import Frame, render
-from waybill_api.pages.languages import ENGLISH
-from waybill_api.pages.queue import Shown, queue, shown
+from waybill.web.languages import ENGLISH
+from waybill.web.layout import Frame, render
+from waybill_convert.models import Fault, Listing
+from waybill_convert.pages.queue import Shown, queue, shown
+from waybill_convert.status import Status
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-PAGES = Path(__file__).parents[2] / "services" / "api" / "src" / "waybill_api" / "pages"
+WEB = Path(str(files("waybill.web")))
+PAGES = Path(str(files("waybill_convert.pages")))
 
 
 @pytest.mark.parametrize("path", ["/", "/queue", "/sign-in", "/no/such/page"])
@@ -53,7 +55,7 @@ async def test_static_files_are_kept_for_ever_under_their_version(client: httpx.
     other = await client.get("/static/another-version/style.css")
     assert other.status_code == 200
     assert other.headers["cache-control"] == "no-cache"
-    for name in ("../frame.py", "..%2Fframe.py", "vendor/", "nothing.css"):
+    for name in ("../layout.py", "..%2Flayout.py", "vendor/", "nothing.css"):
         assert (await client.get(f"/static/x/{name}", follow_redirects=True)).status_code == 404
 
 
@@ -134,7 +136,7 @@ def test_the_sample_is_our_own_invoice() -> None:
 
 
 def test_what_is_vendored_has_its_licence() -> None:
-    vendored = PAGES / "static" / "vendor"
+    vendored = WEB / "static" / "vendor"
     for script in vendored.glob("*.js"):
         name = re.sub(r"-\d.*", "", script.name)
         assert "Permission to use, copy, modify" in (vendored / f"{name}.LICENSE.txt").read_text()

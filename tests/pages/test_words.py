@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from waybill.convert.models import ConversionView, Fault, Hold
-from waybill.convert.status import Status
-from waybill_api.pages.languages import ENGLISH
-from waybill_api.pages.rows import row
+from waybill.web.languages import ENGLISH
+from waybill_convert.models import ConversionView, Fault, Hold
+from waybill_convert.pages.queue_rows import row
+from waybill_convert.status import Status
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from support.clock import Clock
 from support.engine import Connect
-from waybill import ratelimit
+from waybill import rate_limits
 from waybill.db.database import Connection
 
 
@@ -19,7 +19,7 @@ async def hot(connect: Connect) -> Connection:
 
 async def test_a_burst_and_then_a_steady_rate(hot: Connection, clock: Clock) -> None:
     async def take() -> float | None:
-        return await ratelimit.take(hot, "me", limit=10)
+        return await rate_limits.take(hot, "me", limit=10)
 
     assert [await take() for _ in range(10)] == [None] * 10
     wait = await take()
@@ -33,22 +33,22 @@ async def test_a_burst_and_then_a_steady_rate(hot: Connection, clock: Clock) -> 
 
 
 async def test_subjects_do_not_meet(hot: Connection) -> None:
-    assert await ratelimit.take(hot, "a", limit=1) is None
-    assert await ratelimit.take(hot, "b", limit=1) is None
-    assert await ratelimit.take(hot, "a", limit=1) is not None
+    assert await rate_limits.take(hot, "a", limit=1) is None
+    assert await rate_limits.take(hot, "b", limit=1) is None
+    assert await rate_limits.take(hot, "a", limit=1) is not None
 
 
 async def test_at_once_is_as_one_after_the_other(connect: Connect) -> None:
     connections = [await connect() for _ in range(10)]
 
     async def grab(connection: Connection) -> int:
-        return [await ratelimit.take(connection, "me", limit=7) for _ in range(3)].count(None)
+        return [await rate_limits.take(connection, "me", limit=7) for _ in range(3)].count(None)
 
     assert sum(await asyncio.gather(*(grab(each) for each in connections))) == 7
 
 
 async def test_the_idle_are_forgotten(hot: Connection, clock: Clock) -> None:
-    await ratelimit.take(hot, "me", limit=10)
-    assert await ratelimit.forget_idle(hot) == 0
+    await rate_limits.take(hot, "me", limit=10)
+    assert await rate_limits.forget_idle(hot) == 0
     await clock.forward(60)
-    assert await ratelimit.forget_idle(hot) == 1
+    assert await rate_limits.forget_idle(hot) == 1

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 from pydantic import SecretStr
 
 from waybill.storage import Storage, open_storage
-from waybill.storage.opening import Access
+from waybill.storage.factory import Access
 
 _KEY = base64.b64encode(b"a key of an account").decode()
 

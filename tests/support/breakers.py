@@ -6,10 +6,10 @@ import asyncpg
 
 from support.engine import TTL, start_worker, take_as
 from waybill.db.database import Connection
-from waybill.jobs import JobKind, Lease
-from waybill.jobs.breaker import BreakerPolicy, record, register_kinds
-from waybill.jobs.lease import WorkerInfo, renew
-from waybill.retry import RetryPolicy
+from waybill_engine import JobKind, Lease
+from waybill_engine.breaker import BreakerPolicy, record, register_kinds
+from waybill_engine.lease import WorkerInfo, renew
+from waybill_engine.retry import RetryPolicy
 
 CONVERTER = "converter"
 CONVERT = JobKind("convert", dependency=CONVERTER, retry=RetryPolicy(retries=2, base=10.0, jitter=0.0))

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from support.engine import refresh, start_worker
 from waybill.db.database import Connection
-from waybill.jobs import Lease
-from waybill.jobs.claim import claim
-from waybill.jobs.lanes import announced
-from waybill.jobs.lease import WorkerInfo
-from waybill.jobs.shares import Shares
+from waybill_engine import Lease
+from waybill_engine.claim import claim
+from waybill_engine.fair_share import Shares
+from waybill_engine.lanes import announced
+from waybill_engine.lease import WorkerInfo
 
 T = TypeVar("T")
 

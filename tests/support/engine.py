@@ -16,14 +16,14 @@ import asyncpg
 from waybill.db.database import Connection
 from waybill.errors import Code, Failure
 from waybill.ids import new_id
-from waybill.jobs import JobKind, Lease, NewJob, State
-from waybill.jobs.breaker import BreakerPolicy
-from waybill.jobs.claim import claim
-from waybill.jobs.enqueue import enqueue_many
-from waybill.jobs.lanes import MOST_LANES, look
-from waybill.jobs.lease import WorkerInfo, register
-from waybill.jobs.shares import Shares
-from waybill.retry import RetryPolicy
+from waybill_engine import JobKind, Lease, NewJob, State
+from waybill_engine.breaker import BreakerPolicy
+from waybill_engine.claim import claim
+from waybill_engine.enqueue import enqueue_many
+from waybill_engine.fair_share import Shares
+from waybill_engine.lanes import MOST_LANES, look
+from waybill_engine.lease import WorkerInfo, register
+from waybill_engine.retry import RetryPolicy
 
 Connect = Callable[[], Awaitable[Connection]]
 """The fixture `connect`: opens one more connection to the test's database."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from support.handlers import SOON, note_effect
 from waybill.errors import DocumentFault, GatewayUnavailable
-from waybill.jobs import JobKind, NewJob, enqueue_family, queries
-from waybill_worker.context import JobContext
-from waybill_worker.handling import handles
+from waybill_engine import JobKind, NewJob, enqueue_family, queries
+from waybill_engine.context import JobContext
+from waybill_engine.registry import handles
 
 FAN_OUT = JobKind("fan_out", retry=SOON)
 PIECE = JobKind("piece", retry=SOON)

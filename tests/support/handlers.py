@@ -18,10 +18,10 @@ import sqlalchemy as sa
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import DocumentFault, GatewayUnavailable, RateLimited
-from waybill.jobs import JobKind, NewJob, enqueue
-from waybill.retry import RetryPolicy
-from waybill_worker.context import JobContext
-from waybill_worker.handling import handles
+from waybill_engine import JobKind, NewJob, enqueue
+from waybill_engine.context import JobContext
+from waybill_engine.registry import handles
+from waybill_engine.retry import RetryPolicy
 
 SOON = RetryPolicy(retries=3, base=0.05, jitter=0.05)
 

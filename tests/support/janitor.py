@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from waybill.config import JanitorSettings
-from waybill.convert.removing import pages_of
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.janitor.models import Outcome
-from waybill.jobs.artefacts import artefact_folder, artefact_key
 from waybill.storage import LocalStorage, Storage, upload_key
+from waybill_convert.stored_files import pages_of
+from waybill_engine.artefacts import artefact_folder, artefact_key
 from waybill_janitor.lease import Lease
-from waybill_janitor.planning import Task, Tools
-from waybill_janitor.running import Run, TaskReport, plan
+from waybill_janitor.run import Run, TaskReport, plan
+from waybill_janitor.task import Task, Tools
 from waybill_janitor.tasks import all_tasks
 
 DAY = 86400.0

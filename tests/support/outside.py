@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from waybill.storage import LocalStorage
-from waybill_worker.context import Outside
-from waybill_worker.gateway import Gateway
+from waybill_convert.clients.gateway import Gateway
+from waybill_engine.context import Outside
 
 
 def outside(folder: Path) -> Outside:

@@ -16,7 +16,7 @@ from waybill_documents.extraction import Extraction, extract
 from waybill_documents.limits import Limits
 from waybill_documents.lines import Line, Lines, lines_of
 from waybill_documents.mapping.model import Mapping
-from waybill_documents.pdf.opening import opened
+from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.words import pages
 from waybill_documents.stages import Stages
 from waybill_documents.words import Page, Word

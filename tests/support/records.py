@@ -10,7 +10,7 @@ from support.invoices import Invoice, Layout, print_invoice
 from support.pages import extract_pages
 from waybill_documents.conversion import Reading, judged, read_pdf
 from waybill_documents.limits import Limits
-from waybill_documents.mapping.loading import LoadedMapping, parse, shipped
+from waybill_documents.mapping.loader import LoadedMapping, parse, shipped
 from waybill_documents.provenance import pages_of
 from waybill_documents.stages import Stages
 from waybill_documents.words import Page

@@ -16,15 +16,15 @@ from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import wrong_subtotal
 from support.serving import Converter
-from waybill.convert.kinds import PROVENANCE
-from waybill.convert.revision_models import Json, Revised, Typed
 from waybill.errors import Code, Failure
-from waybill.jobs import Lease
-from waybill.jobs.artefacts import artefact_key, publish
-from waybill_api.correcting import Corrector
+from waybill_convert.kinds import PROVENANCE
+from waybill_convert.reviser import Corrector
+from waybill_convert.revision_models import Json, Revised, Typed
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault
-from waybill_documents.mapping.loading import LoadedMapping, shipped
+from waybill_documents.mapping.loader import LoadedMapping, shipped
+from waybill_engine import Lease
+from waybill_engine.artefacts import artefact_key, publish
 
 PATIENCE = 60.0
 RIGHT, WRONG = "6.608.687,80", "6609687.80"

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from support.handlers import SOON, at_the_gate
 from waybill.errors import DocumentFault, RateLimited
-from waybill.jobs import JobKind
-from waybill.retry import RetryPolicy
-from waybill_worker.context import JobContext
-from waybill_worker.handling import handles
+from waybill_engine import JobKind
+from waybill_engine.context import JobContext
+from waybill_engine.registry import handles
+from waybill_engine.retry import RetryPolicy
 
 RUDE = JobKind("rude", retry=RetryPolicy(retries=1, base=0.05, jitter=0.0), time_limit=30.0)
 SWALLOW = JobKind("swallow", retry=RetryPolicy(retries=0), time_limit=30.0)

@@ -20,7 +20,7 @@ import httpx
 from pydantic import SecretStr
 
 from waybill.storage import Storage, open_storage
-from waybill.storage.opening import Access
+from waybill.storage.factory import Access
 
 KEY_ID, SECRET = "AKIATESTKEYIDENTIFIER", "the-secret-that-nobody-may-see"
 

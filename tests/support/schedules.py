@@ -7,7 +7,7 @@ from typing import Any
 
 from support.engine import WORK
 from waybill.db.database import Connection
-from waybill.jobs.schedules import Schedule
+from waybill_engine.schedules import Schedule
 
 
 def utc(text: str) -> datetime:

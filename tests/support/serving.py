@@ -17,19 +17,19 @@ import httpx
 
 from support.engine import start_worker, take_as
 from waybill.config import ApiSettings
-from waybill.convert.kinds import CONVERT_PDF, PROVENANCE, XML
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Failure
-from waybill.jobs import Lease
-from waybill.jobs.artefacts import artefact_key, publish
-from waybill.jobs.finish import judge, settle, succeed
-from waybill.jobs.lease import WorkerInfo
 from waybill.security import Permission, keys
 from waybill.storage import LocalStorage
+from waybill.web.context import Context
 from waybill_api.app import create_app
-from waybill_api.context import Context
 from waybill_api.server import Server, configured
+from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill_engine import Lease
+from waybill_engine.artefacts import artefact_key, publish
+from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.lease import WorkerInfo
 
 _numbers = itertools.count(1)
 

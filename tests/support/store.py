@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from waybill.jobs import Lease
-from waybill.jobs.lanes import Cap, Lane, Rules
-from waybill.jobs.shares import Gate, Portion, Shares
+from waybill_engine import Lease
+from waybill_engine.fair_share import Gate, Portion, Shares
+from waybill_engine.lanes import Cap, Lane, Rules
 
 _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ class Store:
         return gate.most - sum(concerns(gate, lane(one.tenant, one.kind)) for one in self.running)
 
     def claim(self, limit: int) -> list[Lease]:
-        """The steps of `waybill.jobs.claim.claim`, one after the other."""
+        """The steps of `waybill_engine.claim.claim`, one after the other."""
         portions = self.shares.plan(limit, self.now)
         if self.shares.gates(portions):
             for gate in self.shares.gates_in_question(self.now):

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from support.handlers import SOON
 from waybill.db.database import Connection
-from waybill.jobs import JobKind
-from waybill_worker.context import JobContext
-from waybill_worker.handling import handles
+from waybill_engine import JobKind
+from waybill_engine.context import JobContext
+from waybill_engine.registry import handles
 
 BOTH = "support.handlers,support.timed_handlers"
 

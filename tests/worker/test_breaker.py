@@ -20,8 +20,8 @@ from support.handlers import CONVERT
 from support.waiting import eventually
 from support.workers import WorkerProcess, all_ended, counts, started_runs
 from waybill.db.database import Connection
-from waybill.jobs.breaker import BreakerPolicy
-from waybill.jobs.breaker_control import reset, trip
+from waybill_engine.breaker import BreakerPolicy
+from waybill_engine.breaker_control import reset, trip
 from worker.conftest import StartWorker
 
 A_SECOND = timedelta(seconds=1)

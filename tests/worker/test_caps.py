@@ -9,8 +9,8 @@ from support.timed_handlers import BOTH, TIMED, TIMED_TOO, most_at_once, spans
 from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue_many
-from waybill.jobs.caps import list_caps, remove_cap, set_cap
+from waybill_engine import NewJob, enqueue_many
+from waybill_engine.caps import list_caps, remove_cap, set_cap
 from worker.conftest import StartWorker
 
 

@@ -17,14 +17,14 @@ from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost, is_database_outage
-from waybill.jobs import NewJob, State, enqueue
-from waybill.jobs.breaker import BreakerPolicy
-from waybill.jobs.rescue import rescue
-from waybill_worker.blocking import BlockingPool
-from waybill_worker.context import JobContext, Tools
-from waybill_worker.dependencies import Dependencies
-from waybill_worker.outages import DatabaseHealth
-from waybill_worker.progress import ProgressWriter
+from waybill_engine import NewJob, State, enqueue
+from waybill_engine.breaker import BreakerPolicy
+from waybill_engine.context import JobContext, Tools
+from waybill_engine.rescue import rescue
+from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.dependencies import Dependencies
+from waybill_engine.worker.process_pool import BlockingPool
+from waybill_engine.worker.progress_writer import ProgressWriter
 
 _EFFECT = sa.text("INSERT INTO public.effects (job_id, lease_token) VALUES (:id, :token)")
 

@@ -19,8 +19,8 @@ from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
-from waybill.jobs import NewJob, enqueue, enqueue_many
 from waybill_cli.local.postgres import EmbeddedPostgres
+from waybill_engine import NewJob, enqueue, enqueue_many
 from worker.conftest import StartWorker
 
 

@@ -22,15 +22,15 @@ from waybill.config import WorkerSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayUnavailable
-from waybill.jobs import JobKind, Lease, State
-from waybill.jobs.rescue import rescue_worker
-from waybill_worker.bench import Bench
-from waybill_worker.blocking import BlockingPool
-from waybill_worker.context import JobContext
-from waybill_worker.dependencies import Dependencies
-from waybill_worker.handling import Handler
-from waybill_worker.outages import DatabaseHealth
-from waybill_worker.worker import Worker
+from waybill_engine import JobKind, Lease, State
+from waybill_engine.context import JobContext
+from waybill_engine.registry import Handler
+from waybill_engine.rescue import rescue_worker
+from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.dependencies import Dependencies
+from waybill_engine.worker.process_pool import BlockingPool
+from waybill_engine.worker.slots import Bench
+from waybill_engine.worker.worker import Worker
 from worker.conftest import StartWorker
 
 Work = Callable[[dict[str, Any], JobContext], Awaitable[None]]

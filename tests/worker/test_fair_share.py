@@ -8,7 +8,7 @@ from support import handlers
 from support.claimants import fill
 from support.waiting import eventually
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue
+from waybill_engine import NewJob, enqueue
 from worker.conftest import StartWorker
 
 SLOTS = 4

@@ -14,8 +14,8 @@ from support.family_handlers import FAN_OUT, SUM_UP
 from support.waiting import eventually
 from support.workers import WorkerProcess, all_ended, started_runs
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue, enqueue_family
-from waybill.jobs.control import cancel
+from waybill_engine import NewJob, enqueue, enqueue_family
+from waybill_engine.control import cancel
 from worker.conftest import StartWorker
 
 LOADED = "support.handlers,support.family_handlers"

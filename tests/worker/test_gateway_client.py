@@ -12,10 +12,10 @@ import pytest
 
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from waybill.errors import Code, classify
-from waybill_worker.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, Conversion, Rejected
-from waybill_worker.blocking import BlockingPool
-from waybill_worker.gateway import MOST_AT_HAND, Apart, Gateway
-from waybill_worker.source import Source
+from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, Conversion, Rejected
+from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
+from waybill_convert.clients.source import Source
+from waybill_engine.worker.process_pool import BlockingPool
 
 DOCUMENT = b"%PDF-1.7 " + bytes(range(256)) * 2000
 GOOD = json.dumps({"xml": "<a/>", "source": {"pages": [{}, {}]}, "data": {"number": "1"}}).encode()

@@ -19,17 +19,17 @@ from support.workers import all_ended, counts, started_runs
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
-from waybill.jobs import Lease, NewJob, enqueue, enqueue_many
-from waybill.jobs.breaker import BreakerPolicy
-from waybill.jobs.control import cancel
-from waybill.jobs.shares import Shares
-from waybill_worker.bench import Bench
-from waybill_worker.blocking import BlockingPool
-from waybill_worker.claiming import Claimer
-from waybill_worker.context import JobContext
-from waybill_worker.dependencies import Dependencies
-from waybill_worker.handling import Handler
-from waybill_worker.outages import DatabaseHealth
+from waybill_engine import Lease, NewJob, enqueue, enqueue_many
+from waybill_engine.breaker import BreakerPolicy
+from waybill_engine.context import JobContext
+from waybill_engine.control import cancel
+from waybill_engine.fair_share import Shares
+from waybill_engine.registry import Handler
+from waybill_engine.worker.claimer import Claimer
+from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.dependencies import Dependencies
+from waybill_engine.worker.process_pool import BlockingPool
+from waybill_engine.worker.slots import Bench
 from worker.conftest import StartWorker
 
 BOTH = "support.handlers,support.rude_handlers"

@@ -21,10 +21,10 @@ from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
-from waybill.jobs import JobKind, NewJob, enqueue, enqueue_many
-from waybill.jobs.control import pause
-from waybill.jobs.rescue import rescue_worker
 from waybill_cli.local.postgres import EmbeddedPostgres
+from waybill_engine import JobKind, NewJob, enqueue, enqueue_many
+from waybill_engine.control import pause
+from waybill_engine.rescue import rescue_worker
 from worker.conftest import StartWorker
 from worker.test_holding import BOTH, held_ahead
 

@@ -13,7 +13,7 @@ from support.network import network
 from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue, enqueue_many
+from waybill_engine import NewJob, enqueue, enqueue_many
 from worker.conftest import StartWorker
 
 

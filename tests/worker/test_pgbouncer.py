@@ -11,7 +11,7 @@ from support.workers import all_ended, counts
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue, enqueue_many
+from waybill_engine import NewJob, enqueue, enqueue_many
 from worker.conftest import StartWorker
 
 pytestmark = pytest.mark.skipif(not installed(), reason="pgbouncer is not installed (Debian's package pgbouncer)")

@@ -14,8 +14,8 @@ from support import rude_handlers as rude
 from support.waiting import eventually
 from support.workers import all_ended, started_runs
 from waybill.db.database import Connection
-from waybill.jobs import NewJob, enqueue, enqueue_many
-from waybill.jobs.control import cancel
+from waybill_engine import NewJob, enqueue, enqueue_many
+from waybill_engine.control import cancel
 from worker.conftest import StartWorker
 
 BOTH = "support.handlers,support.rude_handlers"

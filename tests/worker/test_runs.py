@@ -13,8 +13,8 @@ from support import handlers
 from support.waiting import eventually
 from support.workers import all_ended, counts, started_runs
 from waybill.db.database import Connection
-from waybill.jobs import JobKind, NewJob, enqueue, enqueue_many
-from waybill.jobs.control import cancel, pause, resume
+from waybill_engine import JobKind, NewJob, enqueue, enqueue_many
+from waybill_engine.control import cancel, pause, resume
 from worker.conftest import StartWorker
 
 

@@ -12,7 +12,7 @@ from support.pgbouncer import installed, pgbouncer
 from support.schedules import HOLD, LET_GO, STOP_BEFORE_MOVING_ON, fired_ticks, nightly, set_time, utc
 from support.waiting import eventually
 from waybill.db.database import Connection
-from waybill.jobs.schedules import Missed, declare, pause
+from waybill_engine.schedules import Missed, declare, pause
 from worker.conftest import StartWorker
 
 DECLARING = {"worker_handlers": "support.handlers,support.scheduled_handlers"}

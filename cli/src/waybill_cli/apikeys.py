@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.options import AsJson, age
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.security import Permission, keys
 from waybill.security.keys import KeyInfo, NewKey
-from waybill_cli.database import with_database
-from waybill_cli.options import AsJson, age
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, print_line, remark, styled
 
 app = typer.Typer(help="Let programs in: create, ls, revoke.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -9,11 +9,17 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago, counted, duration, moment
+from waybill.console.options import AsJson, seconds
+from waybill.console.tables import Column, print_facts, print_table
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import NotFound
-from waybill.jobs import queries
-from waybill.jobs.breaker_control import (
+from waybill_cli.records import breaker_happening_record, breaker_record
+from waybill_engine import queries
+from waybill_engine.breaker_control import (
     MOST_COUNTED,
     BreakerHappening,
     BreakerStatus,
@@ -22,14 +28,8 @@ from waybill.jobs.breaker_control import (
     reset,
     trip,
 )
-from waybill.jobs.breaker_models import BreakerState
-from waybill.jobs.kinds import is_name
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago, counted, duration, moment
-from waybill_cli.options import AsJson, seconds
-from waybill_cli.records import breaker_happening_record, breaker_record
-from waybill_cli.tables import Column, print_facts, print_table
-from waybill_cli.terminal import print_json, print_line, remark, styled
+from waybill_engine.breaker_models import BreakerState
+from waybill_engine.kinds import is_name
 
 app = typer.Typer(help="Look at circuit breakers: ls, show, trip, reset.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.errors import NotFound
-from waybill.jobs import caps
-from waybill.jobs.lanes import Cap
-from waybill_cli.database import with_database
-from waybill_cli.options import AsJson
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, print_line, remark, styled
+from waybill_engine import caps
+from waybill_engine.lanes import Cap
 
 app = typer.Typer(help="Limit how many jobs run at once: ls, set, rm.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.exits import ExitCode
+from waybill.console.human_units import ago, counted
+from waybill.console.options import AsJson, Kind, Limit, Tenant
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import complain, print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill.jobs import State, control, queries
-from waybill_cli.database import with_database
-from waybill_cli.exits import ExitCode
-from waybill_cli.humanise import ago, counted
 from waybill_cli.job_actions import Outcome, for_each, tell
 from waybill_cli.job_ids import JobRef, OptionalJobArguments
 from waybill_cli.job_view import error_text, tries
 from waybill_cli.jobs.control import say_retried
 from waybill_cli.jobs.ls import Before, print_page, read_page, remark_more
-from waybill_cli.options import AsJson, Kind, Limit, Tenant
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import complain, print_json, print_line, remark, styled
+from waybill_engine import State, control, queries
 
 app = typer.Typer(help="Look at dead letters: list, retry.", no_args_is_help=True, rich_markup_mode=None)
 

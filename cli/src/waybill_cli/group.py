@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from waybill_cli.exits import understand
-from waybill_cli.terminal import complain, remark
+from waybill.console.exits import understand
+from waybill.console.terminal import complain, remark
 
 if TYPE_CHECKING:
     # Typer exports neither; both are what its own methods take and return.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "up": "waybill_cli.local.command:up",
-    "submit": "waybill_cli.submitting.command:submit",
+    "submit": "waybill_convert.commands.submit.command:submit",
     "jobs": "waybill_cli.jobs:app",
     "schedules": "waybill_cli.schedules:app",
     "queue": "waybill_cli.queues:app",
@@ -29,8 +29,8 @@ COMMANDS = {
     "caps": "waybill_cli.caps:app",
     "workers": "waybill_cli.workers:app",
     "janitor": "waybill_cli.janitor:app",
-    "storage": "waybill_cli.storing:app",
-    "mapping": "waybill_cli.mappings:app",
+    "storage": "waybill_cli.storage:app",
+    "mapping": "waybill_convert.commands.mapping:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",

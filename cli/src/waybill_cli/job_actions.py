@@ -10,12 +10,12 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from waybill.console.exits import ExitCode
+from waybill.console.terminal import complain, print_json, print_line
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable, WaybillError
-from waybill.jobs import State
-from waybill_cli.exits import ExitCode
 from waybill_cli.job_ids import JobRef
-from waybill_cli.terminal import complain, print_json, print_line
+from waybill_engine import State
 
 Action = Callable[[uuid.UUID], Awaitable[State]]
 

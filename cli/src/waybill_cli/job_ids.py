@@ -15,7 +15,7 @@ import typer
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import Conflict, NotFound
-from waybill.jobs import queries
+from waybill_engine import queries
 
 _HEX = re.compile(r"[0-9a-f]{8,32}")
 _SHORTEST = 8

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.text import Text
 
-from waybill.jobs import Job, State
-from waybill.jobs.queries import Happening
-from waybill_cli.humanise import ago, counted, duration, moment
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import styled
+from waybill.console.human_units import ago, counted, duration, moment
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import styled
+from waybill_engine import Job, State
+from waybill_engine.queries import Happening
 
 STYLES = {
     State.SCHEDULED: "magenta",

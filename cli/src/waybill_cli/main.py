@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from waybill_cli.exits import EXPLAINED
+from waybill.console.exits import EXPLAINED
 from waybill_cli.group import CommandGroup
 
 app = typer.Typer(

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.exits import ExitCode
+from waybill.console.options import AsJson
+from waybill.console.terminal import complain, print_json, print_line
 from waybill.db import Database, SchemaMismatch, check_schema
 from waybill.db.migrations import upgrade
 from waybill.db.schema import current, head
-from waybill_cli.database import with_database
-from waybill_cli.exits import ExitCode
-from waybill_cli.options import AsJson
-from waybill_cli.terminal import complain, print_json, print_line
 
 
 def migrate(

@@ -10,17 +10,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago, duration
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
-from waybill.jobs import State, control, queries
-from waybill.jobs.queries import QueueStats
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago, duration
 from waybill_cli.job_view import STYLES
 from waybill_cli.jobs.enqueue import KINDS
-from waybill_cli.options import AsJson
 from waybill_cli.records import queue_record
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, print_line, remark, styled
+from waybill_engine import State, control, queries
+from waybill_engine.queries import QueueStats
 
 app = typer.Typer(help="Look at queues: stats, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
 

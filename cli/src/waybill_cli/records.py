@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlmodel import SQLModel
 
-from waybill.jobs import Artefact, Job, State, Worker
-from waybill.jobs.breaker_control import BreakerHappening, BreakerStatus
-from waybill.jobs.models import ScheduleRow
-from waybill.jobs.queries import Happening, QueueStats
+from waybill_engine import Artefact, Job, State, Worker
+from waybill_engine.breaker_control import BreakerHappening, BreakerStatus
+from waybill_engine.models import ScheduleRow
+from waybill_engine.queries import Happening, QueueStats
 
 
 def job_record(job: Job) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.exits import ExitCode
+from waybill.console.human_units import duration
+from waybill.console.options import OPERATOR, AsJson, seconds
+from waybill.console.terminal import complain, print_json, print_line, remarks, safe, styled
 from waybill.db import Database
 from waybill.errors import WaybillError
-from waybill.jobs import Job, NewJob, State, control, enqueue, queries
-from waybill.jobs.kinds import SELFTEST
-from waybill.jobs.queries import Happening
-from waybill_cli.database import with_database
-from waybill_cli.exits import ExitCode
-from waybill_cli.following import follow
-from waybill_cli.humanise import duration
 from waybill_cli.job_view import error_text, print_timeline, progress, waited_and_ran
-from waybill_cli.options import OPERATOR, AsJson, seconds
 from waybill_cli.records import happening_record, job_record
-from waybill_cli.terminal import complain, print_json, print_line, remarks, safe, styled
+from waybill_cli.wait import follow
+from waybill_engine import Job, NewJob, State, control, enqueue, queries
+from waybill_engine.kinds import SELFTEST
+from waybill_engine.queries import Happening
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 
 import waybill
-from waybill_cli.options import AsJson
-from waybill_cli.terminal import print_json, print_line
+from waybill.console.options import AsJson
+from waybill.console.terminal import print_json, print_line
 
 
 def version(as_json: AsJson = False) -> None:

@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, remark, styled
 from waybill.db import Database
-from waybill.jobs import Worker, WorkerState, queries
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago
-from waybill_cli.options import AsJson
 from waybill_cli.records import worker_record
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, remark, styled
+from waybill_engine import Worker, WorkerState, queries
 
 app = typer.Typer(help="Look at workers.", no_args_is_help=True, rich_markup_mode=None)
 

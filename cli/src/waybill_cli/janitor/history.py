@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago, duration
+from waybill.console.options import AsJson, Limit
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.janitor import history as runs
 from waybill.janitor.history import Figures, Run, TaskRun
 from waybill.janitor.models import Outcome
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago, duration
-from waybill_cli.options import AsJson, Limit
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, print_line, remark, styled
 
 _RUNS = (
     Column("RUN"),

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import find_settings
+from waybill.console.options import AsJson
 from waybill.errors import Refused
-from waybill_cli.database import find_settings
-from waybill_cli.options import AsJson
 
 _MODULE = "waybill_janitor"
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import counted
+from waybill.console.options import AsJson, seconds
+from waybill.console.terminal import remarks
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill.jobs import State, control
-from waybill_cli.database import with_database
-from waybill_cli.following import follow
-from waybill_cli.humanise import counted
 from waybill_cli.job_actions import Outcome, for_each, tell
 from waybill_cli.job_ids import JobArguments
-from waybill_cli.options import AsJson, seconds
-from waybill_cli.terminal import remarks
+from waybill_cli.wait import follow
+from waybill_engine import State, control
 
 
 def retry(jobs: JobArguments, as_json: AsJson = False) -> None:

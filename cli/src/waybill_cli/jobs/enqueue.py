@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.options import OPERATOR, AsJson, seconds
+from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
 from waybill.errors import NotFound
-from waybill.jobs import Enqueued, JobKind, NewJob, Unique, kinds
-from waybill.jobs import enqueue as enqueue_job
-from waybill_cli.database import with_database
-from waybill_cli.options import OPERATOR, AsJson, seconds
-from waybill_cli.terminal import print_json, print_line, remark
+from waybill_engine import Enqueued, JobKind, NewJob, Unique, kinds
+from waybill_engine import enqueue as enqueue_job
 
 KINDS = {kind.name: kind for kind in vars(kinds).values() if isinstance(kind, JobKind)}
 """Every kind this release declares."""

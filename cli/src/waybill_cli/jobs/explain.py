@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from waybill.console.database import with_database
+from waybill.console.options import AsJson
+from waybill.console.terminal import print_json, print_line, styled
 from waybill.db import Database
-from waybill.jobs.explain import Explanation
-from waybill.jobs.explain import explain as explain_job
-from waybill_cli.database import with_database
 from waybill_cli.job_ids import JobArgument
-from waybill_cli.options import AsJson
-from waybill_cli.terminal import print_json, print_line, styled
+from waybill_engine.explain import Explanation
+from waybill_engine.explain import explain as explain_job
 
 
 def explain(job: JobArgument, as_json: AsJson = False) -> None:

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago
+from waybill.console.options import AsJson, Kind, Limit, Tenant
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, remark, styled
 from waybill.db import Database
-from waybill.jobs import Job, State, queries
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago
 from waybill_cli.job_ids import JobRef, job_ref
 from waybill_cli.job_view import note, state_text, tries
-from waybill_cli.options import AsJson, Kind, Limit, Tenant
 from waybill_cli.records import job_record
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, remark, styled
+from waybill_engine import Job, State, queries
 
 _COLUMNS = (
     Column("ID"),

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.exits import ExitCode
+from waybill.console.human_units import counted, duration
+from waybill.console.options import AsJson, Kind, Tenant, age
+from waybill.console.terminal import print_json, print_line, remark, safe
 from waybill.db import Database
-from waybill.jobs import State, control, queries
-from waybill_cli.database import with_database
-from waybill_cli.exits import ExitCode
-from waybill_cli.humanise import counted, duration
-from waybill_cli.options import AsJson, Kind, Tenant, age
-from waybill_cli.terminal import print_json, print_line, remark, safe
+from waybill_engine import State, control, queries
 
 _UNLESS_SAID = [State.SUCCEEDED, State.CANCELLED]
 """Failures wait for a person to look at them; they go only when they are named."""

@@ -10,17 +10,17 @@ from typing import Any
 
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago, duration, moment, size
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_facts, print_table
+from waybill.console.terminal import print_json, print_line, styled
 from waybill.db import Database
-from waybill.jobs import Artefact, Job, State, Worker, queries
-from waybill.jobs.queries import Happening
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago, duration, moment, size
 from waybill_cli.job_ids import JobArgument
 from waybill_cli.job_view import error_text, print_timeline, progress, state_text, waited_and_ran
-from waybill_cli.options import AsJson
 from waybill_cli.records import artefact_record, happening_record, job_record
-from waybill_cli.tables import Column, print_facts, print_table
-from waybill_cli.terminal import print_json, print_line, styled
+from waybill_engine import Artefact, Job, State, Worker, queries
+from waybill_engine.queries import Happening
 
 _SCOPES = {"active": "while it is active", "window": "for a window of time", "forever": "as long as it is kept"}
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from waybill_cli.local.files import open_private
+from waybill.files.private import open_private
 
 
 class LockedError(Exception):

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from waybill import log
 from waybill.config import DatabaseUrl
+from waybill.console import local_address
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.security import keys
-from waybill_cli.local import address
 from waybill_cli.local.console import Console
 from waybill_cli.local.lock import LockedError, take_lock
 from waybill_cli.local.orphans import MARK, end_orphans
@@ -170,10 +170,10 @@ def _database(settings: UpSettings, home: Path, console: Console) -> Iterator[tu
             f"Postgres runs on 127.0.0.1:{postgres.port}; its data is in {postgres.data}, its log is {postgres.log}"
         )
         url = postgres.create_database("waybill")
-        address.publish(home, url)
+        local_address.publish(home, url)
         yield DatabaseUrl(url), keep_alive
     finally:
-        address.withdraw(home)
+        local_address.withdraw(home)
         try:
             postgres.stop()
         except KeyboardInterrupt:

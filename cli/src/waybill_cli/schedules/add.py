@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago
+from waybill.console.options import OPERATOR, AsJson, seconds
+from waybill.console.terminal import print_json, print_line
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill.jobs import queries
-from waybill.jobs.models import ScheduleRow
-from waybill.jobs.schedules import Declared, Missed, Schedule, declare
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago
 from waybill_cli.jobs.enqueue import KINDS, known_kind, payload_argument, tenant_argument
-from waybill_cli.options import OPERATOR, AsJson, seconds
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import Name, in_both
-from waybill_cli.terminal import print_json, print_line
+from waybill_engine import queries
+from waybill_engine.models import ScheduleRow
+from waybill_engine.schedules import Declared, Missed, Schedule, declare
 
 
 def add(

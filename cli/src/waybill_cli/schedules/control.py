@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.database import with_database
+from waybill.console.options import AsJson
+from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
-from waybill.jobs import schedules
-from waybill_cli.database import with_database
-from waybill_cli.options import AsJson
 from waybill_cli.schedules.view import Name
-from waybill_cli.terminal import print_json, print_line, remark
+from waybill_engine import schedules
 
 
 def rm(name: Name, as_json: AsJson = False) -> None:

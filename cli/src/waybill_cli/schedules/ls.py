@@ -7,16 +7,16 @@ from datetime import datetime
 
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_table
+from waybill.console.terminal import print_json, remark, styled
 from waybill.db import Database
-from waybill.jobs import queries
-from waybill.jobs.models import ScheduleRow
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago
-from waybill_cli.options import AsJson
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import status
-from waybill_cli.tables import Column, print_table
-from waybill_cli.terminal import print_json, remark, styled
+from waybill_engine import queries
+from waybill_engine.models import ScheduleRow
 
 _COLUMNS = (
     Column("NAME"),

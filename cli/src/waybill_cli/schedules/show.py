@@ -9,19 +9,19 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
+from waybill.console.database import with_database
+from waybill.console.human_units import ago, duration, moment
+from waybill.console.options import AsJson
+from waybill.console.tables import Column, print_facts, print_table
+from waybill.console.terminal import print_json, print_line, styled
 from waybill.db import Database
 from waybill.errors import NotFound
-from waybill.jobs import Job, queries
-from waybill.jobs.models import ScheduleRow
-from waybill.jobs.schedules import Missed
-from waybill_cli.database import with_database
-from waybill_cli.humanise import ago, duration, moment
 from waybill_cli.job_view import state_text
-from waybill_cli.options import AsJson
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import Name, cron_of, in_both, next_ticks, on_the_wall, status
-from waybill_cli.tables import Column, print_facts, print_table
-from waybill_cli.terminal import print_json, print_line, styled
+from waybill_engine import Job, queries
+from waybill_engine.models import ScheduleRow
+from waybill_engine.schedules import Missed
 
 _SHOWN = 5
 

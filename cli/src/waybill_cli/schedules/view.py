@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 import typer
 from rich.text import Text
 
+from waybill.console.human_units import ago
+from waybill.console.terminal import styled
 from waybill.errors import Refused
-from waybill.jobs.cron import Cron
-from waybill.jobs.kinds import is_name
-from waybill.jobs.models import ScheduleRow
-from waybill_cli.humanise import ago
-from waybill_cli.terminal import styled
+from waybill_engine.cron import Cron
+from waybill_engine.kinds import is_name
+from waybill_engine.models import ScheduleRow
 
 
 def _schedule_name(value: str) -> str:

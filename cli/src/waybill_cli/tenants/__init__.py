@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from waybill_cli.tenants.erasing import erase
-from waybill_cli.tenants.keeping import hold, release, retention
-from waybill_cli.tenants.sharing import ls, priority, weight
+from waybill_cli.tenants.erasure import erase
+from waybill_cli.tenants.fair_share import ls, priority, weight
+from waybill_cli.tenants.retention import hold, release, retention
 
 app = typer.Typer(
     help="Look after tenants: ls, weight, priority, retention, hold, release, erase.",

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from waybill import garbage
 from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
-from waybill.jobs import control
 from waybill.retention import let_holds_wait, refuse_if_held
 from waybill.storage.keys import dated
+from waybill_engine import control
 
 if TYPE_CHECKING:
     from waybill.db import Database

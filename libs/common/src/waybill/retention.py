@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.errors import Conflict, Refused
-from waybill.storable import is_storable
+from waybill.pg_text import is_storable
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection

@@ -12,24 +12,24 @@ from typing import Any, Literal
 import pypdfium2
 
 from waybill_documents import hybrid
-from waybill_documents.checking import CheckResult, check
-from waybill_documents.computing import compute
+from waybill_documents.checks import CheckResult, check
+from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
 from waybill_documents.extraction import Extraction, extract
 from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding, MappingFault
 from waybill_documents.limits import Limits
 from waybill_documents.lines import lines_of
-from waybill_documents.looking import Looked
-from waybill_documents.mapping.loading import LoadedMapping
-from waybill_documents.pdf.opening import opened
+from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.words import pages
 from waybill_documents.plain import Plain, PlainPage, PlainTable
 from waybill_documents.provenance import carries_of, data_of, looked_of, pages_of, provenance_of
-from waybill_documents.rendering import extracted_from_json, read_json, render
+from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Clock, Stages
-from waybill_documents.tables.guessing import guess_tables
+from waybill_documents.tables.table_finder import guess_tables
 from waybill_documents.values import Extracted
 from waybill_documents.words import Page
+from waybill_documents.xml_output import extracted_from_json, read_json, render
 
 Wants = Literal["json", "xml", "conversion"]
 """Plain JSON, the XML alone, or everything in one answer."""

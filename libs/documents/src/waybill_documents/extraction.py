@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from waybill_documents.computing import MOST_FINDINGS
+from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.confidence import AMBIGUOUS, BASE, FROM_DEFAULT, NOT_FOUND, PROVED, RECOGNISED, SETTLED
 from waybill_documents.currencies import Amounts
 from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding
 from waybill_documents.fields import FieldResult, FieldSearch
+from waybill_documents.headers_footers import running, with_neighbours
 from waybill_documents.labels import split_labels
 from waybill_documents.lines import Lines, fold, lines_of
 from waybill_documents.locales import LocaleRules, locale_rules
-from waybill_documents.looking import Looked, looked_for
 from waybill_documents.mapping.model import FieldRule, Mapping
-from waybill_documents.reading import expected, read
 from waybill_documents.recognition import Recognition
-from waybill_documents.running import running, with_neighbours
+from waybill_documents.search_areas import Looked, looked_for
 from waybill_documents.stages import Stages
 from waybill_documents.tables.rows import TableReader
 from waybill_documents.tables.typed import TypedRows
 from waybill_documents.tables.unread import FieldLines, UnreadLine
+from waybill_documents.value_text import expected, read
 from waybill_documents.values import Extracted, Row, Value
 from waybill_documents.words import Page
 

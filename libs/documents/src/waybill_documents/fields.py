@@ -12,12 +12,12 @@ from itertools import islice
 import re2
 
 from waybill_documents.currencies import MINUS
+from waybill_documents.field_scope import Narrowing
 from waybill_documents.labels import has_colon, is_minus
 from waybill_documents.lines import Line, Lines, fold, line_of, segments
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
-from waybill_documents.narrowing import Narrowing
-from waybill_documents.reading import Unreadable, read
+from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
 from waybill_documents.words import Box, Place, Word, around, cut, part
 

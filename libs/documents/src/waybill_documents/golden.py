@@ -14,7 +14,7 @@ from pathlib import Path
 
 from waybill_documents.conversion import Reading, read_data
 from waybill_documents.faults import DocumentFault
-from waybill_documents.mapping.loading import LoadedMapping
+from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.stages import Stages
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from waybill_documents.confidence import PROVED
 from waybill_documents.extraction import PageSize
-from waybill_documents.looking import Looked
+from waybill_documents.search_areas import Looked
 from waybill_documents.values import Extracted, Scalar, Value
 
 

@@ -14,10 +14,13 @@ from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.http import SafeHeaders
 from waybill.storage import Storage
-from waybill_api import downloads, health, jobs, openapi, pages, problems, revisions, sessions, stream, uploads
-from waybill_api.context import Context
-from waybill_api.guards import Bodies, SameSite, TrustedHosts
-from waybill_api.headers import PageHeaders
+from waybill.web import openapi, static_files
+from waybill.web.context import Context
+from waybill.web.guards import Bodies, SameSite, TrustedHosts
+from waybill.web.page_headers import PageHeaders
+from waybill_api import account, health, problem_pages, problems, sessions
+from waybill_convert.api import downloads, jobs, revisions, stream, uploads
+from waybill_convert.pages import queue, review, upload
 from waybill_documents import catalogue
 
 UPLOADS = frozenset({"/api/upload", "/api/uploads", "/"})
@@ -49,7 +52,8 @@ def create_app(settings: ApiSettings, database: Database, storage: Storage) -> F
     # The archive before the jobs: in `/api/jobs/download`, "download" is no id.
     for each in (health, uploads, downloads, jobs, revisions, stream, sessions):
         app.include_router(each.router)
-    pages.install(app)
+    for page in (upload, queue, review, account, static_files):
+        app.include_router(page.router)
     return app
 
 
@@ -68,7 +72,7 @@ def _guard(app: FastAPI, settings: ApiSettings) -> None:
     if settings.api_hosts:
         app.add_middleware(TrustedHosts, hosts=settings.api_hosts)
     problems.install(app)
-    app.add_middleware(pages.ProblemPages)
+    app.add_middleware(problem_pages.ProblemPages)
     if settings.api_trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.api_trusted_proxies)
     app.add_middleware(PageHeaders, https=settings.api_https)

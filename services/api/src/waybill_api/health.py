@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from waybill.db import SchemaMismatch
 from waybill.errors import Code, WaybillError
 from waybill.http import Problem
-from waybill_api.context import Context
-from waybill_api.identity import Shared
+from waybill.web.context import Context
+from waybill.web.visitors import Shared
 
 log = structlog.get_logger()
 router = APIRouter(include_in_schema=False)

@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from waybill.readiness import notify_ready
-from waybill_api.context import Context
+from waybill.web.context import Context
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from waybill import erasure, ratelimit
+from waybill import erasure, rate_limits
 from waybill.errors import Conflict, RateLimited, is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.security import COOKIE, Permission, Principal, Session, of_session
 from waybill.security.sessions import ended_topic, tell_ended
-from waybill_api.context import Context
-from waybill_api.identity import AnyVisitor, Shared, Visitor, is_secure, set_cookie
-from waybill_api.openapi import refusals
-from waybill_api.shapes import ErasureShape, SessionShape
+from waybill.web.context import Context
+from waybill.web.openapi import refusals
+from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
+from waybill_convert.schemas import ErasureShape, SessionShape
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 router = APIRouter(tags=["session"])
@@ -82,7 +82,7 @@ async def sign_in(request: Request, context: Shared) -> Response:
     """
     address = request.client.host if request.client else "unknown"
     async with context.database.hot() as connection:
-        wait = await ratelimit.take(connection, f"sign-in:{address}", limit=_TRIES_PER_MINUTE)
+        wait = await rate_limits.take(connection, f"sign-in:{address}", limit=_TRIES_PER_MINUTE)
     if wait is not None:
         raise RateLimited(retry_after=wait)
     is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")

@@ -24,7 +24,7 @@ from waybill_gateway.spool import Spool
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-_PARSE = "waybill_gateway.parsing:parse"
+_PARSE = "waybill_gateway.document_tasks:parse"
 _MB = 1024 * 1024
 
 

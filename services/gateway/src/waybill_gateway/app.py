@@ -13,8 +13,8 @@ from waybill.errors import Code
 from waybill_gateway.admission import Admission
 from waybill_gateway.catalogue import Catalogue
 from waybill_gateway.pool import Pool
-from waybill_gateway.process import Processing
-from waybill_gateway.render import Rendering
+from waybill_gateway.process_route import Processing
+from waybill_gateway.render_route import Rendering
 from waybill_gateway.spool import Spool
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from waybill_documents.catalogue import names
 from waybill_documents.faults import MappingFault
-from waybill_documents.mapping.loading import LoadedMapping, load, shipped
+from waybill_documents.mapping.loader import LoadedMapping, load, shipped
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 

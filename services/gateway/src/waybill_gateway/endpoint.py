@@ -30,13 +30,13 @@ from waybill_documents.faults import FaultCode
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
 from waybill_gateway.admission import Admission
-from waybill_gateway.answering import send_file, send_problem
 from waybill_gateway.body import Body
-from waybill_gateway.negotiation import Accept, Kind
-from waybill_gateway.receiving import Form, receive_form
+from waybill_gateway.content_negotiation import Accept, Kind
+from waybill_gateway.file_signature import sniff
 from waybill_gateway.refusals import Refusal
-from waybill_gateway.sniffing import sniff
+from waybill_gateway.responses import send_file, send_problem
 from waybill_gateway.spool import Place, Spool
+from waybill_gateway.upload_form import Form, receive_form
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

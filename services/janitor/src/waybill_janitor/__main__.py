@@ -19,9 +19,9 @@ from waybill.janitor.models import Outcome
 from waybill.readiness import notify_ready
 from waybill.storage import storage_of
 from waybill_janitor.lease import Lease, holder
-from waybill_janitor.planning import Tools
-from waybill_janitor.reporting import counts, line, record
-from waybill_janitor.running import Reported, Run, TaskReport, plan
+from waybill_janitor.report import counts, line, record
+from waybill_janitor.run import Reported, Run, TaskReport, plan
+from waybill_janitor.task import Tools
 from waybill_janitor.tasks import all_tasks
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()

@@ -21,14 +21,14 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import storage_of
-from waybill_worker.children import stop_with
-from waybill_worker.context import Outside
-from waybill_worker.gateway import Gateway
-from waybill_worker.handling import load_handlers
-from waybill_worker.running import STUBBORN
-from waybill_worker.scheduling import declared
-from waybill_worker.supervisor import Supervisor
-from waybill_worker.worker import Worker
+from waybill_convert.clients.gateway import Gateway
+from waybill_engine.context import Outside
+from waybill_engine.registry import load_handlers
+from waybill_engine.worker.child_processes import stop_with
+from waybill_engine.worker.run import STUBBORN
+from waybill_engine.worker.scheduler import declared
+from waybill_engine.worker.supervisor import Supervisor
+from waybill_engine.worker.worker import Worker
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

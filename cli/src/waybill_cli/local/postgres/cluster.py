@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from waybill_cli.local.files import write_private
+from waybill.files.private import write_private
 from waybill_cli.local.postgres.account import Account, named_account
 from waybill_cli.local.postgres.errors import PostgresError
 from waybill_cli.local.tether import tethered

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from waybill_cli.local.files import open_private
+from waybill.files.private import open_private
 from waybill_cli.local.lock import LockedError, take_lock
 from waybill_cli.local.postgres.account import Account, account_for
 from waybill_cli.local.postgres.binaries import bundled_binaries, within_reach

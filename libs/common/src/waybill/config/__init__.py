@@ -3,7 +3,7 @@
 Declared in `settings`, read by `loading`, documented by `reference`.
 """
 
-from waybill.config.loading import load
+from waybill.config.loader import load
 from waybill.config.reference import reference
 from waybill.config.settings import (
     SETTINGS,

@@ -274,7 +274,7 @@ class WorkerSettings(CommonSettings):
         [], description="The job kinds to serve, separated by commas. Empty: every kind it has a handler for."
     )
     worker_handlers: CommaList = Field(
-        ["waybill_worker.handlers"],
+        ["waybill_convert.handlers", "waybill_engine.selftest"],
         min_length=1,
         description="The Python modules that register handlers, separated by commas; imported at start-up.",
     )

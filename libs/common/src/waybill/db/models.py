@@ -8,14 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlmodel import AutoString, SQLModel
 
-import waybill.convert.models
-import waybill.convert.revision_models
 import waybill.idempotency.models
 import waybill.janitor.models
-import waybill.jobs.breaker_models
-import waybill.jobs.models
 import waybill.security.models  # noqa: F401 - imported for the tables it declares
-from waybill.convert.models import Xid8
+from waybill_convert.models import Xid8
 
 metadata = SQLModel.metadata
 

@@ -4,7 +4,7 @@ Nothing here knows of jobs or of storage keys; `waybill.storage` is built on it.
 """
 
 from waybill.files.atomic import AtomicFile, Written, write_atomic
-from waybill.files.detect import FileType, detect, detect_bytes
+from waybill.files.detection import FileType, detect, detect_bytes
 from waybill.files.names import safe_name
 from waybill.files.paths import folder_under, open_under, resolve_under
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound, Refused, Unauthorized
 from waybill.ids import new_id
+from waybill.pg_text import is_storable
 from waybill.security.principals import PUBLIC, Permission, Principal, of_tenant
-from waybill.storable import is_storable
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection

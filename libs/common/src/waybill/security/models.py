@@ -48,7 +48,7 @@ class Secret(SQLModel, table=True):
 
 
 class RateLimit(SQLModel, table=True):
-    """Where one subject stands; see `waybill.ratelimit`."""
+    """Where one subject stands; see `waybill.rate_limits`."""
 
     __tablename__ = "rate_limits"
 

@@ -39,7 +39,7 @@ class Session:
 
 
 def ended_topic(session_id: uuid.UUID) -> str:
-    """What `waybill.changes` says when a browser has left this session."""
+    """What `waybill.changes.subscriptions` says when a browser has left this session."""
     return f"ended:{session_id}"
 
 

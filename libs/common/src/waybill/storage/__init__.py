@@ -6,10 +6,10 @@ becomes a job's result only through a row that its lease holder writes, so stori
 Read `interface` for what every storage promises, then `local` or `objects` for how; `opening` chooses between them.
 """
 
+from waybill.storage.factory import open_storage, storage_of
 from waybill.storage.interface import Listed, Storage, Stored
 from waybill.storage.keys import upload_key
 from waybill.storage.local import LocalStorage
-from waybill.storage.opening import open_storage, storage_of
 from waybill.storage.space import Space
 
 __all__ = [

@@ -19,10 +19,10 @@ from typing import ParamSpec, TypeVar
 from waybill.errors import IoFailure, NotFound, StorageFull
 from waybill.files.atomic import AtomicFile
 from waybill.files.paths import NEW_FOLDER, folder_under, open_under
+from waybill.storage.folder_listing import Walk
 from waybill.storage.incoming import pieces
 from waybill.storage.interface import CHUNK, Listed, Stored
 from waybill.storage.keys import checked
-from waybill.storage.walking import Walk
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from waybill.storage.failures import FAULTS, beyond_the_end, failure, no_bucket
 from waybill.storage.incoming import pieces
 from waybill.storage.interface import CHUNK, Listed, Stored
 from waybill.storage.keys import checked
-from waybill.storage.uploading import Upload
+from waybill.storage.multipart_upload import Upload
 
 _PAGE = 1000
 _AT_ONCE = 16

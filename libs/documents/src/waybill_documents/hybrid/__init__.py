@@ -14,8 +14,8 @@ from waybill_documents.hybrid.attachments import (
     required,
 )
 from waybill_documents.hybrid.checks import check_embedded
+from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, extract
 from waybill_documents.hybrid.profiles import Profile, to_cii, validate
-from waybill_documents.hybrid.reading import LINE_TYPES, TYPES, extract
 from waybill_documents.hybrid.ubl import to_ubl
 
 __all__ = [

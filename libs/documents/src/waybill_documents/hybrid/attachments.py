@@ -14,7 +14,7 @@ from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.hybrid.cii import GUIDELINE, ROOT, first, text_of
 from waybill_documents.hybrid.profiles import Profile, profile_of
 from waybill_documents.limits import Limits
-from waybill_documents.rendering.parsing import HostileXml, local, parse
+from waybill_documents.xml_output.parser import HostileXml, local, parse
 
 _NAMES = ("factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml", "cross-industry-invoice.xml", "order-x.xml")
 """Lower case. The first three are the standards' own; ZUGFeRD 1 wrote ZUGFeRD-invoice.xml."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from waybill_documents.checking import CheckResult
+from waybill_documents.checks import CheckResult
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import SETTLEMENT, all_of, decimal_of, path_of, text_of

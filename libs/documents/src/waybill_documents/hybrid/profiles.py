@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from waybill_documents.rendering.schemas import XmlSchema, load_schema
+from waybill_documents.xml_output.validation import XmlSchema, load_schema
 
 if TYPE_CHECKING:
     from waybill_documents.hybrid.attachments import EmbeddedInvoice

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.office.encoding import decode
+from waybill_documents.office.text_encoding import decode
 
 Detected = Literal["pdf", "docx", "xlsx", "text", "protected", "doc", "xls", "xlsb", "ods", "odt", "pptx"]
 """The four kinds that are read, and those that get a sentence of their own for not being read."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.office.delimited import rows_of
 from waybill_documents.office.detection import detect, refuse
-from waybill_documents.office.encoding import decode
 from waybill_documents.office.limits import Budget, OfficeLimits
+from waybill_documents.office.text_encoding import decode
 from waybill_documents.plain import Plain, PlainPage, PlainTable
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x85\u2028\u2029]")

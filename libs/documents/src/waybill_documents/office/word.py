@@ -19,7 +19,7 @@ from docx.oxml.parser import parse_xml
 
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.office.limits import Budget, OfficeLimits
-from waybill_documents.office.numbering import Numbering, value, whole
+from waybill_documents.office.list_numbers import Numbering, value, whole
 from waybill_documents.office.package import Package, damaged, open_package
 from waybill_documents.plain import Plain, PlainPage, PlainTable
 

@@ -14,14 +14,14 @@ from waybill_documents.currencies import Amounts
 from waybill_documents.lines import Line, Lines
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
-from waybill_documents.reading import Unreadable, read
-from waybill_documents.tables.apart import LinesApart, folded
 from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
 from waybill_documents.tables.header import Header, HeaderWords, find_header
-from waybill_documents.tables.matching import MatchingRows
+from waybill_documents.tables.pattern_rows import MatchingRows
+from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.unread import FieldLines, UnreadLine, UnreadLines
+from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Carry
 from waybill_documents.words import Place, Word, around
 

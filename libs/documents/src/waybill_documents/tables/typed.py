@@ -6,15 +6,15 @@ from typing import Any
 
 import re2
 
-from waybill_documents.computing import MOST_FINDINGS
+from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.confidence import BASE, DOUBTFUL, FROM_DEFAULT
 from waybill_documents.currencies import Amounts
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.lines import fold
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule, Mapping
-from waybill_documents.reading import Unreadable, expected, read
 from waybill_documents.tables.assembly import Piece, RawRow
+from waybill_documents.value_text import Unreadable, expected, read
 from waybill_documents.values import Row, Value
 from waybill_documents.words import Place, around
 

@@ -3,8 +3,8 @@
 The standard library's pool breaks as a whole when one of its processes dies, and has no limits.
 """
 
-from waybill_gateway.pool.child import Blueprint
 from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory, Unavailable
+from waybill_gateway.pool.parser import Blueprint
 from waybill_gateway.pool.pool import Pool
 
 __all__ = [

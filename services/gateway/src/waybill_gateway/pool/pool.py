@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from waybill_gateway.pool.child import Blueprint, CannotStart, Child, NeverBegan
 from waybill_gateway.pool.faults import Unavailable
+from waybill_gateway.pool.parser import Blueprint, CannotStart, Child, NeverBegan
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

@@ -1,11 +1,13 @@
 """What the janitor does, in this order: first what somebody waits for, then removing rows, then what they named, then
 looking for what should not be, and at last its own house."""
 
-from waybill_janitor.planning import Task, Tools
+from waybill_convert.janitor_documents import Documents
+from waybill_convert.janitor_durations import Durations
+from waybill_convert.janitor_results import Results
+from waybill_convert.janitor_tombstones import Tombstones
+from waybill_janitor.task import Task, Tools
 from waybill_janitor.tasks.counters import Counters
 from waybill_janitor.tasks.dead_letters import DeadLetters
-from waybill_janitor.tasks.documents import Documents
-from waybill_janitor.tasks.durations import Durations
 from waybill_janitor.tasks.erasures import Erasures
 from waybill_janitor.tasks.events import Events
 from waybill_janitor.tasks.garbage import Garbage
@@ -15,8 +17,6 @@ from waybill_janitor.tasks.jobs import Jobs
 from waybill_janitor.tasks.leases import Leases
 from waybill_janitor.tasks.missing import Missing
 from waybill_janitor.tasks.orphans import Orphans
-from waybill_janitor.tasks.results import Results
-from waybill_janitor.tasks.tombstones import Tombstones
 from waybill_janitor.tasks.workers import Workers
 
 TASKS = (

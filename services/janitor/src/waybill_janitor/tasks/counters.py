@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill import ratelimit
+from waybill import rate_limits
 from waybill.idempotency import purge
-from waybill_janitor.planning import Batch, Tally, Tools
+from waybill_janitor.task import Batch, Tally, Tools
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -59,7 +59,7 @@ _KINDS = {
         _Rows(
             "rate_limits",
             "SELECT count(*) FROM rate_limits WHERE tat < now()",
-            partial(ratelimit.forget_idle, limit=_MANY),
+            partial(rate_limits.forget_idle, limit=_MANY),
         ),
         _Rows(
             "idempotency_keys",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from waybill_janitor.planning import Batch, Tally, Tools
+from waybill_janitor.task import Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

@@ -9,7 +9,7 @@ import structlog
 
 from waybill import erasure
 from waybill.errors import Conflict
-from waybill_janitor.planning import Batch, Tally, Tools
+from waybill_janitor.task import Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
-from waybill_janitor.planning import Batch, Tally, Tools
+from waybill_janitor.task import Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

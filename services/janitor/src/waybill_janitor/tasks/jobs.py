@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from waybill_janitor.limits import limits
-from waybill_janitor.planning import Batch, Tally, Tools
-from waybill_janitor.removing import pages, remove
+from waybill_janitor.cutoffs import limits
+from waybill_janitor.removal import pages, remove
+from waybill_janitor.task import Batch, Tally, Tools
 
 _PAGE = """
 SELECT page.job_id,

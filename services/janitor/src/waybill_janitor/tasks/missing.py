@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import structlog
 
 from waybill.errors import IoFailure
-from waybill_janitor.planning import BATCH, Batch, Tally, Tools
-from waybill_janitor.scanning import resume
+from waybill_janitor.scan_cursor import resume
+from waybill_janitor.task import BATCH, Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, cast
 from waybill import garbage
 from waybill.retention import let_holds_wait
 from waybill.storage import Listed
-from waybill_janitor.owner import check_owner
-from waybill_janitor.planning import BATCH, Batch, Tally, Tools
-from waybill_janitor.scanning import resume
+from waybill_janitor.scan_cursor import resume
+from waybill_janitor.storage_owner import check_owner
+from waybill_janitor.task import BATCH, Batch, Tally, Tools
 
 _KINDS = ("pages", "results", "uploads")
 _FIRST_YEAR = 2025

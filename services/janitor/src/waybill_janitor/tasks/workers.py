@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from waybill_janitor.planning import Batch, Tally, Tools
-from waybill_janitor.removing import old
+from waybill_janitor.removal import old
+from waybill_janitor.task import Batch, Tally, Tools
 
 _PAGE = """
 SELECT id FROM workers

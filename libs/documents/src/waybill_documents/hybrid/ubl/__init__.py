@@ -19,8 +19,8 @@ from waybill_documents.hybrid.ubl.lines import CREDIT_NOTE_LINES, INVOICE_LINES
 from waybill_documents.hybrid.ubl.money import PAYMENT, TOTALS
 from waybill_documents.hybrid.ubl.parties import PARTIES
 from waybill_documents.hybrid.ubl.words import NAMESPACES, Conversion, Part
-from waybill_documents.rendering.schemas import MOST_FINDINGS, and_more
-from waybill_documents.rendering.texts import DECLARATION
+from waybill_documents.xml_output.validation import MOST_FINDINGS, and_more
+from waybill_documents.xml_output.value_spelling import DECLARATION
 
 _DOCUMENT_NAMESPACE = "urn:oasis:names:specification:ubl:schema:xsd:{}-2"
 

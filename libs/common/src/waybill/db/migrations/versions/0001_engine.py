@@ -64,7 +64,7 @@ WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)
 """
 
-# Each index is one statement's working set and holds nothing else; see waybill.jobs.models.
+# Each index is one statement's working set and holds nothing else; see waybill_engine.models.
 INDEXES = """
 CREATE INDEX jobs_ready ON jobs (queue, kind, priority DESC, id) WHERE state = 'queued' AND NOT isolate;
 CREATE INDEX jobs_isolated ON jobs (queue, kind, id) WHERE state = 'queued' AND isolate;

@@ -1,0 +1,96 @@
+"""Enqueuing in bulk, beside a raw COPY of the very same rows into the very same table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Iterable, Iterator
+from dataclasses import dataclass
+
+import asyncpg
+
+from benchmarks.arena import Arena
+from benchmarks.contestants import WAYBILL
+from benchmarks.figures import Spread, paired_ratio
+from benchmarks.handlers import NOOP
+from benchmarks.options import Options
+from benchmarks.report import Check, Section
+from waybill.db.database import Connection
+from waybill_engine import NewJob, enqueue_many
+
+_BATCH = 5000
+"""Jobs per call. Both write everything in one transaction; COPY gets all rows in one call, which is its best."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rows per second."""
+
+    making: float
+    """Enqueuing, with making the jobs and their ids on the way, as most callers do."""
+    at_hand: float
+    """Enqueuing jobs that are at hand, as the rows are that COPY gets."""
+    copy: float
+
+
+async def enqueue_and_copy(arena: Arena, jobs: int) -> Rates:
+    async with arena.database(WAYBILL) as url:
+        connection: Connection = await asyncpg.connect(url)
+        making = jobs / await _timed(connection, _enqueue(connection, _made(jobs)))
+        await connection.execute("TRUNCATE jobs CASCADE")
+        at_hand = jobs / await _timed(connection, _enqueue(connection, list(_made(jobs))))
+        rows = [tuple(row) for row in await connection.fetch("SELECT * FROM jobs ORDER BY id")]
+        columns = [row["attname"] for row in await connection.fetch(_COLUMNS)]
+        await connection.execute("TRUNCATE jobs CASCADE")
+        copying = connection.copy_records_to_table("jobs", records=rows, columns=columns)
+        copy = jobs / await _timed(connection, copying)
+        await connection.close()
+    return Rates(making, at_hand, copy)
+
+
+async def _timed(connection: Connection, work: Awaitable[object]) -> float:
+    await connection.execute("CHECKPOINT")
+    started = time.perf_counter()
+    await work
+    return time.perf_counter() - started
+
+
+def _made(jobs: int) -> Iterator[list[NewJob]]:
+    for start in range(0, jobs, _BATCH):
+        yield [NewJob(NOOP, "bench") for _ in range(min(_BATCH, jobs - start))]
+
+
+async def _enqueue(connection: Connection, batches: Iterable[list[NewJob]]) -> None:
+    async with connection.transaction():
+        for batch in batches:
+            await enqueue_many(connection, batch)
+
+
+_COLUMNS = """
+SELECT attname FROM pg_attribute
+ WHERE attrelid = 'jobs'::regclass AND attnum > 0 AND NOT attisdropped
+ ORDER BY attnum
+"""
+
+
+async def measure(arena: Arena, options: Options) -> Section:
+    await enqueue_and_copy(arena, min(options.jobs, 10_000))
+    rates: list[Rates] = []
+    for _ in range(options.rounds):
+        options.say("enqueuing")
+        rates.append(await enqueue_and_copy(arena, options.jobs))
+    named = {
+        "Waybill, jobs at hand": [one.at_hand for one in rates],
+        "Waybill, jobs made on the way": [one.making for one in rates],
+        "raw COPY, rows at hand": [one.copy for one in rates],
+    }
+    ratio = paired_ratio([one.at_hand for one in rates], [one.copy for one in rates])
+    return Section(
+        title=f"Enqueuing {options.jobs:,} jobs, {_BATCH:,} per call, one transaction, jobs/s",
+        heading=("", "median", "lowest", "highest"),
+        rows=[
+            (name, f"{spread.median:,.0f}", f"{spread.low:,.0f}", f"{spread.high:,.0f}")
+            for name, spread in ((name, Spread.of(found)) for name, found in named.items())
+        ],
+        checks=[Check.at_least("bulk enqueue to raw COPY into the same table", ratio, 0.5)],
+        numbers={"jobs": options.jobs, "per_second": named, "enqueue_to_copy": ratio},
+    )

@@ -1,0 +1,17 @@
+"""`waybill storage`: moving documents and results to another place."""
+
+from __future__ import annotations
+
+import typer
+
+from waybill_cli.storage.migrate import migrate
+
+app = typer.Typer(help="Look after the storage: migrate.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def storage() -> None:
+    """Look after the storage: migrate."""
+
+
+app.command()(migrate)

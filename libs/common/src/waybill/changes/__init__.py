@@ -1,0 +1,1 @@
+"""Subscriptions: hearing that something has changed."""

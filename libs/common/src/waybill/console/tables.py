@@ -1,0 +1,117 @@
+"""Tables that fit: columns give way before ids wrap.
+
+On a narrow terminal the long last column shrinks, then the least important columns go, and at last each row becomes
+a small block. What is not shown is still in `--json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from waybill.console.terminal import UNLIMITED, output
+
+_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    header: str
+    right: bool = False
+    """Numbers."""
+    drop: int = 0
+    """0 stays whatever happens; otherwise the highest goes first. An empty one goes at once."""
+    most: int | None = None
+    """How wide it may get on a terminal, for names that somebody else chose."""
+    least: int | None = None
+    """How narrow it may get, for a last column of free text."""
+    wraps: bool = False
+    """Free text that goes on below itself instead of being cut."""
+
+
+Row = Sequence[Text]
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Row], *, indent: int = 0) -> None:
+    console = output()
+    widths = [max([len(column.header), *(row[index].cell_len for row in rows)]) for index, column in enumerate(columns)]
+    shown = [
+        index for index, column in enumerate(columns) if column.drop == 0 or any(row[index].cell_len for row in rows)
+    ]
+    room = console.width - indent
+    if console.width < UNLIMITED:
+        widths = [min(width, column.most or width) for width, column in zip(widths, columns, strict=True)]
+    while _needed(columns, widths, shown) > room:
+        droppable = [index for index in shown if columns[index].drop]
+        if not droppable:
+            _print_blocks(console, columns, rows, indent)
+            return
+        shown.remove(max(droppable, key=lambda index: columns[index].drop))
+    last = shown[-1]
+    if columns[last].least is not None:
+        widths[last] = min(widths[last], room - sum(widths[index] + _GAP for index in shown[:-1]))
+    if any(column.header for column in columns):
+        _print_row(console, columns, widths, shown, [Text(column.header, "bold") for column in columns], indent)
+    for row in rows:
+        _print_row(console, columns, widths, shown, row, indent)
+
+
+def _needed(columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> int:
+    fixed = sum(widths[index] for index in shown[:-1]) + _GAP * (len(shown) - 1)
+    least = columns[shown[-1]].least
+    return fixed + (widths[shown[-1]] if least is None else min(widths[shown[-1]], least))
+
+
+def _print_row(
+    console: Console,
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    shown: Sequence[int],
+    row: Row,
+    indent: int,
+) -> None:
+    line = Text(" " * indent)
+    for index in shown[:-1]:
+        cell = row[index].copy()
+        cell.truncate(widths[index], overflow="ellipsis")
+        blank = " " * (widths[index] - cell.cell_len)
+        line.append_text(Text.assemble(blank, cell) if columns[index].right else Text.assemble(cell, blank))
+        line.append(" " * _GAP)
+    start, last = line.cell_len, shown[-1]
+    rest = row[last].copy()
+    if columns[last].wraps and rest.cell_len:
+        first, *more = rest.wrap(console, widths[last])
+    else:
+        first, more = rest, []
+        first.truncate(widths[last], overflow="ellipsis")
+    if columns[last].right:
+        line.append(" " * (widths[last] - first.cell_len))
+    line.append_text(first)
+    line.rstrip()
+    console.print(line, soft_wrap=True)
+    for other in more:
+        other.rstrip()
+        console.print(Text.assemble(" " * start, other), soft_wrap=True)
+
+
+def _print_blocks(console: Console, columns: Sequence[Column], rows: Sequence[Row], indent: int) -> None:
+    """One row below the other: the first cell, then the others with their names."""
+    longest = max(len(column.header) for column in columns[1:])
+    for row in rows:
+        console.print(Text.assemble(" " * indent, row[0]), soft_wrap=True)
+        for column, cell in zip(columns[1:], row[1:], strict=True):
+            if cell.cell_len:
+                name = Text(f"{' ' * indent}  {column.header.lower():<{longest}}  ", "dim")
+                console.print(Text.assemble(name, cell), soft_wrap=True)
+
+
+def print_facts(facts: Sequence[tuple[str, Text]], *, indent: int = 2) -> None:
+    """Names and values, the values aligned; text with spaces wraps inside its column, ids never do."""
+    print_table(
+        [Column(""), Column("", least=36, wraps=True)],
+        [(Text(name, "dim"), value) for name, value in facts],
+        indent=indent,
+    )

@@ -1,0 +1,1 @@
+"""What the API routes and the pages share."""

@@ -1,0 +1,114 @@
+"""Who sent this request: a program with a key, a browser that signed in with one, or a browser by itself.
+
+Routes ask for `Reader`, `Writer` or `Admin`. A request that says nothing about itself is a browser we have not met:
+it owns nothing yet, and gets its cookie with the first page or upload (`Visitor.welcome`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from fastapi import Depends, Request, Response
+
+from waybill.errors import Forbidden, Unauthorized
+from waybill.security import COOKIE, Permission, Principal, Session, of_session
+from waybill.web.context import Context, context_of
+
+
+@dataclass(slots=True)
+class Visitor:
+    """Who it is, and how we know."""
+
+    principal: Principal
+    session: Session | None = field(default=None)
+    """None for a program with a key."""
+    met_before: bool = True
+    """False for a browser without a cookie of ours."""
+
+    def welcome(self, request: Request, response: Response) -> None:
+        """Give a browser its cookie, if it has none or its own grows old."""
+        context = context_of(request)
+        if self.session is None:
+            return
+        if self.met_before and not context.signer.worth_renewing(self.session, time.time()):
+            return
+        if self.met_before:
+            self.session = replace(self.session, issued_at=int(time.time()))
+        set_cookie(request, response, self.session)
+
+
+def set_cookie(request: Request, response: Response, session: Session) -> None:
+    context = context_of(request)
+    response.set_cookie(
+        COOKIE,
+        context.signer.dump(session),
+        max_age=context.signer.max_age,
+        httponly=True,
+        samesite="lax",
+        secure=is_secure(request),
+    )
+
+
+def is_secure(request: Request) -> bool:
+    return context_of(request).settings.api_https or request.url.scheme == "https"
+
+
+async def visitor(request: Request) -> Visitor:
+    """Who is asking. Asked twice in a request, the answer is the same."""
+    known: Visitor | None = getattr(request.state, "visitor", None)
+    if known is None:
+        known = request.state.visitor = await _find(request, context_of(request))
+    return known
+
+
+async def _find(request: Request, context: Context) -> Visitor:
+    authorization = request.headers.get("authorization")
+    if authorization is not None:
+        scheme, _, key = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthorized("Send an API key as 'Authorization: Bearer wb_…'.")
+        return Visitor(await context.keyring.of_text(key.strip()))
+    now = time.time()
+    session = context.signer.load(request.cookies.get(COOKIE), now)
+    if session is None:
+        session = context.signer.start(now)
+        return Visitor(of_session(session.id), session, met_before=False)
+    if session.key_id is None:
+        return Visitor(of_session(session.id), session)
+    try:
+        return Visitor(await context.keyring.of_id(session.key_id), session)
+    except Unauthorized:  # its key was revoked or has expired: it is a browser by itself again
+        session = context.signer.leave(session, now)
+        return Visitor(of_session(session.id), session, met_before=False)
+
+
+async def _reader(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
+    return _allowed(found, Permission.CONVERT_READ)
+
+
+async def _writer(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
+    return _allowed(found, Permission.CONVERT_WRITE)
+
+
+async def _admin(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
+    return _allowed(found, Permission.ADMIN)
+
+
+def _allowed(found: Visitor, permission: Permission) -> Visitor:
+    if not found.principal.may(permission):
+        raise Forbidden(f"This API key does not have the permission '{permission}'.")
+    return found
+
+
+async def _shared(request: Request) -> Context:
+    """`context_of` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+    return context_of(request)
+
+
+AnyVisitor = Annotated[Visitor, Depends(visitor)]
+Reader = Annotated[Visitor, Depends(_reader)]
+Writer = Annotated[Visitor, Depends(_writer)]
+Admin = Annotated[Visitor, Depends(_admin)]
+Shared = Annotated[Context, Depends(_shared)]

@@ -1,0 +1,90 @@
+"""What a person typed, read as the document prints it: `37.050,00` and `7 Agustus 2025` where those are its habits.
+
+The plain forms of computers are understood too, unless the document's habits give them another meaning: `1234.50` is
+a number everywhere, but `12.500` is twelve and a half thousand where the point groups.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from waybill_documents.corrections.targets import Target
+from waybill_documents.faults import FaultCode, Finding
+from waybill_documents.lines import fold
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import ColumnRule
+from waybill_documents.precision import too_precise
+from waybill_documents.value_text import Unreadable, expected, read
+from waybill_documents.values import Scalar
+
+LONGEST_TYPED = 10_000
+
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,30}\.(?P<fraction>[0-9]{1,10})", re.ASCII)
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""Control characters, halves of characters, and what Unicode says is none: XML cannot hold most of them."""
+
+
+class Refused(Exception):
+    """What was typed cannot be taken. The finding says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def read_typed(target: Target, text: str, locale: LocaleRules) -> Scalar:
+    """The value of what was typed; nothing is the rule's default, or empty. Raises `Refused`."""
+    if len(text) > LONGEST_TYPED:
+        raise _refused(target, text, f"the text is longer than {LONGEST_TYPED:,} characters", "longer")
+    if _UNWRITABLE.search(text):
+        raise _refused(target, text, "the text has a character that cannot be written", "characters")
+    rule = target.rule
+    type_ = rule.type if rule is not None else "text"
+    plain = unicodedata.normalize("NFC", " ".join(text.split()))
+    if not plain or (isinstance(rule, ColumnRule) and _stands_for_nothing(plain, rule, locale)):
+        default = rule.default if rule is not None else None
+        return read(default, type_, locale) if default is not None else None
+    try:
+        value = read(plain, type_, locale)
+    except Unreadable as error:
+        value = _in_plain_form(plain, type_, locale)
+        if value is None:
+            raise _refused(target, plain, error.message, "unreadable", **expected(type_, locale)) from None
+    if rule is not None and (why := too_precise(value, rule.decimals)):
+        printed = {"name": target.name, "printed": plain[:60], "most": rule.decimals}
+        raise _refused(target, plain, f"'{plain[:60]}' {why}", "decimals", **printed)
+    return value
+
+
+def _stands_for_nothing(text: str, rule: ColumnRule, locale: LocaleRules) -> bool:
+    """A dash, with the sign of a currency or without: what stands for nothing in the document does when typed."""
+    sign, _, rest = text.partition(" ")
+    return text in rule.empty or (rest in rule.empty and fold(sign) in {fold(each) for each in locale.currencies})
+
+
+def _in_plain_form(text: str, type_: str, locale: LocaleRules) -> Scalar:
+    """The value of a computer's spelling, where it can mean nothing else."""
+    if type_ == "date" and _ISO_DAY.fullmatch(text):
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            return None
+    number = _PLAIN_NUMBER.fullmatch(text) if type_ == "decimal" else None
+    if number is None or ("." in locale.groups and len(number["fraction"]) == 3):
+        return None
+    return Decimal(text)
+
+
+def _refused(target: Target, text: str, why: str, kind: str, **more: Any) -> Refused:
+    params: dict[str, Any] = {"kind": kind}
+    params |= {"field": target.name} if target.table is None else {"table": target.table, "column": target.name}
+    params |= {"line": target.line} if target.line is not None else {}
+    params |= {"raw": text[:60], **more}
+    before = f"line {target.line}: " if target.line is not None else ""
+    message = f"{before}{target.name}: {why}"
+    return Refused(Finding(FaultCode.BAD_VALUE, message, target.path, target.where, params=params))

@@ -1,0 +1,76 @@
+"""Lines of a table that are printed across its columns: what is skipped, notes, and sums carried over."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+import re2
+
+from waybill_documents.lines import Line, fold
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import TableRule
+from waybill_documents.tables.assembly import Assembly, Piece, RawRow
+from waybill_documents.value_text import Unreadable, read
+from waybill_documents.values import Carry
+from waybill_documents.words import Place, around, cut
+
+
+class LinesApart:
+    """Knows them, and keeps what they say."""
+
+    def __init__(self, rule: TableRule, locale: LocaleRules, assembly: Assembly) -> None:
+        self.carries: list[Carry] = []
+        self._locale = locale
+        self._assembly = assembly
+        self._skip = folded(rule.skip)
+        self._carry = {"out": folded(rule.carry.out), "into": folded(rule.carry.into)} if rule.carry else {}
+        self._notes = [(column, re2.compile(pattern)) for column, pattern in rule.notes.items()]
+
+    def has(self, line: Line) -> bool:
+        """Whether a line looks like one of them."""
+        return (
+            self.skips(line)
+            or self.carries_out(line)
+            or line.begins_with(self._carry.get("into", ()))
+            or any(pattern.search(line.text) for _, pattern in self._notes)
+        )
+
+    def skips(self, line: Line) -> bool:
+        """Whether the mapping says to leave the line out."""
+        return line.begins_with(self._skip)
+
+    def carries_out(self, line: Line) -> bool:
+        """Whether the line begins as one does that carries a sum to the next page."""
+        return line.begins_with(self._carry.get("out", ()))
+
+    def takes_note(self, line: Line, page: int) -> bool:
+        """Whether the line is a note; then it is kept among the rows."""
+        for column, pattern in self._notes:
+            found = pattern.search(line.text)
+            if found is not None:
+                words = cut(line.words, *found.span(1 if pattern.groups else 0))
+                if words:
+                    self._assembly.add(RawRow({column: [Piece(page, words)]}))
+                return True
+        return False
+
+    def takes_carry(self, line: Line, page: int, direction: Literal["out", "into"]) -> bool:
+        """Whether the line carries a sum over. A description may begin with the same words, but has no amount."""
+        if not line.begins_with(self._carry.get(direction, ())):
+            return False
+        for word in reversed(line.words):
+            try:
+                amount = read(word.text, "decimal", self._locale)
+            except Unreadable:
+                continue
+            if isinstance(amount, Decimal):
+                place = Place(page, around([word]))
+                self.carries.append(Carry(page, direction, amount, len(self._assembly.rows), place, word.text))
+                return True
+        return False
+
+
+def folded(phrases: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Phrases as lines are compared with them."""
+    return tuple(fold(phrase) for phrase in phrases or ())

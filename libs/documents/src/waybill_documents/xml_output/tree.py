@@ -1,0 +1,223 @@
+"""The last stage: data becomes the XML document that the mapping describes.
+
+Elements are written as text straight away, which takes a fraction of the time of building them with lxml. lxml still
+has the last word: what was written is parsed again, which proves it well-formed, and validated where there is a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lxml import etree
+
+from waybill_documents.expressions import Expression, Scope
+from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
+from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
+from waybill_documents.xml_output.parser import parse
+from waybill_documents.xml_output.validation import MOST_FINDINGS, Origin, XmlSchema, not_more_than
+from waybill_documents.xml_output.value_spelling import DECLARATION, NotForXml, escape, escape_attribute, spell
+
+_DEEPEST = 50
+"""No format we know nests deeper; libxml2 would stop at 256."""
+
+
+def render(mapping: Mapping, data: dict[str, Any], *, pretty: bool, schema: XmlSchema | None) -> bytes:
+    """The XML document, in UTF-8 with its declaration.
+
+    Raises DocumentFault BAD_VALUE for what XML cannot carry, and INVALID_XML for what does not fit the schema.
+    """
+    if mapping.xml is None:
+        raise MappingFault("it does not say what XML to write", "xml")
+    body = _write(mapping, data, pretty=pretty).body()
+    root = parse(body)
+    if schema is not None and not schema.fits(root):
+        # Lines are for people, and so is the pretty form: a compact document has only one line to point at.
+        shown = _write(mapping, data, pretty=True, explained=True)
+        schema.explain(parse(shown.body()), shown.origins or ())
+    return body
+
+
+def check_tree(mapping: Mapping) -> None:
+    """Refuse a tree that could not be written, when the mapping is loaded rather than when the first document comes."""
+    if mapping.xml is not None:
+        _check(mapping.xml.root, mapping, mapping.xml, "xml.root", each=None, depth=1)
+
+
+def _check(node: XmlNode, mapping: Mapping, xml: XmlRule, where: str, *, each: str | None, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise MappingFault(f"elements are nested more than {_DEEPEST} deep", where)
+    for name in (node.name, *node.attributes):
+        prefix, _, plain = name.rpartition(":")
+        if prefix and prefix != "xml" and prefix not in xml.namespaces:
+            raise MappingFault(f"there is no namespace for the prefix '{prefix}' of '{name}'", where)
+        if name == "xmlns" or prefix == "xmlns":
+            raise MappingFault("namespaces are declared in xml.namespaces, not as attributes", where)
+        try:
+            etree.QName(plain)
+        except ValueError:
+            raise MappingFault(f"'{name}' cannot be the name of an element or an attribute", where) from None
+    if node.each is not None:
+        if depth == 1:
+            raise MappingFault("the outermost element cannot be repeated", where)
+        if each is not None:
+            raise MappingFault("an element inside a repeated one cannot be repeated again", where)
+        if node.each not in mapping.tables:
+            raise MappingFault(f"there is no table called '{node.each}'", where)
+    for place, child in enumerate(node.children):
+        _check(child, mapping, xml, f"{where}.children[{place}]", each=each or node.each, depth=depth + 1)
+
+
+@dataclass(slots=True)
+class _Row:
+    """Where in the data we are: in a row of a table, or in the document itself."""
+
+    scope: Scope
+    table: str | None = None
+    index: int | None = None
+
+
+@dataclass(slots=True)
+class _Written:
+    """The document as it grows, with what is wrong with it."""
+
+    parts: list[str] = field(default_factory=list)
+    origins: list[Origin] | None = None
+    """What each element was written from, in document order. Kept only to explain what does not fit the schema."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def body(self) -> bytes:
+        return "".join([DECLARATION, *self.parts]).rstrip("\n").encode() + b"\n"
+
+
+class _Element:
+    """One node of the mapping's tree, with everything prepared that does not depend on the data."""
+
+    __slots__ = (
+        "attributes", "children", "close", "each", "empty", "end", "name", "omit", "open", "simple", "start", "value",
+        "when",
+    )  # fmt: skip
+
+    def __init__(self, node: XmlNode, depth: int, *, pretty: bool, declared: str = "") -> None:
+        self.name = node.name
+        self.value = node.value
+        self.when = node.when
+        self.each = node.each
+        self.omit = node.omit_empty
+        self.attributes = tuple(node.attributes.items())
+        self.children = tuple(_Element(child, depth + 1, pretty=pretty) for child in node.children)
+        indent, self.end = ("  " * depth, "\n") if pretty else ("", "")
+        self.start = f"{indent}<{node.name}{declared}"
+        self.open = f"{self.start}>"
+        self.empty = f"{self.start}/>{self.end}"
+        self.close = f"{indent if node.children else ''}</{node.name}>{self.end}"
+        self.simple = not (node.each or node.when or node.attributes or node.children or node.omit_empty)
+        """Nothing but a value: most elements of a long document are, and they take a shorter way."""
+
+    def write(self, out: _Written, row: _Row, data: dict[str, Any]) -> bool:
+        """Write it, once or once for each row; says whether there was anything to write."""
+        if self.simple:
+            text = self._text(out, row)
+            out.parts.append(f"{self.open}{text}{self.close}" if text else self.empty)
+            if out.origins is not None:
+                out.origins.append(self._origin(row))
+            return True
+        if self.each is None:
+            return self._write_once(out, row, data)
+        written = False
+        for index, cells in enumerate(data.get(self.each) or ()):
+            written |= self._write_once(out, _Row(row.scope.with_row(cells, index), self.each, index), data)
+        return written
+
+    def _write_once(self, out: _Written, row: _Row, data: dict[str, Any]) -> bool:
+        if self.when is not None and not self.when.holds(row.scope):
+            return False
+        text = self._text(out, row)
+        if self.omit and not text and not self.children:
+            return False
+        before = len(out.parts), len(out.origins or ())
+        if out.origins is not None:
+            out.origins.append(self._origin(row))
+        start = self._with_attributes(out, row) if self.attributes else self.start
+        if text:
+            out.parts.append(f"{start}>{text}{self.close}")
+            return True
+        # Whether it is empty is only known after its children; what was written is then taken back.
+        out.parts.append(f"{start}>{self.end}")
+        written = False
+        for child in self.children:
+            written |= child.write(out, row, data)
+        if written:
+            out.parts.append(self.close)
+            return True
+        del out.parts[before[0] :]
+        if self.omit:
+            if out.origins is not None:
+                del out.origins[before[1] :]
+            return False
+        out.parts.append(f"{start}/>{self.end}")
+        return True
+
+    def _with_attributes(self, out: _Written, row: _Row) -> str:
+        start = self.start
+        for name, value in self.attributes:
+            text = _spelt(out, row, value, f"{self.name}/@{name}", escape_attribute)
+            if text:
+                start += f' {name}="{text}"'
+        return start
+
+    def _text(self, out: _Written, row: _Row) -> str:
+        return _spelt(out, row, self.value, self.name, escape) if self.value is not None else ""
+
+    def _origin(self, row: _Row) -> Origin:
+        return Origin(self.name, row.table, row.index, _only_name(self.value))
+
+
+def _spelt(out: _Written, row: _Row, expression: Expression, name: str, escaped: Callable[[str], str]) -> str:
+    value = expression.evaluate(row.scope)
+    try:
+        text = escaped(value) if type(value) is str else spell(value)
+    except NotForXml as why:
+        out.findings.append(_unwritable(row, name, expression, str(why)))
+        return ""
+    if row.scope.misses:
+        miss = row.scope.misses.pop()
+        row.scope.misses.clear()
+        unknown = f"has nothing to say: the look-up '{miss.lookup}' does not know '{miss.text}'"
+        out.findings.append(_unwritable(row, name, expression, unknown, FaultCode.UNKNOWN_LOOKUP))
+    return text
+
+
+def _write(mapping: Mapping, data: dict[str, Any], *, pretty: bool, explained: bool = False) -> _Written:
+    xml = mapping.xml
+    assert xml is not None  # noqa: S101 - render() has looked
+    declared = "".join(
+        f' xmlns{":" if prefix else ""}{prefix}="{escape_attribute(address)}"'
+        for prefix, address in xml.namespaces.items()
+    )
+    written = _Written(origins=[] if explained else None)
+    root = _Element(xml.root, 0, pretty=pretty, declared=declared)
+    root.write(written, _Row(Scope(data, mapping.lookups)), data)
+    if written.findings:
+        message = "The document has values that cannot be written as XML."
+        findings = not_more_than(MOST_FINDINGS, written.findings)
+        raise DocumentFault(findings[0].code, message, findings)
+    return written
+
+
+def _unwritable(row: _Row, name: str, value: Expression, why: str, fault: FaultCode = FaultCode.BAD_VALUE) -> Finding:
+    only = _only_name(value)
+    return Finding(
+        fault,
+        f"line {row.index + 1}: <{name}> {why}" if row.index is not None else f"<{name}> {why}",
+        path=Origin(name, row.table, row.index, only).path,
+        rule="xml",
+        params={"element": name, **({"line": row.index + 1} if row.index is not None else {})},
+    )
+
+
+def _only_name(value: Expression | None) -> str | None:
+    """The value an element shows, where it shows just one."""
+    names = value.names if value is not None else frozenset()
+    return next(iter(names)) if len(names) == 1 else None

@@ -1,0 +1,161 @@
+"""Caps: at most so many jobs of a tenant, of a kind, or of both at once, in the whole cluster.
+
+Nothing counts up and down, so nothing can leak. Whoever claims under a cap locks its row, then counts what runs, in a
+statement of its own that sees everything committed before it had the lock. Ends of runs need no lock: they only make
+room. A crash makes room when the jobs are rescued.
+
+A worker may bring a default for a kind. It holds until an operator decides: what was set or lifted by hand is noted in
+`decided_caps` and never changed by a default again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from waybill.errors import Refused
+from waybill.pg_text import is_storable
+from waybill_engine.kinds import is_name
+from waybill_engine.lanes import Cap
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_LOCK = "SELECT id FROM caps WHERE id = ANY ($1::int[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+
+# Worker by worker through jobs_held: each of the three is a look-up of its own, so that only what counts is read.
+_RUNNING = """
+SELECT caps.id, caps.most, sum(CASE
+           WHEN caps.kind IS NULL THEN
+               (SELECT count(*) FROM jobs WHERE lease_owner = workers.id AND jobs.tenant = caps.tenant)
+           WHEN caps.tenant IS NULL THEN
+               (SELECT count(*) FROM jobs WHERE lease_owner = workers.id AND jobs.kind = caps.kind)
+           ELSE
+               (SELECT count(*) FROM jobs
+                 WHERE lease_owner = workers.id AND jobs.kind = caps.kind AND jobs.tenant = caps.tenant)
+           END)::int AS running
+  FROM caps LEFT JOIN workers ON workers.state IN ('active', 'draining')
+ WHERE caps.id = ANY ($1::int[])
+ GROUP BY caps.id
+"""
+
+# Workers hear of it at once, and look again by themselves within a poll.
+_SET = """
+WITH decided AS (
+    INSERT INTO decided_caps (kind) SELECT $2 WHERE $1::text IS NULL ON CONFLICT (kind) DO NOTHING
+), changed AS (
+    INSERT INTO caps (tenant, kind, most) VALUES ($1, $2, $3)
+        ON CONFLICT (tenant, kind) DO UPDATE SET most = excluded.most
+    RETURNING id, tenant, kind, most
+)
+SELECT changed.*, pg_notify('waybill_control', 'look') FROM changed
+"""
+
+_REMOVE = """
+WITH removed AS (
+    DELETE FROM caps WHERE tenant IS NOT DISTINCT FROM $1 AND kind IS NOT DISTINCT FROM $2 RETURNING tenant, kind
+), decided AS (
+    INSERT INTO decided_caps (kind) SELECT kind FROM removed WHERE tenant IS NULL ON CONFLICT (kind) DO NOTHING
+)
+SELECT count(pg_notify('waybill_control', 'look')) FROM removed
+"""
+
+# Until the caller's transaction ends nobody decides: a statement takes its locks on tables before it looks at rows.
+_LET_NOBODY_DECIDE = "LOCK TABLE decided_caps IN SHARE MODE"
+
+_DEFAULT = """
+WITH changed AS (
+    INSERT INTO caps (kind, most)
+    SELECT name, $2 FROM unnest($1::text[]) AS name
+     WHERE name NOT IN (SELECT kind FROM decided_caps)
+     ORDER BY name
+        ON CONFLICT (tenant, kind) DO UPDATE SET most = excluded.most WHERE caps.most <> excluded.most
+    RETURNING id
+)
+SELECT count(pg_notify('waybill_control', 'look')) FROM changed
+"""
+
+_NO_DEFAULT = """
+WITH removed AS (
+    DELETE FROM caps
+     WHERE tenant IS NULL AND kind = ANY ($1::text[]) AND kind NOT IN (SELECT kind FROM decided_caps)
+    RETURNING id
+)
+SELECT count(pg_notify('waybill_control', 'look')) FROM removed
+"""
+
+_LIST = "SELECT id, tenant, kind, most FROM caps ORDER BY tenant NULLS FIRST, kind NULLS FIRST"
+
+NO_LIMIT = 2**31 - 1
+
+
+async def look_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[Cap, int]:
+    """How many more might start under each, as things stand: good for leaving out the full ones, not for claiming."""
+    found = await _running(connection, caps)
+    # A cap that was removed meanwhile caps nothing.
+    return {cap: most - running for cap in caps for most, running in [found.get(cap.id, (NO_LIMIT, 0))]}
+
+
+async def room_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[Cap, int | None]:
+    """How many more may start under each, until the caller's transaction ends. None: somebody else is claiming there.
+
+    Nobody waits: a worker that froze in the middle of a claim must not keep others from claiming other things.
+    """
+    locked = {row["id"] for row in await connection.fetch(_LOCK, [cap.id for cap in caps])} if caps else set()
+    # After the lock, so that every claim which held it before is seen.
+    found = await _running(connection, caps)
+    rooms: dict[Cap, int | None] = {}
+    for cap in caps:
+        most, running = found.get(cap.id, (NO_LIMIT, 0))
+        rooms[cap] = most - running if cap.id in locked or cap.id not in found else None
+    return rooms
+
+
+async def count_running(connection: Connection, caps: Sequence[Cap]) -> dict[int, int]:
+    """How many jobs run under each cap, by its id."""
+    return {cap_id: running for cap_id, (_, running) in (await _running(connection, caps)).items()}
+
+
+async def _running(connection: Connection, caps: Sequence[Cap]) -> dict[int, tuple[int, int]]:
+    """By id: how many may run, and how many do."""
+    rows = await connection.fetch(_RUNNING, [cap.id for cap in caps]) if caps else []
+    return {row["id"]: (row["most"], row["running"]) for row in rows}
+
+
+async def set_cap(connection: Connection, most: int, *, tenant: str | None = None, kind: str | None = None) -> Cap:
+    """Cap a tenant, a kind, or a kind of a tenant. 0 holds them; what runs already goes on."""
+    if tenant is None and kind is None:
+        raise Refused("A cap names a tenant, a kind, or both.")
+    if kind is not None and not is_name(kind):
+        raise Refused(f"{kind[:80]!r} is no kind: kinds are lower case letters, digits and _, at most 63.")
+    if tenant is not None and not (1 <= len(tenant) <= 200 and is_storable(tenant)):
+        raise Refused("A tenant has 1 to 200 characters, none of them NUL.")
+    if not 0 <= most < NO_LIMIT:
+        raise Refused("A cap is a whole number from 0.")
+    row = await connection.fetchrow(_SET, tenant, kind, most)
+    assert row is not None, "an upsert always answers"  # noqa: S101
+    return Cap(row["id"], row["tenant"], row["kind"], row["most"])
+
+
+async def remove_cap(connection: Connection, *, tenant: str | None = None, kind: str | None = None) -> bool:
+    """Lift a cap. False if there was none."""
+    return bool(await connection.fetchval(_REMOVE, tenant, kind))
+
+
+async def cap_by_default(connection: Connection, kinds: Sequence[str], most: int) -> None:
+    """Cap each of these kinds, unless an operator ever decided about it. 0: no default, and an earlier one goes.
+
+    What was decided is read after the lock, in a statement of its own, so that a decision just made is never undone.
+    """
+    if not kinds:
+        return
+    async with connection.transaction():
+        await connection.execute(_LET_NOBODY_DECIDE)
+        if most:
+            await connection.execute(_DEFAULT, kinds, most)
+        else:
+            await connection.execute(_NO_DEFAULT, kinds)
+
+
+async def list_caps(connection: Connection) -> list[Cap]:
+    return [Cap(*row) for row in await connection.fetch(_LIST)]

@@ -1,0 +1,217 @@
+"""Step 4: a run ends. Every way it can end is written here, fenced by (job id, lease token), with its event.
+
+`succeed` is the hot one: many completions in one statement, or one inside a handler's own transaction. `settle` writes
+everything else: failures, retries, releases, cancellations. Jobs that a parent waits for are ended by the same
+statements in a second go, in one transaction with their parent's count.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from waybill.errors import MEANINGS, Code, Failure
+from waybill.pg_text import storable, storable_json
+from waybill_engine.claim import Lease
+from waybill_engine.families import children_ended
+from waybill_engine.models import State
+from waybill_engine.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+# The primary key is the only way in: `= ANY` is a condition of its index whatever the planner thinks of the table, no
+# index is partial on `state = 'running'`, and `IS TRUE` keeps the fence a look-up in a hash, not a join that could
+# be turned around. Rows are found, and so locked, in the order of their ids.
+#
+# The answer is one row whatever the batch: nearly always it says "all of them", with a NULL instead of their ids, and a
+# thousand ids need not be sent, read and compared.
+_SUCCEED = """
+WITH done AS (
+    UPDATE jobs
+       SET state = 'succeeded', lease_owner = NULL, finished_at = now(), updated_at = now(), progress = 1,
+           progress_message = NULL, isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
+     WHERE id = ANY ($1::uuid[])
+       AND ((id, lease_token) IN (SELECT * FROM unnest($1::uuid[], $2::int[]))) IS TRUE
+       AND state = 'running' AND (NOT awaited OR $4)
+    RETURNING id, lease_token, started_at, CASE WHEN awaited THEN parent_id END AS awaited_by
+), history AS (
+    INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at)
+    SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done
+)
+SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id), '{}') END AS ids,
+       array_agg(awaited_by) FILTER (WHERE awaited_by IS NOT NULL) AS parents
+  FROM done
+"""
+
+# Cancelling wins over coming back: a run that would be repeated is not, once somebody asked for it to stop.
+_SETTLE = """
+WITH ended AS (
+    UPDATE jobs
+       SET state = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                        ELSE mine.state END,
+           lease_owner = NULL,
+           updated_at = now(),
+           finished_at = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NULL THEN NULL ELSE now() END,
+           run_at = now() + mine.delay * interval '1 second',
+           attempts = jobs.attempts + mine.charge,
+           isolate = jobs.isolate AND mine.released,
+           error_code = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
+                             WHEN mine.released THEN jobs.error_code ELSE mine.code END,
+           error_message = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN $13
+                                WHEN mine.released THEN jobs.error_message ELSE mine.message END,
+           error_detail = CASE WHEN mine.released THEN jobs.error_detail ELSE mine.detail::jsonb END
+      FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bool[], $5::bool[], $6::float8[], $7::int[],
+                  $8::text[], $9::text[], $10::text[], $11::text[])
+           AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event)
+     WHERE jobs.id = ANY ($1::uuid[])
+       AND jobs.id = mine.id AND jobs.lease_token = mine.token AND jobs.state = 'running'
+       AND (NOT jobs.awaited OR $14)
+    RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
+              CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
+              mine.event, mine.code, mine.message, mine.delay
+), history AS (
+    INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
+    SELECT id, now(), CASE WHEN state = 'cancelled' THEN 'cancelled' ELSE event END, lease_token, $12, started_at,
+           jsonb_strip_nulls(jsonb_build_object(
+               'code', code, 'message', message, 'attempts', attempts,
+               'retry_at', CASE WHEN state = 'scheduled' THEN run_at END))
+      FROM ended
+), told AS (
+    SELECT count(pg_notify('waybill_jobs', queue))
+      FROM (SELECT DISTINCT queue FROM ended WHERE state = 'queued') AS queues
+), told_later AS (
+    SELECT count(pg_notify('waybill_scheduled', next_in::text))
+      FROM (SELECT min(delay) AS next_in FROM ended WHERE state = 'scheduled') AS due
+     WHERE next_in IS NOT NULL
+)
+SELECT ended.id, ended.state, ended.awaited_by FROM ended, told, told_later
+"""
+
+_STANDS_AS = "SELECT id, state, lease_token FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
+
+
+_OUTAGES = 10
+"""Runs without a charge after which another that ends in an outage of the database is charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended, if not well."""
+
+    state: State
+    event: str
+    delay: float = 0.0
+    charge: int = 0
+    code: str | None = None
+    message: str | None = None
+    detail: dict[str, Any] | None = None
+    released: bool = False
+    """Given back untouched: it keeps its attempts and whatever was known of it."""
+
+
+def released(reason: str) -> Outcome:
+    return Outcome(State.QUEUED, "released", released=True, message=reason)
+
+
+def cancelled(failure: Failure) -> Outcome:
+    return Outcome(State.CANCELLED, "cancelled", code=failure.code, message=failure.message)
+
+
+def judge(
+    lease: Lease,
+    failure: Failure,
+    policy: RetryPolicy,
+    rng: random.Random | None = None,
+    *,
+    held_for: float | None = None,
+) -> Outcome:
+    """What a failed run means for its job: try again later, give up, or wait as the other side asked.
+
+    `held_for` says that the breaker of the dependency that failed is not closed, and how long it stays open.
+    """
+    facts: dict[str, Any] = {"code": failure.code.value, "message": failure.message, "detail": failure.detail}
+    if not failure.retryable:
+        return Outcome(State.FAILED, "failed", charge=1, **facts)
+    # An outage is nobody's fault. But a run that ends in one every time may be what takes the database down.
+    outages_too_many = failure.code is Code.DB_UNAVAILABLE and lease.token - lease.attempts > _OUTAGES
+    if not failure.charged and not outages_too_many:
+        wait = failure.retry_after if failure.retry_after is not None else 1.0
+        return Outcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), **facts)
+    if held_for is not None and failure.of_dependency:
+        # It comes back after its peers: a document the dependency chokes on must not be the probe every time.
+        wait = held_for + policy.delay(lease.attempts, rng)
+        return Outcome(State.SCHEDULED, "postponed", delay=wait, **facts)
+    if lease.attempts + 1 >= lease.max_attempts:
+        return Outcome(State.DEAD_LETTER, "dead_lettered", charge=1, **facts)
+    return Outcome(State.SCHEDULED, "retry_scheduled", delay=policy.delay(lease.attempts, rng), charge=1, **facts)
+
+
+async def succeed(
+    connection: Connection, worker_id: uuid.UUID, done: Sequence[tuple[uuid.UUID, int]]
+) -> set[uuid.UUID]:
+    """Complete jobs; the answer is those that were still this worker's to complete."""
+    ordered = sorted(done, key=itemgetter(0))  # multi-row updates lock in id order
+    ids, tokens = [one[0] for one in ordered], [one[1] for one in ordered]
+    ended = await connection.fetchval(_SUCCEED, ids, tokens, worker_id, False)
+    if ended is None:
+        return set(ids)
+    async with _family_transaction(connection):
+        row = await connection.fetchrow(_SUCCEED, ids, tokens, worker_id, True)
+        assert row is not None, "an aggregate always answers"  # noqa: S101
+        await children_ended(connection, row["parents"] or ())
+    return {*ended, *(ids if row["ids"] is None else row["ids"])}
+
+
+async def settle(
+    connection: Connection, worker_id: uuid.UUID, ends: Sequence[tuple[uuid.UUID, int, Outcome]]
+) -> dict[uuid.UUID, State]:
+    """Write ends other than success; the answer is the state each job is in now, without those that were lost."""
+    ordered = sorted(ends, key=itemgetter(0))
+    ids = [job_id for job_id, _, _ in ordered]
+    outcomes = [outcome for _, _, outcome in ordered]
+    arguments = (
+        [token for _, token, _ in ordered],
+        [outcome.state.value for outcome in outcomes],
+        [not outcome.state.final for outcome in outcomes],
+        [outcome.released for outcome in outcomes],
+        [outcome.delay for outcome in outcomes],
+        [outcome.charge for outcome in outcomes],
+        [outcome.code for outcome in outcomes],
+        [storable(outcome.message) if outcome.message else None for outcome in outcomes],
+        [json.dumps(storable_json(outcome.detail)) if outcome.detail else None for outcome in outcomes],
+        [outcome.event for outcome in outcomes],
+        worker_id,
+        MEANINGS[Code.CANCELLED].sentence,
+    )
+    rows = await connection.fetch(_SETTLE, ids, *arguments, False)
+    if len(rows) < len(ids):
+        async with _family_transaction(connection):
+            awaited = await connection.fetch(_SETTLE, ids, *arguments, True)
+            await children_ended(connection, [row["awaited_by"] for row in awaited])
+        rows += awaited
+    return {row["id"]: State(row["state"]) for row in rows}
+
+
+def _family_transaction(connection: Connection) -> AbstractAsyncContextManager[object]:
+    """For what the first go left out: it is awaited by a parent, or was lost.
+
+    In a handler's transaction a savepoint would only keep the parent locked for longer.
+    """
+    return nullcontext() if connection.is_in_transaction() else connection.transaction()
+
+
+async def stands_as(connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[State, int]]:
+    """State and token of each job, once whoever is writing it right now has finished.
+
+    For the one question a lost connection leaves: did my COMMIT arrive? The row lock waits for a commit that is still
+    under way on the server.
+    """
+    rows = await connection.fetch(_STANDS_AS, job_ids)
+    return {row["id"]: (State(row["state"]), row["lease_token"]) for row in rows}

@@ -1,0 +1,162 @@
+"""Step 3: holding on to what was claimed.
+
+A worker has one lease, on its own row, and all its jobs live under it: renewing costs the same for one job as for a
+thousand and never touches a job. The answer to a renewal lists what the database thinks the worker holds, so the
+worker learns which jobs it lost, which it should stop, and which it holds without knowing (a claim whose answer never
+arrived).
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from waybill.errors import LeaseLost
+from waybill.pg_text import storable
+from waybill_engine.finish import released, settle
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_REGISTER = """
+INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
+                     isolating, state, started_at, last_seen_at, lease_expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
+    ON CONFLICT (id) DO NOTHING -- an earlier try whose answer was lost
+"""
+
+# A worker that was declared gone is never renewed: its jobs are others' already. Apart from the question that follows,
+# so that whatever locks `jobs` (an ALTER TABLE, say) costs nobody a lease.
+_RENEW = """
+UPDATE workers
+   SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second'
+ WHERE id = $1 AND state IN ('active', 'draining')
+RETURNING id
+"""
+
+_HELD = "SELECT id, lease_token, cancel_requested_at IS NOT NULL AS stop FROM jobs WHERE lease_owner = $1"
+
+_FENCE = "SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE"
+
+_DRAIN = "UPDATE workers SET state = 'draining' WHERE id = $1 AND state = 'active'"
+
+_STOP = """
+UPDATE workers SET state = 'stopped', stopped_at = now() WHERE id = $1 AND state IN ('active', 'draining') RETURNING id
+"""
+
+# Progress leaves every indexed column alone, so the row stays where it is (a HOT update).
+_PROGRESS = """
+UPDATE jobs
+   SET progress = news.progress, progress_message = news.message, updated_at = now()
+  FROM unnest($1::uuid[], $2::int[], $3::real[], $4::text[]) AS news (id, token, progress, message)
+ WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = news.id AND jobs.lease_token = news.token AND jobs.state = 'running'
+RETURNING jobs.id
+"""
+
+
+_LEFT_BEHIND = released("Its worker stopped.")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    id: uuid.UUID
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: Sequence[str]
+    kinds: Sequence[str]
+    concurrency: int
+    isolating: bool = False
+    pod_namespace: str | None = None
+    pod_name: str | None = None
+    pod_uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the database says a worker holds."""
+
+    alive: bool
+    """False when the worker was declared gone: everything it runs belongs to others."""
+    tokens: Mapping[uuid.UUID, int]
+    stop: frozenset[uuid.UUID]
+    """Jobs somebody asked to cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    id: uuid.UUID
+    token: int
+    fraction: float
+    message: str | None
+
+
+async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> None:
+    await connection.execute(
+        _REGISTER,
+        worker.id,
+        worker.name,
+        worker.host,
+        worker.pid,
+        worker.pod_namespace,
+        worker.pod_name,
+        worker.pod_uid,
+        worker.version,
+        worker.queues,
+        worker.kinds,
+        worker.concurrency,
+        worker.isolating,
+        ttl,
+    )
+
+
+async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Held:
+    """Renew the worker's lease, and with it every job's."""
+    alive = await connection.fetchval(_RENEW, worker_id, ttl) is not None
+    held = await connection.fetch(_HELD, worker_id)
+    return Held(
+        alive=alive,
+        tokens={row["id"]: row["lease_token"] for row in held},
+        stop=frozenset(row["id"] for row in held if row["stop"]),
+    )
+
+
+async def fence(connection: Connection, job_id: uuid.UUID, token: int) -> None:
+    """Raise LeaseLost unless the job is still ours; until the transaction ends nobody can take it over."""
+    if await connection.fetchval(_FENCE, job_id, token) is None:
+        raise LeaseLost()
+
+
+async def drain(connection: Connection, worker_id: uuid.UUID) -> None:
+    """Say that this worker claims no more."""
+    await connection.execute(_DRAIN, worker_id)
+
+
+async def stop(connection: Connection, worker_id: uuid.UUID) -> None:
+    """Say that this worker is done. Whatever it still holds goes back untouched: nobody rescues from a stopped one."""
+    async with connection.transaction():
+        if await connection.fetchval(_STOP, worker_id) is None:
+            return
+        left = await connection.fetch(_HELD, worker_id)
+        await settle(connection, worker_id, [(row["id"], row["lease_token"], _LEFT_BEHIND) for row in left])
+
+
+async def write_progress(connection: Connection, news: Sequence[Progress]) -> set[uuid.UUID]:
+    """Write progress, fenced; the answer is the jobs it was still right for."""
+    ordered = sorted(news, key=lambda one: one.id)  # multi-row updates lock in id order
+    rows = await connection.fetch(
+        _PROGRESS,
+        [one.id for one in ordered],
+        [one.token for one in ordered],
+        [_shown(one.fraction) for one in ordered],
+        [storable(one.message) if one.message else None for one in ordered],
+    )
+    return {row["id"] for row in rows}
+
+
+def _shown(fraction: float) -> float | None:
+    return min(max(fraction, 0.0), 1.0) if math.isfinite(fraction) else None

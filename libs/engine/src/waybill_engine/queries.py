@@ -1,0 +1,188 @@
+"""Reading jobs: lists, one job with its history, queues and workers. Ordinary reads, so SQLModel writes the SQL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from waybill.errors import NotFound
+from waybill_engine.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Tenant, Worker, WorkerState
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One line of a job's history."""
+
+    at: datetime
+    event: str
+    worker: str | None
+    lease_token: int | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    queue: str
+    paused_at: datetime | None
+    paused_reason: str | None
+    counts: dict[State, int]
+    oldest_queued_at: datetime | None
+
+
+async def list_jobs(
+    session: AsyncSession,
+    *,
+    states: Sequence[State] = (),
+    kind: str | None = None,
+    queue: str | None = None,
+    tenant: str | None = None,
+    parent_id: uuid.UUID | None = None,
+    before: uuid.UUID | None = None,
+    limit: int = 50,
+) -> Sequence[Job]:
+    """Newest first; `before` continues a list where it ended."""
+    query = select(Job).order_by(col(Job.id).desc()).limit(limit)
+    if states:
+        query = query.where(col(Job.state).in_([state.value for state in states]))
+    for column, value in ((Job.kind, kind), (Job.queue, queue), (Job.tenant, tenant), (Job.parent_id, parent_id)):
+        if value is not None:
+            query = query.where(col(column) == value)
+    if before is not None:
+        query = query.where(col(Job.id) < before)
+    return (await session.exec(query)).all()
+
+
+async def get_job(session: AsyncSession, job_id: uuid.UUID) -> Job:
+    job = await session.get(Job, job_id)
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.")
+    return job
+
+
+async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State, int]:
+    """How many children the job has in which state; those that were purged are in none."""
+    query = select(Job.state, sa.func.count()).where(Job.parent_id == job_id).group_by(Job.state)
+    return {State(state): count for state, count in (await session.exec(query)).all()}
+
+
+async def history(session: AsyncSession, job: Job) -> list[Happening]:
+    """The job's life in order. Beginnings are read off the job and its runs; see `JobEvent`."""
+    rows = (
+        await session.exec(
+            select(JobEvent, Worker.name)
+            .join(Worker, col(Worker.id) == col(JobEvent.worker_id), isouter=True)
+            .where(JobEvent.job_id == job.id)
+            .order_by(col(JobEvent.id))
+        )
+    ).all()
+    happenings = [Happening(job.created_at, "enqueued", None, None, {"queue": job.queue})]
+    for event, worker in rows:
+        if event.started_at is not None:
+            happenings.append(Happening(event.started_at, "started", worker, event.lease_token, {}))
+        happenings.append(Happening(event.at, event.event, worker, event.lease_token, event.detail or {}))
+    if job.lease_owner is not None and job.started_at is not None:
+        holder = await session.get(Worker, job.lease_owner)
+        name = holder.name if holder else None
+        happenings.append(Happening(job.started_at, "started", name, job.lease_token, {}))
+    # Stable: what has the same time keeps the order in which it was written.
+    return sorted(happenings, key=lambda one: one.at)
+
+
+async def artefacts(session: AsyncSession, job_id: uuid.UUID) -> Sequence[Artefact]:
+    return (await session.exec(select(Artefact).where(Artefact.job_id == job_id).order_by(Artefact.name))).all()
+
+
+async def queue_stats(session: AsyncSession) -> list[QueueStats]:
+    counted = (
+        await session.exec(
+            select(
+                Job.queue,
+                Job.state,
+                sa.func.count(),
+                sa.func.min(sa.case((col(Job.state) == State.QUEUED.value, Job.run_at))),
+            ).group_by(Job.queue, Job.state)
+        )
+    ).all()
+    decided = {queue.name: queue for queue in (await session.exec(select(Queue))).all()}
+    names = sorted({row[0] for row in counted} | decided.keys())
+    return [
+        QueueStats(
+            queue=name,
+            paused_at=decided[name].paused_at if name in decided else None,
+            paused_reason=decided[name].paused_reason if name in decided else None,
+            counts={State(row[1]): row[2] for row in counted if row[0] == name},
+            oldest_queued_at=next((row[3] for row in counted if row[0] == name and row[3] is not None), None),
+        )
+        for name in names
+    ]
+
+
+async def list_workers(session: AsyncSession, *, everyone: bool = False) -> Sequence[Worker]:
+    """Workers at work; with `everyone` also those that stopped or went missing."""
+    query = select(Worker).order_by(col(Worker.started_at).desc())
+    if not everyone:
+        query = query.where(col(Worker.state).in_([WorkerState.ACTIVE.value, WorkerState.DRAINING.value]))
+    return (await session.exec(query)).all()
+
+
+async def database_time(session: AsyncSession) -> datetime:
+    """The clock that all the times above come from; ages are counted from it, not from the reader's."""
+    return (await session.exec(select(sa.func.now()))).one()
+
+
+async def ids_between(session: AsyncSession, first: uuid.UUID, last: uuid.UUID, *, limit: int) -> Sequence[uuid.UUID]:
+    """The ids from `first` to `last`, a range of the primary key: how an abbreviated id is looked up."""
+    query = select(Job.id).where(col(Job.id).between(first, last)).order_by(col(Job.id)).limit(limit)
+    return (await session.exec(query)).all()
+
+
+async def holder(session: AsyncSession, job: Job) -> Worker | None:
+    """The worker that runs the job now."""
+    return await session.get(Worker, job.lease_owner) if job.lease_owner is not None else None
+
+
+async def count_finished(
+    session: AsyncSession,
+    *,
+    older_than: timedelta,
+    states: Sequence[State],
+    kind: str | None = None,
+    tenant: str | None = None,
+) -> int:
+    """How many jobs `control.purge` would delete now."""
+    query = select(sa.func.count()).where(
+        col(Job.finished_at) < sa.func.now() - older_than,
+        col(Job.state).in_([state.value for state in states]),
+        col(Job.pinned_at).is_(None),
+        ~sa.exists().where(col(Tenant.name) == col(Job.tenant), col(Tenant.hold_at).is_not(None)),
+    )
+    for column, value in ((Job.kind, kind), (Job.tenant, tenant)):
+        if value is not None:
+            query = query.where(col(column) == value)
+    return (await session.exec(query)).one()
+
+
+async def held_by_worker(session: AsyncSession) -> dict[uuid.UUID, int]:
+    """How many jobs each worker runs; workers that run none are not in it."""
+    query = (
+        select(Job.lease_owner, sa.func.count()).where(col(Job.lease_owner).is_not(None)).group_by(col(Job.lease_owner))
+    )
+    return {owner: count for owner, count in (await session.exec(query)).all() if owner is not None}
+
+
+async def list_schedules(session: AsyncSession) -> Sequence[ScheduleRow]:
+    return (await session.exec(select(ScheduleRow).order_by(col(ScheduleRow.name)))).all()
+
+
+async def get_schedule(session: AsyncSession, name: str) -> ScheduleRow:
+    schedule = await session.get(ScheduleRow, name)
+    if schedule is None:
+        raise NotFound(f"There is no schedule {name}.")
+    return schedule

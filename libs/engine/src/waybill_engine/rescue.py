@@ -1,0 +1,208 @@
+"""When a worker is gone: its jobs go back, and only the guilty are charged.
+
+A worker is gone when its lease ran out. All its jobs are judged together, in one transaction: if it ran only one, that
+one took it down and is charged a crash. If it ran several, any of them may have; none is charged, all are marked to
+run alone from now on. A job that crashes again while alone has shown that it was the one. A job
+whose circuit breaker is not closed, a probe most likely, is treated like one of several even if it was the only one:
+the dependency's trouble may be what took the worker down. Nobody is charged when the worker had been told to stop, or
+when its lease ran out while Postgres was away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from waybill.errors import MEANINGS, Code
+from waybill_engine.families import children_ended
+from waybill_engine.models import State, WorkerState
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+# After Postgres was down, every lease has run out and nobody is to blame: wait until the living had the time to renew.
+_LOCK_GONE = """
+SELECT id, name, state, lease_expires_at < pg_postmaster_start_time() + $1 * interval '1 second' AS in_outage
+  FROM workers
+ WHERE state IN ('active', 'draining') AND lease_expires_at < now()
+   AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
+   AND id > $2
+ ORDER BY id
+ LIMIT 1
+   FOR UPDATE SKIP LOCKED
+"""
+
+# The same question without locks or consequences. LIMIT keeps the inner select from becoming a join, which could be
+# turned around.
+_TROUBLE = """
+SELECT EXISTS (
+           SELECT FROM workers
+            WHERE state IN ('active', 'draining') AND lease_expires_at < now()
+              AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
+       ) AS gone,
+       EXISTS (
+           SELECT FROM unnest($2::text[]) AS q (queue), unnest($3::text[]) AS k (kind),
+                LATERAL (
+                    SELECT id FROM jobs
+                     WHERE jobs.queue = q.queue AND jobs.kind = k.kind AND isolate = true AND state = 'queued'
+                     LIMIT 1
+                ) AS suspect
+            WHERE NOT EXISTS (SELECT FROM queues WHERE name = q.queue AND paused_at IS NOT NULL)
+       ) AS suspects
+"""
+
+# A frozen worker may sit in a transaction that locks its job. It is rescued when the server has ended that; until then
+# it must not keep others waiting.
+_DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
+
+# Its supervisor saw it die, so there is nothing to wait for.
+_LOCK_DEAD = """
+SELECT id, name, state, false AS in_outage FROM workers
+ WHERE id = $1 AND state IN ('active', 'draining')
+   FOR UPDATE
+"""
+
+# Found by their owner, locked by their ids and in their order. What ended while we waited for it is ours no more.
+_LOCK_HELD = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM jobs WHERE lease_owner = $1
+)
+SELECT id, attempts, max_attempts, crashes, max_crashes, isolate, cancel_requested_at IS NOT NULL AS stop,
+       EXISTS (SELECT FROM kinds JOIN breakers ON breakers.name = kinds.dependency
+                WHERE kinds.name = jobs.kind AND breakers.state <> 'closed') AS excused
+  FROM jobs
+ WHERE id = ANY (ARRAY(SELECT id FROM held)) AND (lease_owner = $1) IS TRUE
+ ORDER BY id
+   FOR UPDATE
+"""
+
+_RETURN = """
+WITH returned AS (
+    UPDATE jobs
+       SET state = verdict.state, lease_owner = NULL, updated_at = now(), run_at = now(),
+           finished_at = CASE WHEN verdict.state = 'queued' THEN NULL ELSE now() END,
+           attempts = attempts + verdict.charge, crashes = crashes + verdict.charge,
+           isolate = isolate OR verdict.suspect,
+           error_code = COALESCE(verdict.code, error_code), error_message = COALESCE(verdict.message, error_message),
+           error_detail = CASE WHEN verdict.code IS NULL THEN error_detail END
+      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[])
+           AS verdict (id, state, charge, event, code, message, suspect)
+     WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
+    RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event,
+              CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by
+), history AS (
+    INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
+    SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
+      FROM returned
+), told AS (
+    SELECT count(pg_notify('waybill_jobs', queue))
+      FROM (SELECT DISTINCT queue FROM returned WHERE state = 'queued') AS queues
+)
+SELECT returned.id, returned.event, returned.awaited_by FROM returned, told
+"""
+
+_WORKERS_AT_ONCE = 20
+
+_MARK_GONE = "UPDATE workers SET state = 'gone', stopped_at = now() WHERE id = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    id: uuid.UUID
+    event: str
+    """`crashed`, `suspected`, `released`, `dead_lettered` or `cancelled`."""
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    gone: bool
+    """The lease of some worker has run out."""
+    suspects: bool
+    """Jobs wait to be run alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    state: State
+    event: str
+    charge: int = 0
+    code: Code | None = None
+
+    @property
+    def message(self) -> str | None:
+        return MEANINGS[self.code].sentence if self.code else None
+
+
+async def look_for_trouble(
+    connection: Connection, queues: Sequence[str], kinds: Sequence[str], *, settle_time: float
+) -> Trouble:
+    """Whether there is something to rescue, and whether suspects of a crash wait for somebody to run them alone."""
+    row = await connection.fetchrow(_TROUBLE, settle_time, queues, kinds)
+    assert row is not None, "a row of sub-selects always answers"  # noqa: S101
+    return Trouble(gone=row["gone"], suspects=row["suspects"])
+
+
+async def rescue(connection: Connection, *, settle_time: float) -> list[Rescued]:
+    """Return the jobs of every worker whose lease ran out, unless Postgres itself started within `settle_time`."""
+    rescued: list[Rescued] = []
+    last = uuid.UUID(int=0)
+    for _ in range(_WORKERS_AT_ONCE):
+        try:
+            async with connection.transaction():
+                await connection.execute(_DO_NOT_WAIT)
+                worker = await connection.fetchrow(_LOCK_GONE, settle_time, last)
+                if worker is None:
+                    break
+                last = worker["id"]
+                rescued += await _return_jobs(connection, worker)
+        except asyncpg.LockNotAvailableError:
+            continue
+    return rescued
+
+
+async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Rescued]:
+    """Return the jobs of a worker that is known to be dead, without waiting for its lease."""
+    async with connection.transaction():
+        return [
+            one
+            for worker in await connection.fetch(_LOCK_DEAD, worker_id)
+            for one in await _return_jobs(connection, worker)
+        ]
+
+
+async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:
+    held = await connection.fetch(_LOCK_HELD, worker["id"])
+    draining = worker["state"] == WorkerState.DRAINING
+    verdicts = [_judge(job, draining=draining, alone=len(held) == 1 and not worker["in_outage"]) for job in held]
+    rows = await connection.fetch(
+        _RETURN,
+        [job["id"] for job in held],
+        [verdict.state.value for verdict in verdicts],
+        [verdict.charge for verdict in verdicts],
+        [verdict.event for verdict in verdicts],
+        [verdict.code for verdict in verdicts],
+        [verdict.message for verdict in verdicts],
+        worker["id"],
+        worker["name"],
+        [verdict.event != "released" for verdict in verdicts],
+    )
+    await children_ended(connection, [row["awaited_by"] for row in rows])
+    await connection.execute(_MARK_GONE, worker["id"])
+    return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
+
+
+def _judge(job: asyncpg.Record, *, draining: bool, alone: bool) -> _Verdict:
+    if job["stop"]:
+        return _Verdict(State.CANCELLED, "cancelled", code=Code.CANCELLED)
+    if draining:  # it had been told to stop, and was killed when its time was up: a deploy, not a crash
+        return _Verdict(State.QUEUED, "released")
+    if not alone or (job["excused"] and not job["isolate"]):
+        return _Verdict(State.QUEUED, "suspected")
+    if job["crashes"] + 1 >= job["max_crashes"] or job["attempts"] + 1 >= job["max_attempts"]:
+        return _Verdict(State.DEAD_LETTER, "dead_lettered", charge=1, code=Code.WORKER_CRASHED)
+    return _Verdict(State.QUEUED, "crashed", charge=1, code=Code.WORKER_CRASHED)

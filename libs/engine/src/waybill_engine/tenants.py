@@ -1,0 +1,90 @@
+"""What an operator decides about tenants: how much of the workers each may have, and how high its jobs may rank.
+
+A tenant needs no row to work: without one its weight is 1 and its jobs have no priority above the default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from waybill.errors import Forbidden, Refused
+from waybill.pg_text import is_storable
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+HEAVIEST = 1000.0
+
+# Workers hear of it at once, and look again by themselves within a poll.
+_WEIGH = """
+WITH changed AS (
+    INSERT INTO tenants (name, weight) VALUES ($1, $2)
+        ON CONFLICT (name) DO UPDATE SET weight = excluded.weight
+    RETURNING name
+)
+SELECT pg_notify('waybill_control', 'look') FROM changed
+"""
+
+_GRANT = """
+INSERT INTO tenants (name, top_priority) VALUES ($1, $2)
+    ON CONFLICT (name) DO UPDATE SET top_priority = excluded.top_priority
+"""
+
+_GRANTED = "SELECT name, top_priority FROM tenants WHERE name = ANY ($1::text[])"
+
+_LIST = "SELECT name, weight, top_priority, hold_at FROM tenants ORDER BY name"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a tenant stands among the others."""
+
+    tenant: str
+    weight: float
+    top_priority: int
+    hold_at: datetime | None = None
+    """Under legal hold since then; see `waybill.retention`."""
+
+
+async def weigh(connection: Connection, tenant: str, weight: float) -> None:
+    """Give a tenant a share: weight 2 gets twice the work done of weight 1, while both have some."""
+    _check(tenant)
+    if not (math.isfinite(weight) and 1 / HEAVIEST <= weight <= HEAVIEST):
+        raise Refused(f"A weight is a number between {1 / HEAVIEST:g} and {HEAVIEST:g}.")
+    await connection.execute(_WEIGH, tenant, weight)
+
+
+async def grant_priority(connection: Connection, tenant: str, top: int) -> None:
+    """Let a tenant's jobs have priorities up to `top`. 0 takes the grant back; what is queued keeps what it has."""
+    _check(tenant)
+    if not 0 <= top <= 32767:
+        raise Refused("A priority to grant is between 0 and 32767.")
+    await connection.execute(_GRANT, tenant, top)
+
+
+async def check_granted(connection: Connection, wanted: Mapping[str, int]) -> None:
+    """Refuse priorities, given per tenant, above what an operator has granted."""
+    above = {tenant: priority for tenant, priority in wanted.items() if priority > 0}
+    if not above:
+        return
+    granted = {row["name"]: row["top_priority"] for row in await connection.fetch(_GRANTED, list(above))}
+    for tenant, priority in above.items():
+        if priority > granted.get(tenant, 0):
+            raise Forbidden(
+                f"Priority {priority} is above what tenant {tenant} may use ({granted.get(tenant, 0)}). "
+                f"An operator can grant it: waybill tenant priority {tenant} {priority}"
+            )
+
+
+async def standings(connection: Connection) -> Sequence[Standing]:
+    """The tenants somebody decided something about."""
+    return [Standing(*row) for row in await connection.fetch(_LIST)]
+
+
+def _check(tenant: str) -> None:
+    if not (1 <= len(tenant) <= 200 and is_storable(tenant)):
+        raise Refused("A tenant has 1 to 200 characters, none of them NUL.")

@@ -1,0 +1,91 @@
+"""Completions: gathered and written in batches.
+
+A batch is written as soon as the one before it is: alone when the worker is calm, by the hundred when it is not,
+because then it waits a few milliseconds for company. A batch whose answer was lost with its connection is simply
+written again; the fence makes that harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import structlog
+
+from waybill.db import Database
+from waybill_engine import Lease, State
+from waybill_engine.finish import stands_as, succeed
+from waybill_engine.worker.database_health import DatabaseHealth
+
+if TYPE_CHECKING:
+    from waybill_engine.worker.slots import Bench
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_LARGEST = 1000
+_FEW = 400
+_COMPANY = 0.004
+"""Seconds for which few completions wait for more, while more jobs are at hand to end. Every commit is a write to disk;
+half-empty ones would be most of the work."""
+
+
+class Completions:
+    def __init__(self, db: Database, health: DatabaseHealth, bench: Bench) -> None:
+        self._bench = bench
+        self._db = db
+        self._health = health
+        self._waiting: dict[uuid.UUID, int] = {}
+        self._some = asyncio.Event()
+        self._written = asyncio.Condition()
+        self._in_flight: dict[uuid.UUID, int] = {}
+
+    def ids(self) -> list[uuid.UUID]:
+        return [*self._waiting, *self._in_flight]
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._in_flight)
+
+    def add(self, lease: Lease) -> None:
+        self._waiting[lease.id] = lease.token
+        self._some.set()
+
+    async def drained(self) -> None:
+        """Wait until everything added so far is written."""
+        async with self._written:
+            await self._written.wait_for(lambda: not self._waiting and not self._in_flight)
+
+    async def run(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._waiting:
+                if len(self._waiting) < _FEW and self._bench.waiting:
+                    await asyncio.sleep(_COMPANY)
+                batch = self._in_flight = self._next_batch()
+                await self._health.persist(lambda batch=batch: self._write(batch))  # type: ignore[misc]
+                self._in_flight = {}
+                async with self._written:
+                    self._written.notify_all()
+                self._bench.on_written()
+
+    def _next_batch(self) -> dict[uuid.UUID, int]:
+        everything = self._waiting
+        if len(everything) <= _LARGEST:
+            self._waiting = {}
+            return everything
+        self._waiting = dict(islice(everything.items(), _LARGEST, None))
+        return dict(islice(everything.items(), _LARGEST))
+
+    async def _write(self, batch: dict[uuid.UUID, int]) -> None:
+        async with self._db.hot() as connection:
+            done = await succeed(connection, self._bench.worker_id, list(batch.items()))
+            if len(done) == len(batch):
+                return
+            missing = batch.keys() - done
+            # Either an earlier try of this very batch arrived after all, or the lease was lost.
+            found = await stands_as(connection, sorted(missing))
+        for job_id in missing:
+            if found.get(job_id) != (State.SUCCEEDED, batch[job_id]):
+                log.warning("completion_refused", job_id=str(job_id), lease_token=batch[job_id], reason="lease lost")

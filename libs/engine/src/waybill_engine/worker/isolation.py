@@ -1,0 +1,61 @@
+"""Suspects of a crash run alone, in a process of their own.
+
+One process, one suspect at a time: if it dies, we know at once who did it, and nothing else was hurt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import uuid
+
+import structlog
+
+from waybill.db import Database
+from waybill.ids import new_id
+from waybill_engine.rescue import rescue_worker
+from waybill_engine.worker.child_processes import start_child
+from waybill_engine.worker.database_health import DatabaseHealth
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Isolation:
+    def __init__(self, db: Database, health: DatabaseHealth) -> None:
+        self._db = db
+        self._health = health
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self) -> None:
+        """Run suspects until none is left."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Ask the process to stop; it releases what it runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        worker_id = new_id()
+        try:
+            self._process = await start_child(worker_id, "--isolating")
+        except OSError as error:
+            log.error("cannot_isolate", error=str(error))
+            return
+        log.info("isolating_suspects", pid=self._process.pid)
+        code = await self._process.wait()
+        if code != 0:
+            log.warning("isolated_process_died", code=code)
+            await self._health.persist(lambda: self._rescue(worker_id))
+
+    async def _rescue(self, worker_id: uuid.UUID) -> None:
+        async with self._db.hot() as connection:
+            for one in await rescue_worker(connection, worker_id):
+                log.warning("rescued", job_id=str(one.id), verdict=one.event, worker=one.worker)

@@ -1,0 +1,87 @@
+"""Being told: LISTEN on a connection of its own, outside any transaction.
+
+Four channels: `waybill_jobs` (a lane or a queue has something), `waybill_scheduled` and `waybill_schedules` (a job, a
+schedule is due in so many seconds), `waybill_control` (a worker's id: look at your jobs; `look`: the rules have
+changed). Nothing depends on it: the polls find everything, only later.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection
+from typing import Never
+
+import structlog
+
+from waybill.db import Database
+from waybill_engine.lanes import Lane, announced
+from waybill_engine.worker.database_health import DatabaseHealth
+
+_CHANNELS = ("waybill_jobs", "waybill_scheduled", "waybill_schedules", "waybill_control")
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Listener:
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        *,
+        queues: Collection[str],
+        kinds: Collection[str],
+        worker_id: Callable[[], uuid.UUID],
+        on_lane: Callable[[Lane, uuid.UUID], None],
+        on_look: Callable[[], None],
+        on_scheduled: Callable[[float], None],
+        on_schedules: Callable[[float], None],
+        on_control: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._queues = frozenset(queues)
+        self._kinds = frozenset(kinds)
+        self._worker_id = worker_id
+        self._on_lane = on_lane
+        self._on_look = on_look
+        self._on_scheduled = on_scheduled
+        self._on_schedules = on_schedules
+        self._on_control = on_control
+
+    async def run(self) -> None:
+        await self._health.persist(self._listen)
+
+    async def _listen(self) -> Never:
+        await self._db.listen(_CHANNELS, self._heard, ready=self._hear_what_was_missed)
+
+    def _hear_what_was_missed(self) -> None:
+        """Whatever was said while we were not listening."""
+        self._on_look()
+        self._on_scheduled(0.0)
+        self._on_schedules(0.0)
+        self._on_control()
+
+    def _heard(self, channel: str, text: str) -> None:
+        try:
+            if channel == "waybill_jobs":
+                self._heard_of_jobs(text)
+            elif channel == "waybill_scheduled":
+                self._on_scheduled(float(text))
+            elif channel == "waybill_schedules":
+                self._on_schedules(float(text))
+            elif text == "look":
+                self._on_look()
+            elif text == str(self._worker_id()):
+                self._on_control()
+        except (ValueError, TypeError):
+            log.warning("strange_notification", channel=channel, payload=text[:100])
+
+    def _heard_of_jobs(self, text: str) -> None:
+        found = announced(text)
+        if found is None:
+            if text in self._queues:
+                self._on_look()
+            return
+        lane, first = found
+        if lane.queue in self._queues and lane.kind in self._kinds:
+            self._on_lane(lane, first)

@@ -1,0 +1,88 @@
+"""What every worker does for all: promoting what is due, rescuing the jobs of the dead, isolating suspects.
+
+Any number of workers may do it at once; they skip each other's rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from waybill.db import Database
+from waybill_engine.claim import promote_due
+from waybill_engine.rescue import Trouble, look_for_trouble, rescue
+from waybill_engine.worker.alarm import Alarm
+from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.isolation import Isolation
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+_BATCH = 1000
+
+
+class Promoter:
+    """Makes scheduled jobs claimable when they are due, to within milliseconds of when it knows of them."""
+
+    def __init__(self, db: Database, health: DatabaseHealth) -> None:
+        self._db = db
+        self._health = health
+        self._alarm = Alarm()
+        self.due_in = self._alarm.due_in
+
+    async def run(self) -> None:
+        await self._alarm.keep(lambda: self._health.persist(self._promote))
+
+    async def _promote(self) -> float | None:
+        async with self._db.hot() as connection:
+            promoted = await promote_due(connection, _BATCH)
+        return 0.0 if promoted.count == _BATCH else promoted.next_in
+
+
+class Rescuer:
+    """Returns the jobs of workers that are gone, and has suspects of a crash run alone."""
+
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        isolation: Isolation,
+        *,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        heartbeat_interval: float,
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._isolation = isolation
+        self._queues = list(queues)
+        self._kinds = list(kinds)
+        self._found = Trouble(gone=False, suspects=False)
+        self._some = asyncio.Event()
+        # After an outage everybody's lease has run out; the living need the time to say that they live.
+        self._settle_time = heartbeat_interval * 1.25
+
+    async def on_round(self) -> None:
+        self._found = await self._health.persist(self._look)
+        if self._found.gone or self._found.suspects:
+            self._some.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            if self._found.gone and self._health.well_for >= self._settle_time:
+                await self._health.persist(self._rescue)
+                self._found = await self._health.persist(self._look)  # what it found may be suspects now
+            if self._found.suspects and not self._isolation.busy:
+                self._isolation.start()
+
+    async def _look(self) -> Trouble:
+        async with self._db.hot() as connection:
+            return await look_for_trouble(connection, self._queues, self._kinds, settle_time=self._settle_time)
+
+    async def _rescue(self) -> None:
+        async with self._db.hot() as connection:
+            for one in await rescue(connection, settle_time=self._settle_time):
+                log.warning("rescued", job_id=str(one.id), verdict=one.event, worker=one.worker)

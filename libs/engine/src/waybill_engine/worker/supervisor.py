@@ -1,0 +1,66 @@
+"""Several worker processes under one: started, watched, replaced when they die, stopped together.
+
+A replacement is told whom it replaces, so that the dead one's jobs go back at once instead of when its lease ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import uuid
+
+import structlog
+
+from waybill.ids import new_id
+from waybill_engine.worker.child_processes import start_child
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Supervisor:
+    def __init__(self, processes: int) -> None:
+        self._count = processes
+        self._children: set[asyncio.subprocess.Process] = set()
+        self._stopping = asyncio.Event()
+        self._failed = False
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for child in self._children:
+            if child.returncode is None:
+                child.send_signal(signal.SIGTERM)
+
+    async def run(self) -> int:
+        """Keep the processes going until `stop`; the answer is this process's exit code."""
+        await asyncio.gather(*(self._keep_one() for _ in range(self._count)))
+        return 2 if self._failed else 0
+
+    async def _keep_one(self) -> None:
+        dead: uuid.UUID | None = None
+        pause = 0.1
+        loop = asyncio.get_running_loop()
+        while not self._stopping.is_set():
+            worker_id = new_id()
+            started = loop.time()
+            code = await self._live_one_life(worker_id, dead)
+            if code == 2:  # a bad configuration does not get better by trying again
+                self._failed = True
+                self.stop()
+            if self._stopping.is_set():
+                return
+            dead = worker_id
+            pause = 0.1 if loop.time() - started > 30 else min(pause * 2, 10.0)
+            log.warning("worker_process_died", code=code, again_in=pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+
+    async def _live_one_life(self, worker_id: uuid.UUID, dead: uuid.UUID | None) -> int:
+        child = await start_child(worker_id, *([] if dead is None else ["--replaces", str(dead)]))
+        self._children.add(child)
+        if self._stopping.is_set():
+            child.send_signal(signal.SIGTERM)
+        code = await child.wait()
+        self._children.discard(child)
+        return code

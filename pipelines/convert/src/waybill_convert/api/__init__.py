@@ -1,0 +1,1 @@
+"""The pipeline's HTTP API, one module per group of routes; `api_part` puts them together."""

@@ -1,0 +1,191 @@
+"""Results leave: one as it is, or many as a ZIP. Streamed from storage, never by path."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from waybill.errors import Expired, IoFailure, NotFound, Refused
+from waybill.files import safe_name
+from waybill.ids import made_at
+from waybill.storage import Storage
+from waybill.web.archive import Entry, zipped
+from waybill.web.context import Context
+from waybill.web.openapi import refusals
+from waybill.web.visitors import Reader, Shared
+from waybill_convert.service import Result
+
+router = APIRouter(prefix="/api/jobs", tags=["results"])
+
+MOST_IDS = 200
+_NOTED_TOGETHER = 500
+_MISSING = "NOT IN THIS ARCHIVE.txt"
+_MISSING_TEXT = (
+    "These results were ready but could not be read when this archive was made. They may have been removed meanwhile;"
+    " otherwise please download them again.\r\n\r\n{}\r\n"
+)
+_LONGEST_IDS = MOST_IDS * 37
+
+
+# Before the routes with an id in them: "download" is none.
+@router.get(
+    "/download",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "A ZIP archive.", "content": {"application/zip": {}}},
+        **refusals(403, 404, 409),
+    },
+)
+async def download_many(
+    context: Shared,
+    visitor: Reader,
+    ids: Annotated[
+        str | None,
+        Query(
+            max_length=_LONGEST_IDS,
+            description=f"Job ids, separated by commas; at most {MOST_IDS}. Without: everything that is ready.",
+        ),
+    ] = None,
+) -> Response:
+    """Download several results as one ZIP. What is removed while it is made is named in a text file in it."""
+    owner = visitor.principal.owner
+    if ids is None:
+        results = context.conversions.every_result(owner)
+    else:
+        results = _each(await context.conversions.results(owner, _parse(ids)))
+    entries = _entries(context, results)
+    # The first is opened before anything is said: most of what can go wrong is then still an answer.
+    first = await anext(entries, None)
+    if first is None:
+        raise Expired()
+
+    async def all_of_them() -> AsyncIterator[Entry]:
+        yield first
+        async for entry in entries:
+            yield entry
+
+    return StreamingResponse(
+        zipped(all_of_them()),
+        media_type="application/zip",
+        headers={"Content-Disposition": disposition("waybill-results.zip"), "Cache-Control": "private, no-store"},
+    )
+
+
+async def _each(results: list[Result]) -> AsyncIterator[Result]:
+    for result in results:
+        yield result
+
+
+async def _entries(context: Context, results: AsyncIterator[Result]) -> AsyncIterator[Entry]:
+    """Every result that can be opened, and at last a word about those that cannot: half an archive helps nobody."""
+    missing: list[str] = []
+    found: list[uuid.UUID] = []
+    async for result in results:
+        name = result_name(result)
+        try:
+            data = await _opened(context.storage, result)
+        except (Expired, IoFailure):
+            missing.append(name)
+            continue
+        yield Entry(name, made_at(result.job_id), data)
+        found.append(result.job_id)
+        if len(found) == _NOTED_TOGETHER:
+            await context.conversions.note_downloaded(found)
+            found = []
+    if found:
+        await context.conversions.note_downloaded(found)
+        if missing:
+            yield Entry(_MISSING, datetime.now(UTC), _text(_MISSING_TEXT.format("\r\n".join(missing))))
+
+
+async def _text(text: str) -> AsyncIterator[bytes]:
+    yield text.encode("utf-8-sig")  # as every editor reads it
+
+
+@router.get(
+    "/{job_id}/download",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The XML.", "content": {"application/xml": {}}},
+        304: {"description": "You have it already."},
+        **refusals(403, 404, 409),
+    },
+)
+async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+    """Download a result. 409 if it is not ready, 404 `EXPIRED` if it was removed, 403 if it is not yours."""
+    result = await context.conversions.result(visitor.principal.owner, job_id)
+    response = await send_file(request, context.storage, result, result_name(result))
+    if response.status_code == 200:
+        await context.conversions.note_downloaded([job_id])
+    return response
+
+
+@router.get(
+    "/{job_id}/provenance",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "JSON: page, box and rule of each value.", "content": {"application/json": {}}},
+        304: {"description": "You have it already."},
+        **refusals(404, 409),
+    },
+)
+async def provenance(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+    """Where every value of a result comes from."""
+    result = await context.conversions.provenance(visitor.principal.owner, job_id)
+    return await send_file(request, context.storage, result, None)
+
+
+async def send_file(request: Request, storage: Storage, result: Result, name: str | None) -> Response:
+    """A stored file as an answer; with a name, to be saved under it."""
+    headers = {"ETag": f'"{result.sha256}"', "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
+    if f'"{result.sha256}"' in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    headers["Content-Length"] = str(result.bytes)
+    if name is not None:
+        headers["Content-Disposition"] = disposition(name)
+    return StreamingResponse(await _opened(storage, result), media_type=result.media_type, headers=headers)
+
+
+async def _opened(storage: Storage, result: Result) -> AsyncIterator[bytes]:
+    """The file, already begun: one that is not there is an answer, not a broken download."""
+    stream = storage.stream(result.storage_key)
+    try:
+        first = await anext(stream, b"")
+    except NotFound:
+        raise Expired() from None
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in stream:
+            yield chunk
+
+    return whole()
+
+
+def _parse(ids: str) -> list[uuid.UUID]:
+    texts = [text.strip() for text in ids.split(",") if text.strip()]
+    if not 1 <= len(texts) <= MOST_IDS:
+        raise Refused(f"Name between 1 and {MOST_IDS} jobs, separated by commas.")
+    try:
+        return [uuid.UUID(text) for text in texts]
+    except ValueError:
+        raise Refused("One of the ids is no job's id.") from None
+
+
+def result_name(result: Result) -> str:
+    """`<original>-<job id>.xml`: a name for people that is never the same twice."""
+    original = safe_name(result.original_name)
+    stem = original[:-4] if original.lower().endswith(".pdf") else original
+    return f"{stem.rstrip(' .') or 'document'}-{result.job_id}.xml"
+
+
+def disposition(name: str) -> str:
+    """RFC 6266: the name as it is for everybody, and in ASCII for those who know no better."""
+    ascii_name = "".join(c if c.isascii() and c.isprintable() and c not in '"\\%;' else "_" for c in name)
+    return f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(name, safe='')}"

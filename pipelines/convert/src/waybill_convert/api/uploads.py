@@ -1,0 +1,157 @@
+"""`POST /api/upload` and `/api/uploads`: documents come in and become jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic_core
+from fastapi import APIRouter, Request, Response
+
+from waybill import rate_limits
+from waybill.errors import RateLimited, Refused
+from waybill.http import Problem
+from waybill.web.context import Context
+from waybill.web.openapi import refusals
+from waybill.web.visitors import Shared, Visitor, Writer
+from waybill_convert.kinds import DEFAULT_MAPPING
+from waybill_convert.models import Uploaded
+from waybill_convert.schemas import MappingsShape, UploadedShape, UploadsShape, uploaded_json
+from waybill_convert.upload_form import Form, Received, Receiver
+
+router = APIRouter(prefix="/api", tags=["upload"])
+
+
+async def admit(request: Request, context: Context, visitor: Visitor) -> None:
+    """One upload request of those that are allowed in a minute, or RateLimited."""
+    settings, address = context.settings, request.client.host if request.client else "unknown"
+    limits: list[tuple[str, int]] = []
+    if visitor.session is None or visitor.principal.signed_in:
+        limits.append((f"upload:{visitor.principal.owner}", settings.api_key_uploads_per_minute))
+    elif visitor.met_before:
+        limits.append((f"upload:{visitor.principal.owner}", settings.api_uploads_per_minute))
+    else:  # who throws its cookies away is known by its address
+        limits.append((f"upload:address:{address}", settings.api_uploads_per_minute))
+    if not visitor.principal.signed_in and settings.api_address_uploads_per_minute:
+        limits.append((f"upload:any:{address}", settings.api_address_uploads_per_minute))
+    async with context.database.hot() as connection:
+        for subject, limit in limits:
+            wait = await rate_limits.take(connection, subject, limit=limit)
+            if wait is not None:
+                raise RateLimited("That was a little too fast. Please wait a moment.", retry_after=wait)
+
+
+async def check_space(request: Request, context: Context) -> None:
+    """Room for what is about to come, or StorageFull: a 507 before anything is read."""
+    length = request.headers.get("content-length", "")
+    await context.space.check(int(length) if length.isdigit() and len(length) < 16 else 0)
+
+
+def receiver_of(context: Context, *, files: int) -> Receiver:
+    settings = context.settings
+    return Receiver(
+        context.storage,
+        context.mappings,
+        file_mb=settings.max_upload_mb,
+        request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
+        most_files=files,
+        seconds=settings.api_upload_timeout,
+    )
+
+
+async def create(context: Context, visitor: Visitor, receiver: Receiver, received: Received, form: Form) -> Uploaded:
+    """A job of a document that was received."""
+    # Kept before it is certain: a job without its document is a promise broken, a document without a job is litter.
+    receiver.keep(received.key)
+    try:
+        return await context.conversions.upload(visitor.principal, received.upload(form.mapping), force=form.force)
+    except Refused:  # said before anything was written
+        receiver.drop(received.key)
+        raise
+
+
+_FILE = {"type": "string", "format": "binary", "description": "A PDF."}
+_FIELDS = {
+    "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`."},
+    "force": {"type": "boolean", "default": False, "description": "Convert again what was converted before."},
+}
+
+
+def _body(file: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "required": ["file"], "properties": {"file": file, **_FIELDS}}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+@router.get("/mappings", response_model=MappingsShape, responses=refusals())
+async def mappings(context: Shared) -> MappingsShape:
+    """The mappings you can choose from."""
+    return MappingsShape(mappings=context.mappings, default=DEFAULT_MAPPING)
+
+
+@router.post(
+    "/upload",
+    status_code=201,
+    response_model=UploadedShape,
+    responses={
+        200: {"model": UploadedShape, "description": "The same document was uploaded before; that job is reused."},
+        **refusals(408, 413, 415, 429, 507),
+    },
+    openapi_extra=_body(_FILE),
+)
+async def upload(request: Request, context: Shared, visitor: Writer) -> Response:
+    """Upload one PDF.
+
+    201 with a new job; 200 if the same document was uploaded before and its job is reused.
+    """
+    await admit(request, context, visitor)
+    await check_space(request, context)
+    async with receiver_of(context, files=1) as receiver:
+        form = await receiver.receive(request, one=True)
+        uploaded = await create(context, visitor, receiver, form.files[0], form)
+    new = uploaded.deduped_from is None
+    headers = {"Location": f"/api/jobs/{uploaded.job.id}"}
+    response = _json(uploaded_json(uploaded), 201 if new else 200, headers)
+    visitor.welcome(request, response)
+    return response
+
+
+@router.post(
+    "/uploads",
+    status_code=201,
+    response_model=UploadsShape,
+    responses={
+        200: {"model": UploadsShape, "description": "All of them were uploaded before."},
+        207: {"model": UploadsShape, "description": "Some were refused; each file says how it went."},
+        **refusals(408, 413, 429, 507),
+    },
+    openapi_extra=_body({"type": "array", "items": _FILE, "minItems": 1}),
+)
+async def uploads(request: Request, context: Shared, visitor: Writer) -> Response:
+    """Upload several PDFs at once; the answer says what became of each."""
+    await admit(request, context, visitor)
+    await check_space(request, context)
+    async with receiver_of(context, files=context.settings.api_max_files) as receiver:
+        form = await receiver.receive(request, one=False)
+        answers = [await _answer(context, visitor, receiver, received, form) for received in form.files]
+    statuses = {answer["status"] for answer in answers}
+    status = 207 if statuses - {200, 201} else 201 if 201 in statuses else 200
+    response = _json({"files": answers}, status)
+    visitor.welcome(request, response)
+    return response
+
+
+async def _answer(
+    context: Context, visitor: Visitor, receiver: Receiver, received: Received, form: Form
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {"file": received.name, "status": 0, "job": None, "deduped_from": None, "problem": None}
+    failure = received.failure
+    if failure is None:
+        uploaded = await create(context, visitor, receiver, received, form)
+        answer |= uploaded_json(uploaded) | {"status": 200 if uploaded.deduped_from else 201}
+    else:
+        problem = Problem.members(failure.status, failure.code, failure.message)
+        answer |= {"status": failure.status, "problem": problem}
+    return answer
+
+
+def _json(content: dict[str, Any], status: int, headers: dict[str, str] | None = None) -> Response:
+    return Response(pydantic_core.to_json(content), status, headers, "application/json")

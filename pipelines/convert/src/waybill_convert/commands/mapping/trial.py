@@ -1,0 +1,80 @@
+"""One document read by one mapping, as far as it goes: what `waybill mapping try` reports, draws and prints as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from waybill_documents.conversion import Reading, read_pdf
+from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.limits import Limits
+from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.stages import Stages
+from waybill_documents.words import Page
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of it."""
+
+    source: Path
+    loaded: LoadedMapping
+    pages: list[Page] = field(default_factory=list)
+    reading: Reading | None = None
+    """None when the document could not be read at all, or is not one for this mapping."""
+    fault: DocumentFault | None = None
+    """Why there is no XML; None when the document was converted."""
+    xml: bytes | None = None
+    """None for a document at fault, and for a mapping that writes none."""
+    stages: dict[str, float] = field(default_factory=dict)
+    milliseconds: float = 0.0
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the mapping is for such a document."""
+        return self.reading is not None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is wrong."""
+        return self.fault.findings if self.fault is not None else ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as the gateway's answer has it, and whether it went well."""
+        mapping = self.loaded.mapping
+        found = (
+            self.reading.to_json()
+            if self.reading is not None
+            else {"mapping": {"name": mapping.name, "title": mapping.title, "sha256": self.loaded.sha256}}
+        )
+        return {
+            "converted": self.fault is None,
+            "recognised": self.recognised,
+            "fault": {"code": self.fault.code.value, "message": self.fault.message} if self.fault else None,
+            **found,
+            "findings": [finding.to_json() for finding in self.findings],
+            "xml": self.xml.decode() if self.xml is not None else None,
+            "stages": {stage: round(spent, 2) for stage, spent in self.stages.items()},
+            "milliseconds": round(self.milliseconds, 2),
+        }
+
+
+def attempt(source: Path, loaded: LoadedMapping) -> Trial:
+    """Read, check and render a document. What is wrong with it is in the trial; only a mapping's fault is raised."""
+    start = perf_counter()
+    stages = Stages(perf_counter)
+    trial = Trial(source, loaded)
+    try:
+        trial.reading = read_pdf(source, loaded, Limits(), stages, keep=trial.pages)
+        trial.reading.accept()
+        if loaded.mapping.xml is not None or loaded.mapping.embedded is not None:
+            with stages.timed("xml"):
+                trial.xml = trial.reading.xml(pretty=True)
+    except DocumentFault as fault:
+        trial.fault = fault
+    except OSError as error:
+        trial.fault = DocumentFault(FaultCode.UNREADABLE, f"The file cannot be read: {error.strerror}.")
+    trial.stages, trial.milliseconds = stages.milliseconds, (perf_counter() - start) * 1000
+    return trial

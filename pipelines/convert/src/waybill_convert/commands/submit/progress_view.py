@@ -1,0 +1,88 @@
+"""What a person sees: a bar for each file while it is on its way, and a line for each at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from waybill.console.terminal import print_json, print_line, remark, remarks, safe, styled
+from waybill_convert.commands.submit.submissions import Submission
+
+_WORDS = {
+    "unsent": "Not sent",
+    "refused": "Refused",
+    "queued": "Waiting",
+    "processing": "Converting…",
+    "complete": "Ready",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "expired": "Expired",
+}
+_STYLES = {"complete": "green", "failed": "red", "refused": "red", "unsent": "red"}
+
+
+class Bars:
+    """One for each file, on a terminal; elsewhere nothing."""
+
+    def __init__(self, submissions: Sequence[Submission], *, hidden: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[said]}", markup=False),
+            console=remarks(),
+            transient=True,
+            disable=hidden or not remarks().is_terminal,
+        )
+        self._tasks = {
+            each: self._progress.add_task(safe(each.file.path.name)[:40], total=each.file.bytes or 1, said="")
+            for each in submissions
+        }
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def sent(self, each: Submission, count: int) -> None:
+        """So many bytes of a file went out; fewer than none, if it has to go out again."""
+        self._progress.update(self._tasks[each], advance=count, said="Uploading")
+
+    def show(self, each: Submission) -> None:
+        """How its job stands."""
+        said, done = _WORDS.get(each.status, each.status), 1.0
+        if each.job is not None and not each.over:
+            said, done = each.job["progress_message"] or said, each.job["progress"] or 0.0
+        self._progress.update(self._tasks[each], total=1.0, completed=done, said=safe(said))
+
+    def remark(self, text: str) -> None:
+        self._progress.console.print(styled(text, "dim"), soft_wrap=True)
+
+
+def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
+    """What became of each."""
+    if as_json:
+        print_json([each.record() for each in submissions])
+        return
+    for each in submissions:
+        line = styled(f"{_WORDS.get(each.status, each.status):<12}", _STYLES.get(each.status, "yellow"))
+        line.append(f" {safe(each.file.path.name)}")
+        if each.job is not None:
+            line.append(f"  {safe(each.job['id'])}", "dim")
+        if each.reused:
+            line.append("  reused", "dim")
+        if each.result is not None:
+            line.append(f"  → {safe(each.result)}")
+        print_line(line)
+        for sentence in each.wrong:
+            print_line(styled(f"             {sentence}", "red"))
+
+
+def hint(submissions: Sequence[Submission]) -> None:
+    if any(each.job is not None and not each.over for each in submissions):
+        remark("They are being converted. --wait waits for them, -o DIR fetches the XML.")

@@ -1,0 +1,66 @@
+"""One file on its way: its job, its result, or what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from waybill_convert.commands.submit.requests import File
+
+_FINAL = frozenset({"complete", "failed", "cancelled", "expired"})
+
+
+@dataclass(eq=False)
+class Submission:
+    file: File
+    job: dict[str, Any] | None = None
+    """As the API last told it."""
+    problem: str | None = None
+    """Why there is no job, or no result though the job is done."""
+    result: Path | None = None
+    reused: bool = False
+
+    @property
+    def status(self) -> str:
+        if self.job is not None:
+            return str(self.job["status"])
+        return "unsent" if self.problem is None else "refused"
+
+    @property
+    def failed(self) -> bool:
+        return self.problem is not None or self.job is None or self.status in _FINAL - {"complete"}
+
+    @property
+    def over(self) -> bool:
+        return self.problem is not None or self.status in _FINAL
+
+    @property
+    def wrong(self) -> list[str]:
+        """What is wrong, in a few sentences."""
+        if self.problem is not None:
+            return [self.problem]
+        error = self.job["error"] if self.job else None
+        if not error:
+            return []
+        findings = [finding["message"] for finding in error["findings"] if finding.get("message")]
+        return findings[:5] + ([f"and {len(findings) - 5} more"] if len(findings) > 5 else []) or [error["message"]]
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file.path),
+            "job": self.job,
+            "reused": self.reused,
+            "problem": self.problem,
+            "result": str(self.result) if self.result else None,
+        }
+
+
+def target(output: Path, each: Submission, submissions: Sequence[Submission]) -> Path:
+    """`invoice.xml` for `invoice.pdf`; with the job's id where two files have the same name."""
+    stem = each.file.path.stem
+    # Not every disk tells large letters from small ones.
+    same = [other for other in submissions if other.file.path.stem.casefold() == stem.casefold()]
+    name = f"{stem}-{each.job['id']}.xml" if len(same) > 1 and each.job else f"{stem}.xml"
+    return output / name

@@ -1,0 +1,74 @@
+"""Pictures of a document's pages: drawn when somebody looks, kept beside the job, gone with the document."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from waybill.errors import Expired, NotFound
+from waybill_convert.stored_files import pages_of, remove
+
+if TYPE_CHECKING:
+    from waybill.storage import Storage
+    from waybill_convert.revision_models import Renderer
+
+_AT_ONCE = 2
+"""Renderings that one process asks for at a time: whoever leafs through a long document leaves room for conversions."""
+_GONE = "The document is no longer here. Please upload it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored PDF, and a way to hear whether it still is its owner's to see."""
+
+    job_id: uuid.UUID
+    upload_key: str
+    bytes: int
+    kept: Callable[[], Awaitable[bool]]
+
+
+class PageImages:
+    def __init__(self, storage: Storage, renderer: Renderer) -> None:
+        self._storage = storage
+        self._renderer = renderer
+        self._drawing: dict[str, asyncio.Task[bytes]] = {}
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def get(self, document: Document, page: int, scale: int) -> bytes:
+        """The page as PNG. Asked by many at once, it is drawn once."""
+        key = f"{pages_of(document.job_id)}/{page}-{scale}.png"
+        try:
+            return await self._storage.get(key)
+        except NotFound:
+            pass
+        drawing = self._drawing.get(key)
+        if drawing is None:
+            drawing = self._drawing[key] = asyncio.create_task(self._draw(key, document, page, scale))
+            drawing.add_done_callback(lambda done: self._drawn(key, done))
+        return await asyncio.shield(drawing)  # who hangs up leaves it to the others
+
+    async def close(self) -> None:
+        tasks = list(self._drawing.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _draw(self, key: str, document: Document, page: int, scale: int) -> bytes:
+        async with self._places:
+            if not await self._storage.exists(document.upload_key):
+                raise Expired(_GONE)
+            image = await self._renderer.render(document.upload_key, document.bytes, page=page, scale=scale)
+        await self._storage.put(key, image)
+        # Looked at last: whoever deleted the document meanwhile did so before this picture could be found.
+        if not await document.kept():
+            await remove(self._storage, [key])
+            raise Expired(_GONE)
+        return image
+
+    def _drawn(self, key: str, done: asyncio.Task[bytes]) -> None:
+        del self._drawing[key]
+        if not done.cancelled():
+            done.exception()  # whoever still waits gets it; nobody need

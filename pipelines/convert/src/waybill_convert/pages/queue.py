@@ -1,0 +1,221 @@
+"""`/queue`: what became of everything that was uploaded. The same page whole, and as the part that changes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import RedirectResponse, Response
+
+from waybill.web.languages import Language, language_of
+from waybill.web.layout import frame, page, render
+from waybill.web.visitors import Reader, Shared, Visitor, Writer
+from waybill_convert.models import Listing
+from waybill_convert.pages.queue_rows import Row, row
+from waybill_convert.status import ACTIVE, Status
+
+router = APIRouter(include_in_schema=False)
+
+PAGE = 100
+"""Rows on a page; `limit` asks for others."""
+_MOST = 500
+_LONGEST_WORDS = 200
+
+_FILTERS = (
+    ("all", "", "queue.total"),
+    ("active", "active", "queue.active"),
+    ("ready", "complete", "queue.ready"),
+    ("failed", "failed", "queue.failed"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the address says: which rows, from where on."""
+
+    status: str = ""
+    words: str = ""
+    cursor: str = ""
+    limit: int = PAGE
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        if self.status == "active":
+            return ACTIVE
+        return (Status(self.status),) if self.status else ()
+
+    def query(self, **other: str) -> str:
+        """The address's query, with some of it changed; nothing that says what is so anyway."""
+        limit = "" if self.limit == PAGE else str(self.limit)
+        values = {"status": self.status, "q": self.words, "cursor": self.cursor, "limit": limit, **other}
+        text = urlencode({name: value for name, value in values.items() if value})
+        return f"?{text}" if text else ""
+
+
+def shown(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
+    """Read leniently: an address that somebody mistyped shows everything rather than an error."""
+    known = status == "active" or status in set(Status)
+    rows = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else PAGE
+    text = "".join(character for character in q if character.isprintable()).strip()[:_LONGEST_WORDS]
+    return Shown(status if known else "", text, cursor[:200], max(1, min(rows, _MOST)))
+
+
+async def _asked(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
+    """`shown` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+    return shown(status, q, cursor, limit)
+
+
+Asked = Annotated[Shown, Depends(_asked)]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    name: str
+    word: str
+    count: int
+    href: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The page's content."""
+
+    jobs: list[Row]
+    filters: list[Filter]
+    total: int
+    active: int
+    ready: int
+    news: str
+    hold: str
+    status: str
+    words: str
+    query: str
+    here: str
+    nothing: str
+    download_all: str
+    next: str
+    first: str
+
+
+def queue(listing: Listing, asked: Shown, now: datetime, language: Language) -> Queue:
+    counts = {
+        "": listing.total,
+        "active": listing.active_count,
+        "complete": listing.counts[Status.COMPLETE],
+        "failed": listing.counts[Status.FAILED],
+    }
+    query = asked.query()
+    ready = [job.id for job in listing.jobs if job.status is Status.COMPLETE]
+    return Queue(
+        jobs=[row(job, now, language) for job in listing.jobs],
+        filters=[
+            Filter(
+                name,
+                language.say(word),
+                counts[status],
+                f"/queue{asked.query(status=status, cursor='')}",
+                asked.status == status,
+            )
+            for name, status, word in _FILTERS
+        ],
+        total=counts[""],
+        active=counts["active"],
+        ready=len(ready) if asked.words else counts["complete"],
+        news=_news(counts, language),
+        hold=language.translate(listing.on_hold.reason) or language.say("row.held") if listing.on_hold else "",
+        status=asked.status,
+        words=asked.words,
+        query=query,
+        here=f"/queue{query}",
+        nothing=_nothing(asked, language),
+        # Of a search, what is on this page; otherwise everything that is ready.
+        download_all=f"/api/jobs/download?ids={','.join(map(str, ready))}" if asked.words else "/api/jobs/download",
+        next=f"/queue{asked.query(cursor=listing.next)}" if listing.next else "",
+        first=f"/queue{asked.query(cursor='')}" if asked.cursor else "",
+    )
+
+
+def _nothing(asked: Shown, language: Language) -> str:
+    if asked.words:
+        return language.say("queue.nothing_called", words=asked.words)
+    key = f"queue.nothing_{asked.status}"
+    return language.say(key) if key in language.messages else ""
+
+
+def _news(counts: dict[str, int], language: Language) -> str:
+    """What the live region says when it changes."""
+    ended = language.say("queue.news_ready", count=counts["complete"])
+    if counts["failed"]:
+        ended = language.say("queue.news_failed", ready=ended, count=counts["failed"])
+    if counts["active"]:
+        return language.say("queue.news_going", count=counts["active"], ended=ended)
+    return language.say("queue.news_done", ended=ended)
+
+
+@router.get("/queue")
+async def look(request: Request, caller: Reader, context: Shared, asked: Asked) -> Response:
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/retry")
+async def retry(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+    await context.conversions.retry(caller.principal.owner, job_id)
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/cancel")
+async def cancel(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+    await context.conversions.cancel(caller.principal.owner, job_id)
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/pin")
+async def pin(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.pin(caller.principal.owner, job_id, pinned=True)
+    return await _answer(request, caller, context, asked)
+
+
+@router.post("/queue/{job_id}/unpin")
+async def unpin(
+    request: Request,
+    job_id: uuid.UUID,
+    caller: Writer,
+    context: Shared,
+    asked: Shown = Depends(shown),  # noqa: B008
+) -> Response:
+    await context.conversions.pin(caller.principal.owner, job_id, pinned=False)
+    return await _answer(request, caller, context, asked)
+
+
+async def _answer(request: Request, caller: Visitor, context: Shared, asked: Shown) -> Response:
+    """For htmx the part that changes, whatever it did; for a form without a script back to the page."""
+    live = "hx-request" in request.headers
+    if request.method == "POST" and not live:
+        return RedirectResponse(f"/queue{asked.query()}", 303)
+    answer = await context.listings.page(
+        caller.principal.owner,
+        statuses=asked.statuses,
+        words=asked.words or None,
+        cursor=asked.cursor or None,
+        limit=asked.limit,
+    )
+    language = language_of(request)
+    content = queue(answer.listing, asked, datetime.now(UTC), language)
+    if live:
+        response = page(render("queue_live.html", language, queue=content), language)
+    else:
+        response = page(render("queue.html", language, page=frame(request, "queue"), queue=content), language)
+        caller.welcome(request, response)
+    response.headers.add_vary_header("HX-Request")
+    return response

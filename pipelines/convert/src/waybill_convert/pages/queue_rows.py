@@ -1,0 +1,164 @@
+"""One conversion as a row of the queue: every word on it is chosen here, so that the template only places them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from waybill.errors import Code
+from waybill.web.languages import ENGLISH, Language
+from waybill_convert.models import ConversionView, Fault
+from waybill_convert.status import Status
+
+_SHOWN_FINDINGS = 50
+"""A document of 2,000 lines can have as many faults; the first ones are enough to see what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: str
+    short: str
+    look: str
+    """The style: one of the API's status words."""
+    icon: str
+    word: str
+    name: str
+    size: str
+    mapping: str
+    at: str
+    at_words: str
+    ago: str
+    reused: bool = False
+    attempt: str = ""
+    going: str = ""
+    progress: int | None = None
+    error: str = ""
+    findings: tuple[str, ...] = ()
+    findings_word: str = ""
+    review: str = ""
+    download: str = ""
+    retry: bool = False
+    cancel: bool = False
+    pin: str = ""
+    """What its button does: `pin` or `unpin`; nothing for no button."""
+    pin_word: str = ""
+    pin_name: str = ""
+    upload_again: bool = False
+
+
+def row(job: ConversionView, now: datetime, language: Language) -> Row:
+    id_ = str(job.id)
+    status = job.status
+    held = status is Status.QUEUED and job.on_hold is not None
+    error = _error(job, language)
+    found, findings_word = _findings(job, error, language)
+    return Row(
+        id=id_,
+        short=id_[-6:],
+        look=status.value,
+        icon="hold" if held else status.value,
+        word=language.say("states.held" if held else "states.stopping" if job.stopping else f"states.{status}"),
+        name=job.original_name,
+        size=language.size(job.bytes),
+        mapping=job.mapping,
+        at=job.listed_at.isoformat(),
+        at_words=language.exactly(job.listed_at),
+        ago=language.ago(job.listed_at, now),
+        reused=job.reused and status in (Status.COMPLETE, Status.QUEUED, Status.PROCESSING),
+        attempt=_attempt(job, language),
+        going=_going(job, now, language),
+        progress=round((job.progress or 0) * 100) if status is Status.PROCESSING and not job.stopping else None,
+        error=error,
+        findings=found,
+        findings_word=findings_word,
+        review=f"/review/{id_}" if status in (Status.COMPLETE, Status.FAILED) else "",
+        download=f"/api/jobs/{id_}/download" if status is Status.COMPLETE else "",
+        retry=job.source_kept and status in (Status.FAILED, Status.CANCELLED),
+        cancel=status in (Status.QUEUED, Status.PROCESSING) and not job.stopping,
+        **_pin(job, language),
+        upload_again=status is Status.EXPIRED or (not job.source_kept and status in (Status.FAILED, Status.CANCELLED)),
+    )
+
+
+def _pin(job: ConversionView, language: Language) -> dict[str, str]:
+    """For what has something to lose: a result, or a document to try again with."""
+    ended = job.status in (Status.FAILED, Status.CANCELLED) and job.source_kept
+    pin = "unpin" if job.pinned else "pin" if ended or job.status is Status.COMPLETE else ""
+    if not pin:
+        return {}
+    return {
+        "pin": pin,
+        "pin_word": language.say(f"row.{pin}"),
+        "pin_name": language.say(f"row.{pin}_name", name=job.original_name),
+    }
+
+
+def _attempt(job: ConversionView, language: Language) -> str:
+    """Nobody cares about the first try."""
+    return language.say("row.attempt", attempt=job.attempt, most=job.max_attempts) if job.attempt > 1 else ""
+
+
+def _going(job: ConversionView, now: datetime, language: Language) -> str:
+    """What a row that is still under way says about itself."""
+    if job.status is Status.PROCESSING:
+        if job.stopping:
+            return language.say("row.stops")
+        if job.remaining_seconds:
+            return language.say("row.remaining", wait=language.wait(job.remaining_seconds))
+        return language.translate(job.progress_message or "") or job.progress_message or ""
+    if job.status is not Status.QUEUED:
+        return ""
+    if job.on_hold is not None:
+        return language.say("row.held")
+    if job.retry_at is not None and job.retry_at > now:
+        why = f"{language.explain(job.error.code, job.error.message)} " if job.error else ""
+        return why + language.say("row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
+    return ""
+
+
+def _error(job: ConversionView, language: Language) -> str:
+    if job.status is Status.EXPIRED:
+        return language.say("row.expired")
+    if job.status is not Status.FAILED:
+        return ""
+    fault = job.error or Fault(Code.UNKNOWN, "")
+    if known := language.translate(fault.message):
+        return known
+    first, *others = [text for finding in fault.findings if (text := _sentence(finding, language))] or [""]
+    if others:
+        return language.say("row.and_more", first=first, count=len(others))
+    return first or language.explain(fault.code, fault.message)
+
+
+def _findings(job: ConversionView, error: str, language: Language) -> tuple[tuple[str, ...], str]:
+    """The faults found in the document, unless they are what the row says already."""
+    if job.status is not Status.FAILED or job.error is None:
+        return (), ""
+    found = [text for finding in job.error.findings if (text := _finding(finding, language))]
+    if not found or found == [error]:
+        return (), ""
+    word = language.say("row.findings", count=len(found))
+    if len(found) > _SHOWN_FINDINGS:
+        rest = len(found) - _SHOWN_FINDINGS
+        found = [*found[:_SHOWN_FINDINGS], language.say("row.more_findings", count=rest)]
+    return tuple(found), word
+
+
+def _finding(finding: Any, language: Language) -> str:
+    said = _sentence(finding, language)
+    page = finding.get("page") if said else None
+    if isinstance(page, int) and not isinstance(page, bool):
+        return language.say("row.on_page", page=page, finding=said)
+    return said
+
+
+def _sentence(finding: Any, language: Language) -> str:
+    """In the reader's language. What is said about hostile documents may be anything: only a sentence is shown."""
+    if not isinstance(finding, dict) or not isinstance(finding.get("message"), str):
+        return ""
+    if language is ENGLISH:
+        return str(finding["message"])
+    from waybill_documents.messages import tell  # the document library, only where it is needed: see `correcting`
+
+    return tell(finding, language.code)

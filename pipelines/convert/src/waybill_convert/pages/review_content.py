@@ -1,0 +1,239 @@
+"""The review page's content: what was read, what somebody is about to change in it, and what became of it before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
+
+from waybill.errors import Refused
+from waybill.web.languages import Language
+from waybill_convert.models import ConversionView
+from waybill_convert.pages.review_history import Past, history, told
+from waybill_convert.reviser import Corrector
+from waybill_convert.revision_models import Json, Revised, Revision, Typed
+from waybill_convert.status import Status
+
+if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
+    from waybill_convert.pages.review_pages import Leaf
+    from waybill_convert.pages.review_values import Cell, Seen, Wrong
+    from waybill_documents.mapping.loader import LoadedMapping
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is looked at."""
+
+    view: ConversionView
+    latest: int
+    number: int
+    revisions: list[Revision]
+    record: Json | None
+    """None if nothing could be read."""
+    first_xml: bool
+    """Whether there was XML before anybody corrected anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody typed and did not save yet."""
+
+    typed: tuple[Typed, ...] = ()
+    revised: Revised | None = None
+    """What would be saved; None if that is unknown."""
+    note: str = ""
+    edit: str = ""
+    """The value or the line that a form is wanted for."""
+
+
+class Note(NamedTuple):
+    text: str
+    look: str = ""
+    icon: str = "hold"
+
+
+class Field(NamedTuple):
+    """A value in the form."""
+
+    id: str
+    path: str
+    label: str
+    text: str
+    choices: list[str]
+
+
+class Editing(NamedTuple):
+    title: str
+    cells: list[Field]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """All that the template places."""
+
+    id: str
+    name: str
+    mapping: str
+    number: int
+    revised: str
+    by: str
+    at: str
+    at_words: str
+    ago: str
+    sureness: str
+    editable: bool
+    download: str
+    xml: str
+    here: str
+    here_with: str
+    notes: list[Note]
+    problems: list[Wrong]
+    problems_title: str
+    can_accept: bool
+    editing: Editing | None
+    pending: list[Typed]
+    seen: Seen
+    leaves: list[Leaf]
+    no_paper: str
+    history: list[Past]
+    hint: str
+    news: str
+
+
+def shown(corrector: Corrector, page: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
+    return _Showing(corrector, page, draft, language, may_write).review()
+
+
+class _Showing:
+    def __init__(self, corrector: Corrector, page: Page, draft: Draft, language: Language, may_write: bool) -> None:
+        from waybill_convert.pages.review_pages import leaves
+        from waybill_convert.pages.review_values import Seen, see
+
+        self._page, self._draft, self._language = page, draft, language
+        self._notes: list[Note] = [Note(draft.note)] if draft.note else []
+        self._loaded = self._find_mapping(corrector)
+        record = draft.revised.record if draft.revised is not None else page.record
+        changed = {path for path, _ in draft.typed}
+        self._seen = see(self._loaded, record, language, changed=changed) if record else Seen([], [], [], [])
+        self._refused = self._refusals()
+        source = f"/api/jobs/{page.view.id}/pages"
+        self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []
+        self._editable = (
+            may_write
+            and page.number == page.latest
+            and self._loaded is not None
+            and self._loaded.mapping.embedded is None
+        )
+
+    def review(self) -> Review:
+        page, language, seen = self._page, self._language, self._seen
+        last = next((each for each in page.revisions if each.number == page.number), None)
+        moment = last.created_at if last else page.view.finished_at
+        download = f"/api/jobs/{page.view.id}/revisions/{page.number}/download" if self._has_xml(page.number) else ""
+        query = urlencode({"revision": page.number} if page.number != page.latest else {})
+        problems = [*self._refused, *seen.problems]
+        return Review(
+            id=str(page.view.id),
+            name=page.view.original_name,
+            mapping=page.view.mapping,
+            number=page.number,
+            revised=language.say("review.revision", number=page.number) if page.number else "",
+            by=told(last.author, language) if last else "",
+            at=moment.isoformat() if moment else "",
+            at_words=language.exactly(moment) if moment else "",
+            ago=language.ago(moment, datetime.now(UTC)) if moment else "",
+            sureness=self._sureness(),
+            editable=self._editable,
+            download=download,
+            xml=download,
+            here=f"/review/{page.view.id}{f'?{query}' if query else ''}",
+            here_with=f"/review/{page.view.id}?{f'{query}&' if query else ''}",
+            notes=self._all_notes(),
+            problems=problems,
+            problems_title=language.say("review.problems", count=len(problems)),
+            can_accept=self._editable and not self._refused and bool(seen.problems),
+            editing=self._editing(),
+            pending=[each for each in self._draft.typed if not self._is_edited(each[0])],
+            seen=seen,
+            leaves=self._leaves,
+            no_paper=language.say("review.no_paper"),
+            history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
+            hint=language.say("review.hint") if self._editable else "",
+            news=self._news(),
+        )
+
+    def _find_mapping(self, corrector: Corrector) -> LoadedMapping | None:
+        if self._page.record is None:
+            return None
+        try:
+            found = corrector.mapping_of(self._page.record)
+        except Refused as refused:
+            self._notes.append(Note(self._language.explain(str(refused.code), refused.message)))
+            return None
+        if found.mapping.embedded is not None:
+            self._notes.append(Note(self._language.say("review.embedded")))
+        return found
+
+    def _all_notes(self) -> list[Note]:
+        view, notes = self._page.view, list(self._notes)
+        if view.status is Status.FAILED and view.error is not None and not self._seen.problems:
+            said = self._language.explain(view.error.code, view.error.message)
+            notes.insert(0, Note(said, "bad", "failed"))
+        if self._page.number != self._page.latest:
+            notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
+        return notes
+
+    def _refusals(self) -> list[Wrong]:
+        from waybill_convert.pages.review_values import Wrong, id_of
+        from waybill_documents.messages import tell
+
+        if self._draft.revised is None:
+            return []
+        said = []
+        for finding in self._draft.revised.refused:
+            id_ = id_of(finding.get("path") or "")
+            said.append(Wrong(tell(finding, self._language.code, self._loaded), f"#v-{id_}", id_))
+        return said
+
+    def _has_xml(self, number: int) -> bool:
+        return number > 0 or self._page.first_xml
+
+    def _sureness(self) -> str:
+        if self._page.record is None:
+            return ""
+        count = self._seen.doubtful
+        return self._language.say("review.doubtful", count=count) if count else self._language.say("review.all_sure")
+
+    def _news(self) -> str:
+        count = len(self._refused) + len(self._seen.problems)
+        return self._language.say("review.problems", count=count) if count else self._language.say("review.fine")
+
+    def _is_edited(self, path: str) -> bool:
+        edit = self._draft.edit
+        return bool(edit) and (path == edit or path.startswith(f"{edit}."))
+
+    def _editing(self) -> Editing | None:
+        """The form for one value or one line, for who has no script."""
+        edit = self._draft.edit
+        if not edit or not self._editable:
+            return None
+        listed = {each.of: each.texts for each in self._seen.choices}
+        cells = [
+            Field(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed))
+            for cell in self._seen.cells()
+            if self._is_edited(cell.path) and "made" not in cell.look
+        ]
+        if not cells:
+            return None
+        title = cells[0].label if len(cells) == 1 else self._line_title(edit)
+        return Editing(title, cells)
+
+    def _line_title(self, edit: str) -> str:
+        number = edit.partition("[")[2].rstrip("]")
+        return self._language.say("review.edit_line", number=int(number) + 1)
+
+    @staticmethod
+    def _options(cell: Cell, listed: dict[str, list[str]]) -> list[str]:
+        texts = listed.get(cell.list, [])
+        return list(dict.fromkeys([cell.text, *texts])) if texts else []

@@ -1,0 +1,132 @@
+"""What became of a conversion, revision by revision, and how two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from waybill.errors import Refused
+from waybill.web.languages import Language
+from waybill_convert.models import ConversionView
+from waybill_convert.reviser import Corrector
+from waybill_convert.revision_models import Difference, Json, Revision
+
+if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
+    from waybill_documents.mapping.loader import LoadedMapping
+
+_SHOWN_CHANGES = 20
+
+
+class Change(NamedTuple):
+    label: str
+    before: str
+    after: str
+
+
+class Past(NamedTuple):
+    """A revision in the history."""
+
+    number: int
+    title: str
+    by: str
+    at: str
+    at_words: str
+    ago: str
+    shown: bool
+    download: str
+    changes: list[Change]
+    more: str
+
+
+def told(author: str, language: Language) -> str:
+    """Who made a revision."""
+    kind, _, name = author.partition(":")
+    return name if kind == "key" and name else language.say("review.somebody")
+
+
+def history(
+    view: ConversionView,
+    revisions: Sequence[Revision],
+    shown: int,
+    loaded: LoadedMapping | None,
+    language: Language,
+    *,
+    first_xml: bool,
+) -> list[Past]:
+    """The latest first; nothing if nobody ever corrected anything."""
+    if not revisions:
+        return []
+    past = [_past(view, revision, shown, loaded, language) for revision in reversed(revisions)]
+    return [*past, _first(view, shown, language, first_xml=first_xml)]
+
+
+def _past(
+    view: ConversionView, revision: Revision, shown: int, loaded: LoadedMapping | None, language: Language
+) -> Past:
+    number = revision.number
+    changes = [
+        Change(
+            _label(loaded, change["path"], language),
+            _value(loaded, change["path"], change["from"], language),
+            _value(loaded, change["path"], change["to"], language),
+        )
+        for change in revision.changes[:_SHOWN_CHANGES]
+    ]
+    more = len(revision.changes) - len(changes)
+    return Past(
+        number,
+        language.say("review.revision", number=number),
+        told(revision.author, language),
+        revision.created_at.isoformat(),
+        language.exactly(revision.created_at),
+        language.ago(revision.created_at, datetime.now(UTC)),
+        number == shown,
+        f"/api/jobs/{view.id}/revisions/{number}/download",
+        changes,
+        language.say("review.more_changes", count=more) if more else "",
+    )
+
+
+def _first(view: ConversionView, shown: int, language: Language, *, first_xml: bool) -> Past:
+    moment = view.finished_at or view.created_at
+    return Past(
+        0,
+        language.say("review.as_read"),
+        language.say("review.converter"),
+        moment.isoformat(),
+        language.exactly(moment),
+        language.ago(moment, datetime.now(UTC)),
+        shown == 0,
+        f"/api/jobs/{view.id}/revisions/0/download" if first_xml else "",
+        [],
+        "",
+    )
+
+
+def compared(corrector: Corrector, record: Json, differences: Sequence[Difference], language: Language) -> list[Change]:
+    """Differences between two revisions, as they are read."""
+    try:
+        loaded: LoadedMapping | None = corrector.mapping_of(record)
+    except Refused:
+        loaded = None
+    return [
+        Change(
+            _label(loaded, each.path, language),
+            _value(loaded, each.path, each.before, language),
+            _value(loaded, each.path, each.after, language),
+        )
+        for each in differences
+    ]
+
+
+def _label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
+    from waybill_convert.pages.review_values import label
+
+    return label(loaded, path, language)
+
+
+def _value(loaded: LoadedMapping | None, path: str, value: Any, language: Language) -> str:
+    from waybill_convert.pages.review_values import printed
+
+    return printed(loaded, path, value) or language.say("review.nothing")

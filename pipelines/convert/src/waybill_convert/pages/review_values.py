@@ -1,0 +1,322 @@
+"""What was read of a document, as the review page shows it: every word, look and place is chosen here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from waybill.web.languages import Language
+from waybill_documents.corrections import CORRECTED, choices, read_record
+from waybill_documents.corrections.scalars import scalar
+from waybill_documents.locales import LocaleRules, locale_rules
+from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.mapping.model import TableRule, ValueType
+from waybill_documents.messages import describe, tell
+from waybill_documents.messages.names import readable
+from waybill_documents.value_text import show
+from waybill_documents.values import Extracted, Row, Value
+from waybill_documents.words import Place
+
+SURE = 80
+"""Confidence below which a value is worth a look."""
+_NUMERIC: Collection[ValueType] = ("decimal", "integer")
+_TEXT: ValueType = "text"
+_AMOUNT = re.compile(r"-?[0-9]+\.[0-9]+", re.ASCII)
+
+
+class Cell(NamedTuple):
+    """One value."""
+
+    id: str
+    """As in `lines.3.amount`: the path, in a form that needs no escaping in addresses and selectors."""
+    path: str
+    label: str
+    text: str
+    look: str
+    says: str
+    """Why it is worth a look, for those who point at it and those who only hear it."""
+    places: tuple[Place, ...]
+    numeric: bool = False
+    list: str = ""
+    edit: str = ""
+    """What the link that corrects it is called; empty for what cannot be corrected."""
+
+    @property
+    def placed(self) -> bool:
+        return bool(self.places)
+
+    @property
+    def doubtful(self) -> bool:
+        return "doubt" in self.look
+
+
+class Column(NamedTuple):
+    label: str
+    numeric: bool
+
+
+class Line(NamedTuple):
+    id: str
+    path: str
+    number: int
+    edit: str
+    cells: list[Cell]
+
+
+class Table(NamedTuple):
+    name: str
+    title: str
+    columns: list[Column]
+    rows: list[Line]
+    numbered: bool
+    """Whether a column of its own says the lines' numbers."""
+
+
+class Wrong(NamedTuple):
+    text: str
+    href: str
+    goes: str
+    """The id of the value it is about."""
+
+
+class Choices(NamedTuple):
+    of: str
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that is shown of one revision."""
+
+    fields: list[Cell]
+    tables: list[Table]
+    problems: list[Wrong]
+    choices: list[Choices]
+    looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+
+    def cells(self) -> Iterator[Cell]:
+        yield from self.fields
+        for table in self.tables:
+            for row in table.rows:
+                yield from row.cells
+
+    @property
+    def doubtful(self) -> int:
+        return sum(cell.doubtful for cell in self.cells())
+
+
+def id_of(path: str) -> str:
+    return path.replace("[", ".").replace("]", "")
+
+
+def label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
+    """What a value is called, with its line: `Amount, line 4`."""
+    name = describe(loaded, path, language.code) if loaded is not None else readable(path)
+    index = path.partition("[")[2].partition("]")[0]
+    return language.say("review.of_line", label=name, number=int(index) + 1) if index.isdigit() else name
+
+
+def printed(loaded: LoadedMapping | None, path: str, value: Any) -> str:
+    """A value of a change, as the document would print it."""
+    if value is None:
+        return ""
+    if loaded is None:
+        return str(value)
+    type_ = _type_of(loaded, path)
+    if type_ is None:  # it was computed: an amount, as a rule
+        type_ = "decimal" if isinstance(value, str) and _AMOUNT.fullmatch(value) else "text"
+    return show(scalar(value, type_, path) if isinstance(value, str) else value, locale_rules(loaded.mapping.locale))
+
+
+def _type_of(loaded: LoadedMapping, path: str) -> ValueType | None:
+    head, bracket, rest = path.partition("[")
+    if bracket:
+        return _types(loaded.mapping.tables.get(head)).get(rest.partition("].")[2])
+    rule = loaded.mapping.fields.get(head)
+    return rule.type if rule is not None else None
+
+
+def see(
+    loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, *, changed: Collection[str] = ()
+) -> Seen:
+    """A record as it is shown; `changed` are paths whose values were typed and not saved yet."""
+    return _Seeing(loaded, record, language, changed).seen()
+
+
+class _Seeing:
+    def __init__(
+        self, loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, changed: Collection[str]
+    ) -> None:
+        self._loaded = loaded
+        self._language = language
+        self._locale: LocaleRules = locale_rules(loaded.mapping.locale if loaded else None)
+        self._extracted: Extracted = read_record(loaded, dict(record)) if loaded else _untyped(record)
+        self._fields = loaded.mapping.fields if loaded else {}
+        self._tables = loaded.mapping.tables if loaded else {}
+        self._findings: Sequence[Mapping[str, Any]] = record.get("findings") or ()
+        self._looked: Mapping[str, Any] = record.get("looked") or {}
+        self._changed = changed
+        self._wrong: dict[str, str] = {}
+        for finding in self._findings:
+            if finding.get("path"):
+                self._wrong.setdefault(finding["path"], self._tell(finding))
+        self._choices: dict[str, list[str]] = {}
+
+    def seen(self) -> Seen:
+        fields = [self._field(name, value) for name, value in self._extracted.fields.items()]
+        tables = [self._table(name, rows) for name, rows in self._extracted.tables.items()]
+        known = {cell.id for cell in fields}
+        known.update(cell.id for table in tables for row in table.rows for cell in row.cells)
+        return Seen(
+            fields,
+            tables,
+            [self._problem(finding, known) for finding in self._findings],
+            [Choices(of, texts) for of, texts in self._choices.items() if texts],
+            {
+                id_of(path): tuple(Place(each["page"], tuple(each["box"])) for each in places)
+                for path, places in self._looked.items()
+            },
+        )
+
+    def _tell(self, finding: Mapping[str, Any]) -> str:
+        return tell(dict(finding), self._language.code, self._loaded)
+
+    def _describe(self, path: str) -> str:
+        return describe(self._loaded, path, self._language.code) if self._loaded else readable(path)
+
+    def _field(self, name: str, value: Value) -> Cell:
+        rule = self._fields.get(name)
+        label = self._describe(name)
+        return self._cell(name, label, value, rule.type if rule else None, editable=rule is not None)
+
+    def _table(self, name: str, rows: list[Row]) -> Table:
+        rule = self._tables.get(name)
+        shown = _columns(rule, rows)
+        labels = {column: self._describe(f"{name}.{column}") for column in shown}
+        types = _types(rule)
+        columns = [Column(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
+        lines: list[Line] = []
+        for index, row in enumerate(rows):
+            path = f"{name}[{index}]"
+            cells = [
+                self._cell(
+                    f"{path}.{column}",
+                    labels[column],
+                    row.get(column) or Value(None, "", ""),
+                    types.get(column),
+                    editable=column in types,
+                    numeric=heading.numeric,
+                    line=index + 1,
+                )
+                for column, heading in zip(shown, columns, strict=True)
+            ]
+            edit = self._language.say("review.edit_line", number=index + 1)
+            lines.append(Line(id_of(path), path, index + 1, edit, cells))
+        numbered = any(all(row[column].value == index for index, row in enumerate(rows, 1)) for column in types)
+        return Table(name, self._describe(name), columns, lines, numbered)
+
+    def _cell(
+        self,
+        path: str,
+        label: str,
+        value: Value,
+        type_: ValueType | None,
+        *,
+        editable: bool,
+        numeric: bool | None = None,
+        line: int | None = None,
+    ) -> Cell:
+        look, says = self._judged(path, value, editable=editable)
+        return Cell(
+            id_of(path),
+            path,
+            label if line is None else self._language.say("review.of_line", label=label, number=line),
+            show(value.value, self._locale),
+            look,
+            says,
+            value.places,
+            type_ in _NUMERIC if numeric is None else numeric,
+            self._list(path) if editable else "",
+            self._language.say("review.edit_value", label=label) if editable and line is None else "",
+        )
+
+    def _judged(self, path: str, value: Value, *, editable: bool) -> tuple[str, str]:
+        looks = [] if editable else ["made"]
+        says: list[str] = []
+        wrong = self._wrong.get(path)
+        if wrong is not None:
+            looks += ["wrong", "doubt"]
+            says.append(wrong)
+        elif value.places and value.confidence < SURE:  # what does not stand on the page cannot be looked up there
+            looks.append("doubt")
+            says.append(self._language.say("review.sure", percent=value.confidence))
+        if path in self._changed:
+            looks.append("changed")
+            says.append(self._language.say("review.changed"))
+        elif value.rule == CORRECTED:
+            says.append(self._language.say("review.corrected"))
+        return " ".join(looks), ", ".join(says)
+
+    def _list(self, path: str) -> str:
+        """The list of texts that the value is looked up in; asked once for a column."""
+        head, bracket, rest = path.partition("[")
+        of = f"{head}.{rest.partition('].')[2]}" if bracket else path
+        if of not in self._choices:
+            self._choices[of] = choices(self._loaded, of) if self._loaded else []
+        return of if self._choices[of] else ""
+
+    def _problem(self, finding: Mapping[str, Any], known: Collection[str]) -> Wrong:
+        path, page = finding.get("path"), finding.get("page")
+        text = self._tell(finding)
+        goes = id_of(path) if path else ""
+        if goes in known:
+            return Wrong(text, f"#v-{goes}", goes)
+        if goes and path in self._looked:
+            return Wrong(text, f"#b-{goes}", goes)
+        return Wrong(text, f"#page-{page}" if page else "", goes)
+
+
+def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:
+    """In the mapping's order; columns that are empty in all rows and computed are left out."""
+    found: dict[str, bool] = dict.fromkeys([*rule.columns, *rule.notes] if rule else [], True)
+    for row in rows:
+        for column, value in row.items():
+            found[column] = found.get(column, False) or value.value is not None
+    return [column for column, shown in found.items() if shown]
+
+
+def _types(rule: TableRule | None) -> dict[str, ValueType]:
+    """What can be corrected, by column."""
+    if rule is None:
+        return {}
+    return dict.fromkeys(rule.notes, _TEXT) | {name: each.type for name, each in rule.columns.items()}
+
+
+def _is_numeric(rows: Iterable[Row], column: str, type_: ValueType | None) -> bool:
+    if type_ is not None:
+        return type_ in _NUMERIC
+    first = next((row[column].value for row in rows if column in row and row[column].value is not None), None)
+    return first is not None and not isinstance(first, str)
+
+
+def _untyped(record: Mapping[str, Any]) -> Extracted:
+    """A record whose mapping is gone or another one by now: as it is, to look at."""
+
+    def value(given: Any, origin: Mapping[str, Any]) -> Value:
+        first = [origin] if "box" in origin else []
+        places = tuple(Place(each["page"], tuple(each["box"])) for each in [*first, *origin.get("continues", ())])
+        return Value(given, origin["raw"], origin["rule"], places, origin["confidence"])
+
+    data, provenance = record["data"], record["provenance"]
+    return Extracted(
+        {name: value(data[name], origin) for name, origin in provenance["fields"].items()},
+        {
+            name: [
+                {column: value(data[name][index][column], origin) for column, origin in row.items()}
+                for index, row in enumerate(rows)
+            ]
+            for name, rows in provenance["tables"].items()
+        },
+    )

@@ -1,0 +1,1 @@
+"""All SQL on the pipeline's tables, one module per concern."""

@@ -1,0 +1,274 @@
+"""Looking at what was read of a document, and correcting it: each correction makes a new revision.
+
+What a revision consists of is worked out by a `Reviser` and stored under keys of its own; one statement makes it the
+latest, if nobody else was first. Whoever was second is told what changed meanwhile, and leaves no file behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
+
+from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
+from waybill.storage.keys import dated
+from waybill_convert.differences import Moved, differences, moved
+from waybill_convert.kinds import PROVENANCE, XML
+from waybill_convert.page_images import Document, PageImages
+from waybill_convert.repository import conversions, revisions
+from waybill_convert.revision_models import Difference, Json, Outdated, Revised, Reviser, Revision, Typed, Unfit
+from waybill_convert.service import Result
+from waybill_convert.status import Status
+from waybill_convert.stored_files import remove
+
+if TYPE_CHECKING:
+    from waybill.changes.subscriptions import Changes
+    from waybill.db import Database
+    from waybill.db.database import Connection
+    from waybill.storage import Storage, Stored
+    from waybill_convert.revision_models import Renderer
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+T = TypeVar("T")
+
+MOST_REVISIONS = 1000
+SCALES = (1, 2, 3)
+"""Pixels per point that pages are drawn with: few, so that few pictures are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be saved."""
+
+    revised: Revised
+    moved: list[Moved]
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The latest revision, as somebody is about to correct it."""
+
+    record: Result
+    accepted: list[Json] | None
+
+
+class Reviews:
+    """The service, for one process."""
+
+    def __init__(
+        self, database: Database, storage: Storage, changes: Changes, reviser: Reviser, renderer: Renderer
+    ) -> None:
+        self._database = database
+        self._storage = storage
+        self._changes = changes
+        self._reviser = reviser
+        self._pages = PageImages(storage, renderer)
+        self._computing = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._pages.close()
+
+    # Looking
+
+    async def revisions(self, owner: str, job_id: uuid.UUID) -> tuple[int, list[Revision]]:
+        """The number of the latest, and all that people made, in order."""
+        async with self._database.hot() as connection:
+            row = await _reviewable(connection, owner, job_id)
+            return row["revision"], await revisions.ls(connection, job_id)
+
+    async def file(self, owner: str, job_id: uuid.UUID, number: int | None = None, name: str = PROVENANCE) -> Result:
+        """A revision's record or XML; without a number the latest."""
+        async with self._database.hot() as connection:
+            row = await _reviewable(connection, owner, job_id)
+            wanted = row["revision"] if number is None else number
+            if wanted > row["revision"]:
+                raise NotFound(f"There is no revision {wanted} of this job.")
+            return await self._file(connection, row, wanted, name)
+
+    async def record(self, owner: str, job_id: uuid.UUID, number: int | None = None) -> tuple[int, Json]:
+        """What was read and corrected, and the number of that revision; without one the latest."""
+        async with self._database.hot() as connection:
+            row = await _reviewable(connection, owner, job_id)
+        wanted = row["revision"] if number is None else number
+        content = await self._content(await self.file(owner, job_id, wanted))
+        return wanted, await self._compute(lambda: _loaded(content))
+
+    async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
+        """Which values two revisions do not share."""
+        contents = [await self._content(await self.file(owner, job_id, number)) for number in (before, after)]
+        return await self._compute(lambda: differences(*(_loaded(content) for content in contents)))
+
+    async def document(self, owner: str, job_id: uuid.UUID) -> Document:
+        """The PDF itself, while it is kept."""
+
+        async def kept() -> bool:
+            try:
+                await self.document(owner, job_id)
+            except Refused:
+                return False
+            return True
+
+        async with self._database.hot() as connection:
+            row = await _reviewable(connection, owner, job_id)
+        if row["upload_deleted_at"] is not None:
+            raise Expired("The document is no longer here. Please upload it again.")
+        return Document(job_id, row["upload_key"], row["bytes"], kept)
+
+    async def page(self, document: Document, page: int, scale: int) -> bytes:
+        """A page as PNG, `scale` pixels to a point."""
+        if scale not in SCALES:
+            raise Refused(f"A page is drawn with {', '.join(map(str, SCALES))} pixels to a point.")
+        return await self._pages.get(document, page, scale)
+
+    # Correcting
+
+    async def preview(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> Preview:
+        """What these corrections of the latest revision would make of it."""
+        found = await self._base(owner, job_id, base, typed)
+        content = await self._content(found.record)
+
+        def work() -> Preview:
+            before = _loaded(content)
+            revised = self._reviser.revise(before, typed)
+            return Preview(revised, moved(before, revised.record))
+
+        return await self._compute(work)
+
+    async def save(
+        self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed], *, author: str, accept: bool = False
+    ) -> Revision:
+        """Make these corrections of the latest revision a new one; `accept` what is still wrong.
+
+        Outdated if it is not the latest any more, Unfit if something cannot be taken or is wrong.
+        """
+        found = await self._base(owner, job_id, base, typed)
+        content = await self._content(found.record)
+        revised, xml, record = await self._compute(lambda: self._made(content, typed, found.accepted, accept))
+        number = base + 1
+        stored = await self._store(f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}", xml, record)
+        async with self._database.hot() as connection:
+            # Whatever interrupts this statement leaves the files: it may have been committed, and then names them.
+            saved = await revisions.save(
+                connection,
+                job_id,
+                owner,
+                number,
+                author=author,
+                changes=revised.changes,
+                accepted=revised.findings,
+                xml=stored[0],
+                record=stored[1],
+            )
+        if saved is None:
+            await remove(self._storage, [each.key for each in stored])
+            await self._base(owner, job_id, base, typed)
+            raise Conflict()
+        self._changes.changed(owner)
+        log.info("corrected", job_id=str(job_id), revision=number, changes=len(saved.changes))
+        return saved
+
+    async def _base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> _Base:
+        """The revision that is about to be corrected. Outdated if there are later ones."""
+        async with self._database.hot() as connection:
+            row = await _reviewable(connection, owner, job_id)
+            if base > row["revision"]:
+                raise Refused(f"There is no revision {base} of this job; the latest is {row['revision']}.")
+            if base >= MOST_REVISIONS:
+                raise Refused(f"It was corrected {MOST_REVISIONS:,} times, which is as often as it can be.")
+            made = await revisions.ls(connection, job_id, after=base - 1)
+            later = [revision for revision in made if revision.number > base]
+            if later:
+                theirs = {change["path"] for revision in later for change in revision.changes}
+                raise Outdated.by(
+                    later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
+                )
+            return _Base(await self._file(connection, row, base, PROVENANCE), made[0].accepted if made else None)
+
+    def _made(
+        self, content: bytes, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
+    ) -> tuple[Revised, bytes, bytes]:
+        """What is to be stored: the XML, and the record as JSON."""
+        revised = self._reviser.revise(_loaded(content), typed)
+        if revised.refused:
+            raise Unfit(_sentence(revised.refused), refused=revised.refused, findings=revised.findings)
+        if not revised.changes and revised.findings == (accepted or []):
+            raise Refused("Nothing was changed.")
+        if revised.findings and not accept:
+            raise Unfit(_sentence(revised.findings), findings=revised.findings)
+        return revised, revised.xml(), json.dumps(revised.record, ensure_ascii=False, separators=(",", ":")).encode()
+
+    async def _store(self, stem: str, xml: bytes, record: bytes) -> tuple[Stored, Stored]:
+        try:
+            return await self._storage.put(f"{stem}.xml", xml), await self._storage.put(f"{stem}.json", record)
+        except BaseException:
+            await remove(self._storage, [f"{stem}.xml", f"{stem}.json"])
+            raise
+
+    # Files
+
+    async def _file(self, connection: Connection, row: Any, number: int, name: str) -> Result:
+        found = await revisions.file(connection, row["job_id"], number, name)
+        if found is None and Status(row["status"]) is Status.COMPLETE and number == row["revision"]:
+            raise Expired()
+        if found is None:
+            raise NotFound(_NO_XML if name == XML else _NO_RECORD)
+        return Result(
+            row["job_id"],
+            row["original_name"],
+            found["storage_key"],
+            found["media_type"],
+            found["bytes"],
+            found["sha256"],
+        )
+
+    async def _content(self, file: Result) -> bytes:
+        try:
+            return await self._storage.get(file.storage_key)
+        except NotFound:
+            raise Expired() from None
+
+    async def _compute(self, work: Callable[[], T]) -> T:
+        """Work for the processor: in a thread, so that everything else goes on, and one at a time, so that it does."""
+        async with self._computing:
+            return await asyncio.to_thread(work)
+
+
+_NO_XML = "There is no XML of this revision: the conversion failed."
+_NO_RECORD = "Nothing was read of this document, so there is nothing to correct."
+_NOT_READY = {
+    Status.QUEUED: "It is not converted yet. Please try again in a moment.",
+    Status.PROCESSING: "It is not converted yet. Please try again in a moment.",
+    Status.CANCELLED: "There is nothing to look at: the conversion was cancelled.",
+}
+
+
+async def _reviewable(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
+    """The owner's conversion, if it has ended in a way that leaves something to look at."""
+    row = await conversions.get(connection, job_id)
+    if row is None or row["owner"] != owner:
+        raise NotFound("There is no such job here.")
+    status = Status(row["status"])
+    if status is Status.EXPIRED:
+        raise Expired()
+    if status in _NOT_READY:
+        raise NotReady(_NOT_READY[status])
+    return row
+
+
+def _loaded(content: bytes) -> Json:
+    record: Json = json.loads(content)
+    if not {"mapping", "data", "provenance"} <= record.keys():
+        raise NotFound(_NO_RECORD)
+    return record
+
+
+def _sentence(findings: Sequence[Json]) -> str:
+    first, *others = findings
+    return f"{first['message']}{f' (and {len(others)} more)' if others else ''}"

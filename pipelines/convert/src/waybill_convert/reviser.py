@@ -1,0 +1,86 @@
+"""Corrections, worked out by the document library.
+
+It is imported with the first of them: a process that nobody asks for one does without the megabytes that come with it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from waybill.errors import Refused
+from waybill_convert.revision_models import Json, Revised, Typed, Unfit
+
+if TYPE_CHECKING:
+    from waybill_documents.conversion import Reading
+    from waybill_documents.mapping.loader import LoadedMapping
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_CHANGED = "The mapping has changed since this was converted. Convert it again to correct it."
+_EARLIER = "This was converted by another version of the program. Convert it again to correct it."
+
+_alone = threading.Lock()
+"""A mapping's schema is for one thread at a time."""
+
+
+class Corrector:
+    """Finds a record's mapping as the gateway does: shipped, or in the operator's folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._found: dict[str, LoadedMapping] = {}
+
+    def revise(self, record: Json, typed: Sequence[Typed]) -> Revised:
+        from waybill_documents.corrections import revise
+        from waybill_documents.faults import MappingFault
+
+        with _alone:
+            loaded = self.mapping_of(record)
+            try:
+                revised = revise(loaded, record, typed)
+            except MappingFault as fault:
+                raise Refused(_EARLIER) from fault
+            return Revised(
+                record=revised.reading.to_json(),
+                changes=[change.to_json() for change in revised.changes],
+                refused=[finding.to_json() for finding in revised.refused],
+                findings=[finding.to_json() for finding in revised.reading.findings],
+                xml=lambda: _xml(revised.reading),
+            )
+
+    def mapping_of(self, record: Json) -> LoadedMapping:
+        """The mapping that made the record. Refused if it is another one by now, or gone."""
+        name, sha256 = record["mapping"]["name"], record["mapping"]["sha256"]
+        found = self._found.get(name)
+        if found is None or found.sha256 != sha256:  # an operator may have changed it while we run
+            found = self._load(name)
+        if found is None or found.sha256 != sha256:
+            raise Refused(_CHANGED)
+        self._found[name] = found
+        return found
+
+    def _load(self, name: str) -> LoadedMapping | None:
+        from waybill_documents.faults import MappingFault
+        from waybill_documents.mapping.loader import load, shipped
+
+        if (found := shipped(name)) is not None or self._folder is None or not _NAME.fullmatch(name):
+            return found
+        try:
+            return load(self._folder, f"{name}.json")
+        except MappingFault:
+            return None
+
+
+def _xml(reading: Reading) -> bytes:
+    from waybill_documents.faults import DocumentFault, MappingFault
+
+    try:
+        with _alone:
+            return reading.xml(pretty=True)
+    except DocumentFault as fault:
+        raise Unfit(fault.message, findings=[finding.to_json() for finding in fault.findings]) from fault
+    except MappingFault as fault:
+        raise Refused("There is no XML that could be made of this document.") from fault

@@ -1,0 +1,168 @@
+"""The JSON of revisions: how they are written down, and the same as models for the OpenAPI document."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from waybill_convert.review_service import Preview
+from waybill_convert.revision_models import Difference, Revision
+
+MOST_CHANGES = 1000
+LARGEST_NUMBER = 2**31 - 1
+
+_CHANGE = {
+    "path": "lines[3].amount",
+    "from": "370500.00",
+    "to": "37050.00",
+    "rule": "tables.lines.columns.amount",
+    "typed": "37.050,00",
+}
+
+
+def revision_json(job_id: uuid.UUID, revision: Revision) -> dict[str, Any]:
+    self = f"/api/jobs/{job_id}/revisions/{revision.number}"
+    return {
+        "number": revision.number,
+        "created_at": revision.created_at.isoformat().replace("+00:00", "Z"),
+        "author": revision.author,
+        "changes": revision.changes,
+        "accepted": revision.accepted,
+        "links": {
+            "self": self,
+            "download": f"{self}/download",
+            "diff": f"/api/jobs/{job_id}/revisions/{revision.number - 1}/diff/{revision.number}",
+        },
+    }
+
+
+def revisions_json(job_id: uuid.UUID, latest: int, revisions: list[Revision]) -> dict[str, Any]:
+    return {"latest": latest, "revisions": [revision_json(job_id, revision) for revision in revisions]}
+
+
+def preview_json(base: int, preview: Preview) -> dict[str, Any]:
+    revised = preview.revised
+    return {
+        "base": base,
+        "changes": revised.changes,
+        "refused": revised.refused,
+        "findings": revised.findings,
+        "checks": revised.record["checks"],
+        "values": [
+            {"path": path, "value": value, "confidence": confidence} for path, value, confidence in preview.moved
+        ],
+    }
+
+
+def diff_json(before: int, after: int, differences: list[Difference]) -> dict[str, Any]:
+    return {
+        "before": before,
+        "after": after,
+        "differences": [{"path": path, "from": old, "to": new} for path, old, new in differences],
+    }
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class CorrectionShape(_Shape):
+    path: str = Field(max_length=200, examples=["lines[3].amount"], description="Which value, counted from 0.")
+    value: str | None = Field(
+        max_length=10_000,
+        examples=["37.050,00"],
+        description="As one types it: numbers and dates as in the document, or plainly (`37050.00`, `2025-08-07`)."
+        " Null or empty: there is none.",
+    )
+
+
+class CorrectionsShape(_Shape):
+    """What is to be corrected in the latest revision."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"base": 0, "changes": [{"path": "lines[3].amount", "value": "37.050,00"}], "accept": False}
+        },
+    )
+
+    base: int = Field(ge=0, le=LARGEST_NUMBER, description="The revision you looked at; 0 is what was read.")
+    changes: list[CorrectionShape] = Field(max_length=MOST_CHANGES)
+    accept: bool = Field(False, description="Save it though something is still wrong.")
+    preview: bool = Field(False, description="Save nothing: say what would become of it.")
+
+
+class ChangeShape(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    path: str
+    before: str | int | None = Field(alias="from")
+    after: str | int | None = Field(alias="to")
+    rule: str = Field(description="The part of the mapping that had found it.")
+    typed: str
+
+
+class RevisionLinksShape(_Shape):
+    self: str
+    download: str
+    diff: str
+
+
+class RevisionShape(_Shape):
+    """A correction that was saved. It is never altered."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": revision_json(
+                uuid.UUID("01890000-0000-7000-8000-000000000001"),
+                Revision(1, datetime(2026, 3, 2, 9, 42, tzinfo=UTC), "key:erp", [_CHANGE], None),
+            )
+        },
+    )
+
+    number: int
+    created_at: datetime
+    author: str = Field(description="`key:<name>`, or `session` for a browser that did not sign in.")
+    changes: list[ChangeShape]
+    accepted: list[dict[str, Any]] | None = Field(description="What was still wrong, and was accepted.")
+    links: RevisionLinksShape
+
+
+class RevisionsShape(_Shape):
+    latest: int = Field(description="0: nothing was corrected yet.")
+    revisions: list[RevisionShape]
+
+
+class ValueShape(_Shape):
+    path: str
+    value: str | int | bool | None
+    confidence: int | None
+
+
+class PreviewShape(_Shape):
+    """What would become of the document; nothing was saved."""
+
+    base: int
+    changes: list[ChangeShape]
+    refused: list[dict[str, Any]] = Field(description="Findings about texts that cannot be taken.")
+    findings: list[dict[str, Any]] = Field(description="What would still be wrong.")
+    checks: list[dict[str, Any]]
+    values: list[ValueShape] = Field(description="Values that would be others, or surer or less sure, than in `base`.")
+
+
+class DifferenceShape(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    path: str
+    before: str | int | bool | None = Field(alias="from")
+    after: str | int | bool | None = Field(alias="to")
+
+
+class DiffShape(_Shape):
+    before: int
+    after: int
+    differences: list[DifferenceShape]

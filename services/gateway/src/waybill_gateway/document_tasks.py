@@ -1,0 +1,86 @@
+"""What a parsing process runs for each document: the conversion or the drawing, and its findings as a problem document.
+
+Runs in the sandbox: nothing of the service is imported here.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from waybill_documents.conversion import convert
+from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.limits import Limits
+from waybill_documents.pdf.images import page_image
+from waybill_documents.pdf.reader import opened
+from waybill_documents.stages import Stages
+from waybill_gateway.catalogue import Catalogue
+
+_catalogue: Catalogue
+
+
+def prepare(options: Mapping[str, Any]) -> None:
+    """Load every mapping before the first document comes."""
+    global _catalogue
+    folder = options.get("mappings_dir")
+    _catalogue = Catalogue(Path(folder) if folder else None)
+
+
+def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
+    """Convert one document, or draw a page of it. The answer is the result or a problem document.
+
+    The returned words say which.
+    """
+    try:
+        return _drawn(call, answer) if "page" in call else _converted(call, answer)
+    except DocumentFault as fault:
+        return _refused(call, answer, fault)
+    except MappingFault as fault:
+        return {"status": 400, "detail": str(fault)}
+    except RecursionError:
+        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, "The document is nested too deeply."))
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        answer.unlink(missing_ok=True)
+        message = "What can be read from the document is larger than an answer may be."
+        return _refused(call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, message))
+
+
+def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
+    name = call["mapping"]
+    result = convert(
+        Path(call["source"]),
+        call["kind"],
+        mapping=_catalogue[name] if name is not None else None,
+        wants=call["wants"],
+        pretty=call["pretty"],
+        clock=time.perf_counter,
+    )
+    answer.write_bytes(result.body)
+    return {"status": 200, "stages": result.stages}
+
+
+def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
+    stages, limits = Stages(time.perf_counter), Limits()
+    with opened(Path(call["source"]), limits) as document, stages.timed("image"):
+        answer.write_bytes(page_image(document, call["page"], call["scale"], limits))
+    return {"status": 200, "stages": stages.milliseconds}
+
+
+def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentFault) -> dict[str, Any]:
+    problem = {
+        **call["problem"],
+        "detail": fault.message,
+        "fault": fault.code.value,
+        "findings": [finding.to_json() for finding in fault.findings],
+    }
+    if fault.partial is not None:
+        problem["partial"] = fault.partial
+    # Not `ensure_ascii=False`: what was read from a bad document may hold half a character.
+    answer.write_text(json.dumps(problem))
+    return {"status": 422, "fault": fault.code.value, "stages": fault.stages}
