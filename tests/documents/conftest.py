@@ -1,4 +1,4 @@
-"""What the document tests share."""
+"""Fixtures and settings of the document tests."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 from hypothesis import settings
 from reportlab.pdfgen.canvas import Canvas
 
-# A busy machine is slow, not wrong: what must be fast has a test of its own.
-# The same examples every time: what is new is looked for in `make test-heavy` and not by whoever happens to run CI.
+# No deadline, because a busy machine is slow; speed has tests of its own. The examples are the same in every run;
+# `make test-heavy` looks for new ones.
 settings.register_profile("waybill", deadline=None, derandomize=True)
 settings.load_profile("waybill")
 
 
 @pytest.fixture(scope="session")
 def hello_pdf() -> bytes:
-    """A PDF that is no invoice."""
+    """A PDF that is not an invoice."""
     return _printed("Hello, this is a letter and not an invoice.")
 
 

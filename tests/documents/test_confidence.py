@@ -1,4 +1,4 @@
-"""How sure a value is follows from how it was found and what the checks say, as `docs/mappings.md` promises."""
+"""The confidence of a value follows from how it was found and from the checks, as in `docs/mappings.md`."""
 
 from __future__ import annotations
 

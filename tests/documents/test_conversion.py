@@ -1,4 +1,4 @@
-"""A document goes all the way: from a file to JSON or XML, or to findings that a clerk understands."""
+"""A document is converted from a file to JSON or XML, or refused with findings that a clerk understands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Coretax schema accepts a correct document, and says what is wrong with every sort of incorrect one."""
+"""The Coretax schema accepts a correct document, and explains what is wrong with an incorrect one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A currency's sign and its amount are one word, however far apart they stand, and a sign in a sentence is text."""
+"""A currency sign and its amount become one word, however far apart they are; a sign in a sentence is text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document as a whole: it is recognised, read page by page, and every value says where it came from."""
+"""A document is recognised and read page by page, and every value has its provenance."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from weakref import WeakSet
 
 import pytest
 
-from support.comparing import pt_simon
+from support.invoice_comparison import pt_simon
 from support.invoices import print_invoice, reference_invoice
 from support.pages import extract_file, extract_pages, page, table
 from waybill_documents.extraction import extract
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.limits import Limits
+from waybill_documents.geometry import Page
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
-from waybill_documents.pdf.words import pages
+from waybill_documents.pdf.word_reader import pages
 from waybill_documents.stages import Stages
-from waybill_documents.words import Page
 
 
 def mapping(**more: Any) -> Mapping:
@@ -93,7 +93,7 @@ def test_every_stage_is_timed(tmp_path: Path) -> None:
 
 
 class Watched(Page):
-    """A page that can be seen to be forgotten."""
+    """A page that counts how many of its kind are in memory."""
 
     __slots__ = ("__weakref__",)
 
@@ -117,13 +117,13 @@ def test_pages_are_asked_for_one_ahead_and_then_forgotten() -> None:
 
 
 def test_memory_grows_with_the_rows_and_not_with_the_pages(tmp_path: Path) -> None:
-    """The 17 pages of the reference have some 11,000 words; what is kept is little more than those of its rows."""
+    """The reference invoice has 17 pages and some 11,000 words; little more than the words of its rows is kept."""
     path = tmp_path / "reference.pdf"
     path.write_bytes(print_invoice(*reference_invoice()))
     tracemalloc.start()
     try:
-        with opened(path, Limits()) as document:
-            found = extract(pages(document, Limits()), len(document), pt_simon(), Stages(lambda: 0.0))
+        with opened(path, PdfLimits()) as document:
+            found = extract(pages(document, PdfLimits()), len(document), pt_simon(), Stages(lambda: 0.0))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -132,7 +132,7 @@ def test_memory_grows_with_the_rows_and_not_with_the_pages(tmp_path: Path) -> No
 
 
 def test_real_documents_of_others_can_be_looked_at(shared_data: Path) -> None:
-    """Whatever they are, reading them by a mapping for something else ends with a clear answer."""
+    """Reading any document by a mapping for another kind ends with a clear answer."""
     for path in sorted((shared_data / "invoices").rglob("*.pdf")):
         with pytest.raises(DocumentFault) as caught:
             extract_file(pt_simon(), path)

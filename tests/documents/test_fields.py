@@ -1,4 +1,4 @@
-"""Fields are what a person reads beside their labels, and nothing of what only stands nearby."""
+"""Fields have the text that a person reads beside their labels, without other text nearby."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from support.pages import Printed, extract_pages, page, table
 from waybill_documents.extraction import Extraction
 from waybill_documents.faults import FaultCode
+from waybill_documents.geometry import Page
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.values import Value
-from waybill_documents.words import Page
 
 
 def mapping(**fields: Any) -> Mapping:
@@ -304,7 +304,7 @@ def test_what_is_not_required_may_be_missing_or_have_a_default() -> None:
 def test_a_printed_value_that_cannot_be_read_is_told_and_not_replaced(printed: str, rule: dict[str, Any]) -> None:
     extraction = read(printed, it=rule)
     (finding,) = extraction.findings
-    assert (finding.code, finding.path, finding.params["kind"]) == (FaultCode.BAD_VALUE, "it", "unreadable")
+    assert (finding.code, finding.path, finding.key) == (FaultCode.BAD_VALUE, "it", "field.unreadable")
     found = extraction.extracted.fields["it"]
     assert (found.value, found.raw, found.confidence) == (None, finding.params["raw"], 0)
 
@@ -319,7 +319,7 @@ def test_a_label_that_labels_nothing_is_no_value(printed: str) -> None:
 def test_what_was_looked_for_is_said_with_its_surroundings() -> None:
     def message(**more: str) -> str:
         (finding,) = read("NPWP : 1\nKepada : x\nNPWP", it={"label": "Email", "required": True, **more}).findings
-        assert finding.params == {"kind": "missing", "field": "it", "labels": ["Email"], **more}
+        assert finding.params == {"field": "it", "labels": ["Email"], **more}
         return finding.message
 
     assert message() == "it was not found: no page has “Email”."

@@ -1,6 +1,6 @@
-"""The property everything else serves: whatever way an invoice is printed, what is read is what it says.
+"""The main property: however an invoice is printed, the values that are read are those that were printed.
 
-The printer knows the description of the paper and not the mapping; see `support.invoices`.
+The generator was written from a description of the invoices, without the mapping; see `support.invoices`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from reportlab.pdfgen.canvas import Canvas
 
-from support.comparing import differences, misplaced, pt_simon
+from support.invoice_comparison import differences, misplaced, pt_simon
 from support.invoices import (
     LAYOUTS,
     Invoice,
@@ -34,7 +34,7 @@ from support.pages import extract_file
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 
 
-# Without shrinking: it takes minutes, and the invoice that fails says in words what is wrong with which line.
+# Without shrinking, which takes minutes. A failing invoice already says what is wrong with which line.
 UNHURRIED = settings(
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
@@ -43,13 +43,13 @@ UNHURRIED = settings(
 
 
 def said(invoice: Invoice) -> Invoice:
-    """A description of a dash says that there is none."""
+    """A dash as description means that there is none."""
     assume(all(line.description != "-" for line in invoice.lines))
     return invoice
 
 
 def faults(invoice: Invoice, layout: Layout, folder: Path) -> list[str]:
-    """What comes back otherwise than it went in, or from elsewhere."""
+    """The differences between the printed and the read values, including their places."""
     path = folder / "invoice.pdf"
     path.write_bytes(print_invoice(invoice, layout))
     read = extract_file(pt_simon(), path)
@@ -143,7 +143,7 @@ def printed_over(pdf: bytes, draw: Callable[[Canvas, float, float, int], None]) 
 
 
 def test_the_same_line_over_and_over_comes_back(tmp_path: Path) -> None:
-    """Pages that end alike must not look as if they had a foot."""
+    """Pages that end with the same text must not look as if they had a footer."""
     invoice = make_invoice(5, 120, whole=True)
     wrapped = dataclasses.replace(
         invoice.lines[0], description="Pipa Galvanis medium tahan karat untuk air bersih dengan sertifikat dan garansi"

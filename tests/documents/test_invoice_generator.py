@@ -1,4 +1,4 @@
-"""The generator of invoices keeps its own promises: what it prints is all there, legible, right, and ever the same."""
+"""The invoice generator prints everything, legibly and correctly, and always the same for the same seed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from support.invoices import (
 )
 from support.invoices.blocks import in_words
 from support.invoices.catalogue import UNIT_CODES, UNITS
+from support.invoices.generator import MAX_DISCOUNT, MAX_PRICE, MAX_QTY
 from support.invoices.layout import Dates, Labels, NoDiscount, Npwp, Order, Rules, Rupiah
-from support.invoices.making import MAX_DISCOUNT, MAX_PRICE, MAX_QTY
 from support.invoices.numbers import dotted_npwp, number, terbilang
 from support.invoices.strategies import invoices, layouts
 from support.invoices.truth import line, settle
@@ -38,13 +38,13 @@ each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layo
 
 
 def strings(pdf: bytes) -> list[list[str]]:
-    """What was written on each page, string by string, in the order of the content stream."""
+    """The strings of each page, in the order of the content stream."""
     document = pypdfium2.PdfDocument(pdf)
     read = []
     for page in document:
         text = page.get_textpage()
         found = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_TEXT], textpage=text)
-        # A hyphen that ends a line comes back as a soft one.
+        # A hyphen at the end of a line is read as a soft hyphen.
         read.append([item.extract().replace("\x02", "-").replace("\ufffe", "-").strip() for item in found])
     document.close()
     return read
@@ -55,7 +55,7 @@ def words(pdf: bytes) -> list[Counter[str]]:
 
 
 def expected_words(invoice: Invoice, layout: Layout) -> Counter[str]:
-    """Every word that must be on paper at least so often, however it is broken into lines and pages."""
+    """How often each word must be printed at least, however it is broken into lines and pages."""
     said = [
         *(invoice.seller_name, *invoice.seller_address, wording.npwp(invoice.seller_npwp, layout)),
         *(invoice.number, wording.day(invoice.date, layout), wording.day(invoice.due_date, layout)),
@@ -105,7 +105,7 @@ def test_seeds_give_invoices_that_add_up_and_fit() -> None:
 
 @each_layout
 def test_the_widest_values_fit(layout: Layout) -> None:
-    """Printing refuses what would run into its neighbour, so printing at all is the assertion."""
+    """Printing raises if a text would overlap its neighbour, so this asserts only that it prints."""
     units = sorted({unit.upper() for unit in UNIT_CODES})
     widest = [line(1900 + no, "x", MAX_QTY, unit, Decimal("99990")) for no, unit in enumerate(units)]
     widest += [
@@ -171,7 +171,7 @@ def test_pages_are_upright_when_displayed(layout: Layout) -> None:
     text = page.get_textpage()
     found = page.get_objects(filter=[pypdfium2.raw.FPDF_PAGEOBJ_TEXT], textpage=text)
     title = next(item for item in found if item.extract().strip() == "INVOICE")
-    # The direction in which the letters run, turned by what the viewer turns the page.
+    # The direction of the letters, turned by the page's rotation in a viewer.
     turned = {(1, 0): 0, (0, 1): 90, (0, -1): 270}[round(title.get_matrix().a), round(title.get_matrix().b)]
     assert turned == layout.rotate
 

@@ -1,4 +1,4 @@
-"""What a mapping says about its language, and what the languages say by themselves."""
+"""The number and date formats of the languages, and how a mapping changes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/mappings.md` tells the truth: its tutorial runs, and its tables have everything there is."""
+"""`docs/mappings.md` is correct: its tutorial runs, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def assert_shown(wanted: str, seen: str) -> None:
-    """Every line that the page shows is there, in its order; `⋮` stands for lines left out."""
+    """Assert that the output has every line of the page, in order; `⋮` means omitted lines."""
     lines = iter(seen.splitlines())
     for line in wanted.splitlines():
         if line.strip() and line != "⋮" and not line.startswith("$ "):
@@ -159,7 +159,7 @@ def test_every_key_is_listed_with_its_default(title: str, rule: type[BaseModel])
 
 
 def _defaults(value: Any, *, required: bool) -> set[str]:
-    """What the page may say for a default; what None means differs, and the page says it in words."""
+    """The accepted texts for a default. The page describes None in words."""
     if required:
         return {"required"}
     match value:
@@ -205,14 +205,12 @@ def test_confidence_is_derived_as_the_page_says() -> None:
     )
     assert said["found by a pattern alone"] == str(confidence.BASE["pattern"])
     assert said["found by an area alone"] == str(confidence.BASE["area"])
-    assert said["the same rule also found something else elsewhere"] == f"−{confidence.AMBIGUOUS}"
-    assert said["the edge between two columns runs through one of its words"] == f"−{confidence.DOUBTFUL}"
-    assert said["nothing was found, and nothing is required"] == str(confidence.NOT_FOUND)
-    assert said["its default stands for it, and nothing is printed; no check makes it surer"] == str(
-        confidence.FROM_DEFAULT
-    )
-    assert said["a check that says it equals what other values make holds"] == str(confidence.PROVED)
-    outweighed = "a check that looked at it does not hold; this outweighs any that do"
+    assert said["the same rule also found a different value elsewhere"] == f"−{confidence.AMBIGUOUS}"
+    assert said["the edge between two columns crosses one of its words"] == f"−{confidence.DOUBTFUL}"
+    assert said["not found, and not required"] == str(confidence.NOT_FOUND)
+    assert said["the default, because nothing is printed; no check raises it"] == str(confidence.FROM_DEFAULT)
+    assert said["a check proves it: it equals what other values give"] == str(confidence.PROVED)
+    outweighed = "one of its checks does not hold; this outweighs any number that do"
     assert said[outweighed] == f"at most {confidence.DISPROVED}"
 
 

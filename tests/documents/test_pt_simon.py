@@ -1,4 +1,4 @@
-"""`pt_simon_invoice_v1`: what it refuses rather than guess, and that what it writes adds up to the invoice."""
+"""`pt_simon_invoice_v1` refuses instead of guessing, and the XML it writes adds up to the invoice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pypdfium2
 import pytest
 from lxml import etree
 
-from support.comparing import xml_differences
+from support.invoice_comparison import xml_differences
 from support.invoices import LAYOUTS, make_invoice, make_layout, print_invoice, reference_invoice, wording
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault, FaultCode
@@ -64,7 +64,7 @@ def said(document: dict[str, Any], folder: Path) -> list[str]:
 def test_an_invoice_with_the_signs_of_another_country_is_not_read_as_a_thousandth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every sum of it comes out right, so no check would notice."""
+    """All sums agree, so no check would notice."""
     monkeypatch.setattr(wording, "number", lambda value, places: f"{value:,.{places}f}")
     file = tmp_path / "invoice.pdf"
     file.write_bytes(print_invoice(make_invoice(12, 5, whole=True), LAYOUTS[0]))
@@ -77,8 +77,8 @@ def test_money_has_no_more_than_two_decimals(tmp_path: Path) -> None:
     document = data()
     document["lines"][0] |= {"price": "12.500", "qty": "2", "amount": "25.000"}
     assert said(document, tmp_path)[:2] == [
-        "line 1: price: '12.500' has 3 digits after the decimal sign, where at most 2 may stand",
-        "line 1: amount: '25.000' has 3 digits after the decimal sign, where at most 2 may stand",
+        "line 1: price: '12.500' has 3 digits after the decimal sign, but at most 2 are allowed",
+        "line 1: amount: '25.000' has 3 digits after the decimal sign, but at most 2 are allowed",
     ]
 
 

@@ -1,6 +1,6 @@
-"""Invoices of real vendors, read by the shipped mappings: every value that others read from them, we read too.
+"""Reads invoices of real vendors by the shipped mappings and compares them with the results of other programs.
 
-The PDFs and the JSON beside them belong to others and are not part of the repository.
+The PDFs and the JSON beside them belong to other projects and are not part of the repository.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lxml import etree
 from support.pages import extract_pages, page, table
 from waybill_documents.conversion import Reading, read_data, read_pdf
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.limits import Limits
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.mapping.model import Mapping, XmlNode
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.stages import Stages
 
 VENDORS = {
@@ -46,7 +46,7 @@ NOT_ON_THE_PAGE = {
         *("partner_street2", "partner_street3", "payment_unece_code", "purchase_order_id"),
     }
 }
-"""What their JSON says and the paper does not: made up for their own tests, and nothing a mapping should claim."""
+"""Values in their JSON that are not printed. They were made up for their tests; a mapping should not have them."""
 BOTH = pytest.mark.parametrize(("invoice", "name"), VENDORS.items(), ids=VENDORS)
 
 
@@ -58,11 +58,11 @@ def mapping(name: str) -> LoadedMapping:
 
 def reading_of(folder: Path, invoice: str, name: str) -> Reading:
     source = folder / "invoices" / "vendors" / f"{invoice}.pdf"
-    return read_pdf(source, mapping(name), Limits(), Stages(lambda: 0.0))
+    return read_pdf(source, mapping(name), PdfLimits(), Stages(lambda: 0.0))
 
 
 def as_ours(theirs: Any, ours: Any) -> Any:
-    """A value of their JSON as we type it: amounts are floats there, dates texts, numbers sometimes either."""
+    """A value of their JSON in our type. Their amounts are floats, dates are texts, and numbers are either."""
     if isinstance(ours, Decimal | int):
         return Decimal(str(theirs))
     if isinstance(ours, date):
@@ -84,7 +84,7 @@ def test_every_value_of_the_others_is_ours_too(shared_data: Path, invoice: str, 
         return
     assert len(ours["lines"]) == len(lines)
     if invoice == "coolblue1":
-        # The page has the levy under the article it belongs to; they list it last, we keep the page's order.
+        # The page has the levy under its article. They list it last; we keep the order of the page.
         lines.insert(1, lines.pop())
     for their_row, our_row in zip(lines, ours["lines"], strict=True):
         assert {key: as_ours(value, our_row[key]) for key, value in their_row.items()} == {
@@ -137,7 +137,7 @@ def test_the_xml_has_the_number_and_the_sum(shared_data: Path, invoice: str, nam
 
 @BOTH
 def test_what_is_answered_can_be_sent_back(shared_data: Path, tmp_path: Path, invoice: str, name: str) -> None:
-    """The data of an answer, as a JSON document, becomes the same XML: a person may correct it in between."""
+    """The data of an answer gives the same XML when it is sent as JSON, as after a correction by a person."""
     reading = reading_of(shared_data, invoice, name)
     (tmp_path / "data.json").write_text(json.dumps(reading.to_json()["data"]))
     again = read_data(tmp_path / "data.json", mapping(name), Stages(lambda: 0.0))

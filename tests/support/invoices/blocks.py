@@ -1,4 +1,4 @@
-"""What stands above and below the table. Each block draws itself from `y` down and returns where it ends."""
+"""The blocks above and below the table. Each one draws itself from `y` down and returns its lower end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def head(sheet: Sheet, invoice: Invoice, page: int, pages: int) -> float:
 
 
 def short_head(sheet: Sheet, page: int, pages: int) -> float:
-    """What pages after the first have where the whole head is not repeated."""
+    """The short head of later pages, if the whole head is not repeated."""
     layout = sheet.layout
     sheet.text(layout.right, layout.margin, f"Halaman {page} dari {pages}", align="right")
     return layout.margin + layout.line_height + layout.top_gap
@@ -114,7 +114,7 @@ def _totals(sheet: Sheet, invoice: Invoice, y: float) -> tuple[float, float]:
     printed = [(label, *wording.money(value, layout)) for label, value in rows]
     amount = layout.column("amount")
     right = amount.x + amount.width - layout.padding
-    # The sign stands in a column of its own where it stands at the edge, and so does the colon.
+    # A sign at the edge has a column of its own, and so does the colon.
     signs = right - max(width_of(f"Rp {digits}", layout.font.bold, layout.size) for _, _, digits in printed) - 4
     colons = min(signs - 8, amount.x)
     x = colons - max(width_of(label, layout.font.bold, layout.size) for label, _, _ in printed) - 12

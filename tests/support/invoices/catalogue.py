@@ -1,7 +1,7 @@
-"""What the vendor sells and to whom: invented, but with everything that real descriptions put in a reader's way.
+"""Invented goods and customers, with all the difficulties of real descriptions.
 
-Inch signs, quotes, ampersands, brackets, slashes, dashes that end up at the end of a line, figures that look like
-quantities and prices, and words that are headings or labels elsewhere on the page.
+These are inch signs, quotes, ampersands, brackets, slashes, dashes that end up at the end of a line, figures that look
+like quantities and prices, and words that are headings or labels elsewhere on the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Ware:
     description: str
     hs_code: str | None
     measure: Measure
-    price: int  # about; in rupiah
+    price: int  # approximate price in rupiah
 
 
 # Every spelling the tax authority's list knows, and its code there. Upper and lower case mean the same.

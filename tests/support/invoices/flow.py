@@ -1,4 +1,4 @@
-"""Which lines of an invoice, or which part of one, stand on which page, and what is carried over between them."""
+"""Distributes the lines of an invoice over pages, and computes the sums carried between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.invoices.truth import ZERO, Invoice, Line
 
 @dataclass(frozen=True)
 class Part:
-    """What of a line stands on one page: its numbers if it begins here, and some lines of its description."""
+    """The part of a line on one page: its numbers if it begins here, and some lines of its description."""
 
     line: Line
     text: tuple[str, ...]
@@ -28,7 +28,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Room:
-    """How high the space for rows is, without what must stand above and below them."""
+    """The height of the space for rows, without the blocks above and below them."""
 
     first: float
     later: float

@@ -1,6 +1,6 @@
-"""What a layout decides: how a thing is printed, never what is said.
+"""A layout decides how an invoice is printed, never its content.
 
-Measures are points, from the top left corner of the page as it is displayed.
+Measures are in points, from the top left corner of the displayed page.
 """
 
 from __future__ import annotations

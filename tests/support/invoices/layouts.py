@@ -1,7 +1,7 @@
 """The ways the vendor's invoice can look.
 
-`LAYOUTS` are hand-made and each has its own difficulty; `varied` mixes their features, so that no reader can learn the
-nine by heart.
+`LAYOUTS` are made by hand, each with its own difficulty. `varied` mixes their features, so that a reader cannot be
+tuned to the nine layouts.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ LAYOUTS = (REFERENCE, GRID, LANDSCAPE, CONTINUOUS_FORM, ROTATED, BY_COLUMN, BOTT
 
 
 def varied(layout: Layout, dice: random.Random) -> Layout:
-    """The paper of one layout with the habits of any other, and its columns moved a little."""
+    """The paper of one layout with features of others, and its columns moved a little."""
     return dataclasses.replace(
         layout,
         name=f"{layout.name}, varied",
@@ -275,7 +275,7 @@ def varied(layout: Layout, dice: random.Random) -> Layout:
 
 
 def _moved(columns: tuple[Column, ...], dice: random.Random) -> tuple[Column, ...]:
-    """The descriptions give some of their width to the others, so nothing that fitted stops fitting."""
+    """Move some width from the descriptions to the other columns, so that everything still fits."""
     shares = {column.cell: dice.random() for column in columns if column.cell != "description"}
     given = next(column.width for column in columns if column.cell == "description") * dice.uniform(0, 0.15)
     moved, x = [], columns[0].x

@@ -1,4 +1,4 @@
-"""One page being composed: strings and rules in displayed coordinates, written in the layout's order and rotation."""
+"""Composes one page: strings and rules in displayed coordinates, written in the layout's order and rotation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.invoices.layout import Align, Layout, Order
 
 
 class DoesNotFit(ValueError):
-    """Something is wider than its place; printed anyway it would run into its neighbour."""
+    """A text is wider than its place and would overlap its neighbour."""
 
 
 @lru_cache(maxsize=100_000)
@@ -90,7 +90,7 @@ class Sheet:
         """Close the page on the canvas."""
         self._refuse_collisions()
         wide, high = self.layout.page
-        # Given the displayed size, reportlab itself makes a rotated page's media box the other way round.
+        # reportlab takes the displayed size and swaps the sides of the media box of a rotated page itself.
         canvas.setPageSize((wide, high))
         canvas.setPageRotation(self.layout.rotate)
         if self.layout.rotate == 90:
@@ -110,7 +110,7 @@ class Sheet:
         canvas.showPage()
 
     def _refuse_collisions(self) -> None:
-        """A page a person could not read would prove nothing about a program that cannot."""
+        """Assert that a person could read the page; otherwise a failing program would prove nothing."""
         texts = sorted(self._texts, key=lambda text: text.top)
         for index, text in enumerate(texts):
             for other in texts[index + 1 :]:

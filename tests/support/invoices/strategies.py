@@ -1,4 +1,4 @@
-"""The same as Hypothesis strategies, which shrink a failure to the smallest invoice that still shows it."""
+"""Invoices as Hypothesis strategies, which shrink a failure to the smallest failing invoice."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from support.invoices.catalogue import ADDRESSES, BUYERS, EXTRAS, SELLERS, UNIT_CODES, WARES
+from support.invoices.generator import MAX_AMOUNT, MAX_DISCOUNT, MAX_PRICE, MAX_QTY
 from support.invoices.layout import Layout
 from support.invoices.layouts import LAYOUTS, varied
-from support.invoices.making import MAX_AMOUNT, MAX_DISCOUNT, MAX_PRICE, MAX_QTY
 from support.invoices.truth import SEN, SERVICE_MARK, ZERO, Invoice, Line, line, settle
 
 _WORDS = sorted({word for ware in WARES for word in ware.description.split()} - {SERVICE_MARK}) + sorted(

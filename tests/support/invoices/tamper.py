@@ -1,7 +1,7 @@
 """Invoices with exactly one thing wrong, for tests of what must be refused.
 
-Everything that is not the fault still adds up: where a line is changed or taken out, the totals follow, so that only a
-reader who checks the very thing notices.
+Everything else still adds up: if a line is changed or removed, the totals follow, so that only the check for this fault
+notices it.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import dataclasses
 from decimal import Decimal
 
 from support.invoices.layout import Layout
-from support.invoices.printing import CarryError, print_invoice
+from support.invoices.printer import CarryError, print_invoice
 from support.invoices.truth import Invoice, Line, settle
 
 THOUSAND = Decimal(1000)
 
 
 def wrong_amount(invoice: Invoice, no: int, *, off: Decimal = THOUSAND) -> Invoice:
-    """Line `no` does not say quantity times price less discount."""
+    """The amount of line `no` is not quantity times price less discount."""
     line = _line(invoice, no)
     return _with(invoice, no, dataclasses.replace(line, amount=line.amount + off))
 
 
 def missing_line(invoice: Invoice, no: int) -> Invoice:
-    """A gap in the running numbers where line `no` was. Take one that others follow, or nobody can tell."""
+    """Line `no` is missing from the running numbers. Choose a line that others follow, or the gap is invisible."""
     _line(invoice, no)
     return settle(dataclasses.replace(invoice, lines=tuple(line for line in invoice.lines if line.no != no)))
 
 
 def wrong_subtotal(invoice: Invoice, *, off: Decimal = THOUSAND) -> Invoice:
-    """The subtotal alone is wrong; tax and total are those of the lines."""
+    """Only the subtotal is wrong; tax and total are those of the lines."""
     return dataclasses.replace(invoice, subtotal=invoice.subtotal + off)
 
 
@@ -38,7 +38,7 @@ def unknown_unit(invoice: Invoice, no: int, *, unit: str = "pikul") -> Invoice:
 
 
 def without_buyer_npwp(invoice: Invoice, *, printed: str = "") -> Invoice:
-    """The buyer's tax number is left out with its label, or says `-` or the like."""
+    """The buyer's tax number is left out with its label, or replaced by a text such as `-`."""
     return dataclasses.replace(invoice, buyer_npwp=printed)
 
 
@@ -50,7 +50,7 @@ def wrong_carry_over(
     carried: Decimal = THOUSAND,
     brought: Decimal = THOUSAND,
 ) -> bytes:
-    """The print says a wrong sum at the foot of `page` and at the top of the next; either can be 0 off."""
+    """The sums carried out of `page` and into the next one are wrong by these amounts; either can be 0."""
     return print_invoice(invoice, layout, carry_error=CarryError(page, carried=carried, brought=brought))
 
 

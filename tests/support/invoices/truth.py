@@ -1,7 +1,8 @@
-"""What an invoice says, before anybody prints it: the side of the comparison that is right by construction.
+"""The content of an invoice before it is printed, which is correct by construction.
 
-`line` and `settle` compute every derived amount, so an invoice made with them adds up; `problems` names what does not
-in one that was tampered with. Text is as printed, numbers are exact, tax numbers are always their 16 digits.
+`line` and `settle` compute every derived amount, so that an invoice made with them adds up. `problems` lists what does
+not add up in an invoice that was tampered with. Text is as printed, numbers are exact, tax numbers are always their 16
+digits.
 """
 
 from __future__ import annotations

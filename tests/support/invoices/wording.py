@@ -1,4 +1,4 @@
-"""How a layout spells a value. Everything that appears on paper passes through here."""
+"""Spells values for a layout. Everything on the paper passes through here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.invoices.numbers import dotted_npwp, long_date, number, short_date
 
 
 def money(value: Decimal, layout: Layout) -> tuple[str, str]:
-    """The sign where it stands at the edge of the cell, and the rest. Money has two decimals or none."""
+    """The currency sign, if it is at the edge of the cell, and the rest. Money has two decimals or none."""
     return _signed(number(value, places=2 if layout.sen or value % 1 else 0), layout)
 
 
@@ -19,7 +19,7 @@ def discount(value: Decimal, layout: Layout) -> tuple[str, str]:
         return money(value, layout)
     if layout.no_discount is NoDiscount.BLANK:
         return "", ""
-    # Spreadsheets print nothing as `Rp    -` when they print the sign at the edge.
+    # Spreadsheets print an empty amount as `Rp    -` if the sign is at the edge.
     return ("Rp", "-") if layout.rupiah is Rupiah.EDGE else ("", "-")
 
 
@@ -44,7 +44,7 @@ def day(value: date, layout: Layout) -> str:
 
 
 def npwp(digits: str, layout: Layout) -> str:
-    """A tax number; what is not one (a tampered invoice's `-`) is printed as it is."""
+    """A tax number. Other texts (the `-` of a tampered invoice) are printed unchanged."""
     if len(digits) != 16:
         return digits
     if layout.npwp is Npwp.DOTTED_16:

@@ -1,7 +1,7 @@
-"""Which mappings are shipped, and what can be known of them without loading one.
+"""Lists the shipped mappings and summarises them without loading them.
 
-For services that name mappings but convert nothing: reading a small JSON file costs them neither a PDF library nor
-the megabytes that come with it.
+This is for services that name mappings but convert nothing. They read a small JSON file and do not have to import a PDF
+library.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _EMBEDDED_ROOTS = {"cii": ("CrossIndustryInvoice",), "ubl": ("Invoice", "CreditN
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A mapping in a line."""
+    """What a list of mappings shows of one."""
 
     name: str
     title: str
     roots: tuple[str, ...]
-    """What the XML it writes may begin with, without a prefix."""
+    """The possible root elements of the XML it writes, without a prefix."""
 
 
 def folder() -> Traversable:
-    """Where the shipped mappings lie, each in a folder of its name."""
+    """The folder of the shipped mappings; each one has a folder with its name."""
     return resources.files("waybill_documents") / "mappings"
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """The mappings that are shipped."""
+    """The names of the shipped mappings."""
     return tuple(sorted(each.name for each in folder().iterdir() if (each / FILE).is_file()))
 
 
 @cache
 def summary(name: str) -> Summary | None:
-    """A shipped mapping; none if there is none. Only listed names are ever made into a path."""
+    """A shipped mapping, or None. Only listed names ever become part of a path."""
     if name not in names():
         return None
     document = json.loads((folder() / name / FILE).read_bytes())

@@ -1,13 +1,13 @@
-"""Why a check does not hold, in a sentence for a clerk. `checking.py` decides; this only puts it in words.
+"""Explains why a check does not hold, as messages for a clerk. `checks.py` decides whether it holds.
 
-The sentences are English; `params` has their parts, shown in the document's locale, and `kind` says which sentence it
-is, so that a page can say it in another language.
+Values appear in a message exactly and, for the sentence, as the document prints them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -28,75 +28,67 @@ from waybill_documents.expressions.nodes import (
     walk,
 )
 from waybill_documents.expressions.numbers import rounded, subtract
-from waybill_documents.expressions.texts import as_number, empty
+from waybill_documents.expressions.text_functions import as_number, empty
+from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules
+from waybill_documents.messages import Message, Shown
 from waybill_documents.value_text import show
 from waybill_documents.values import Scalar
-from waybill_documents.words import Place
+
+CARRIED = "check.carried"
+"""The key of a reason that only names the table. `checks.py` replaces it by the sums that are wrong."""
+MISSING = "check.missing"
+OTHER = "check.other"
 
 _SHOULD = {
-    "==": "should be",
-    "!=": "should not be",
-    "<": "should be less than",
-    "<=": "should be at most",
-    ">": "should be more than",
-    ">=": "should be at least",
+    "==": Message("check.should.equal"),
+    "!=": Message("check.should.differ"),
+    "<": Message("check.should.be_less"),
+    "<=": Message("check.should.be_at_most"),
+    ">": Message("check.should.be_more"),
+    ">=": Message("check.should.be_at_least"),
 }
 _SIGNS = {"+": "+", "-": "−", "*": "×", "/": "÷"}
-_OF_A_COLUMN = {"sum": "sum", "first": "first", "last": "last", "min": "smallest", "max": "largest"}
 _SAME_VALUE = {"round", "coalesce", "number", "abs", "trim", "text"}
-"""Functions that leave a value what it is for a reader."""
+"""Functions whose result a reader still recognises as the value itself."""
+
+Formula = list[str | Message]
+"""A calculation: texts as they are, and the names and sums whose words depend on the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One sentence, what it was made from, and the name or cell it is about."""
+    """One message, and the names or cells it is about."""
 
-    message: str
-    kind: str
+    message: Message
     about: tuple[str, ...] = ()
-    """Names as in expressions, the most telling one first; `lines[3].no` for a cell."""
-    params: dict[str, Any] = field(default_factory=dict)
+    """Names as in expressions, the most important one first; `lines[3].no` for a cell."""
     place: Place | None = None
-    """Where to look, if that is not where the names are."""
+    """The place to look at, if it is not that of the names."""
 
 
-def reasons(tree: Node, scope: Scope, locale: LocaleRules) -> Iterator[Reason]:
-    """Every part of an expression that does not hold, if it is made of parts that all must.
+def reasons(tree: Node, scope: Scope, locale: LocaleRules, table: str | None = None) -> Iterator[Reason]:
+    """Every part of an expression that does not hold. `table` is the table of the scope's row.
 
-    Sums carried over are only named here: `checking.py` knows them and tells what is wrong with each.
+    Sums carried over are only named here, by the key `CARRIED`.
     """
-    match tree:
-        case Both():
-            for part in tree.parts:
-                if compile_node(part)(scope) is not True:
-                    yield from reasons(part, scope, locale)
-        case Call(function="if"):
-            chosen = tree.arguments[1 if compile_node(tree.arguments[0])(scope) is True else 2]
-            yield from reasons(chosen, scope, locale)
-        case Compare():
-            if comparison := sides(tree, scope):
-                yield _comparison(comparison, scope, locale)
-        case Call(function="running", arguments=(Column() as column,)):
-            yield from _gaps(column, scope)
-        case Call(function="unique", arguments=(Column() as column,)):
-            yield from _repeated(column, scope, locale)
-        case Call(function="carried", arguments=(Constant() as table,)):
-            yield Reason("", "carried", (str(table.value),))
-        case Not(operand=Call(function="empty", arguments=(Name() as name,))):
-            yield _absent([name.name])
-        case _:
-            absent = _absent_names(tree, scope)
-            yield _absent(absent) if absent else Reason("", "other", tuple(_names(tree)))
+    yield from _Explainer(scope, locale, table).reasons(tree)
 
 
-def label(name: str) -> str:
-    """A name as words: `net_total` is net total, `lines.amount` is amount."""
-    return name.rpartition(".")[2].replace("_", " ")
+def shown(value: Any, locale: LocaleRules) -> Shown:
+    """A value for a sentence: texts in quotes, numbers without the digits that only a calculation leaves behind."""
+    return Shown(_exact(value), _spelled(value, locale))
 
 
-def shown(value: Any, locale: LocaleRules) -> str:
-    """A value in a sentence: texts in quotes, numbers without the noise that a calculation leaves behind them."""
+def _exact(value: Any) -> str | int | bool | None:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, str | int) else None
+
+
+def _spelled(value: Any, locale: LocaleRules) -> str:
     if isinstance(value, str):
         return f"'{value if len(value) <= 60 else value[:59] + '…'}'"
     if isinstance(value, Decimal):
@@ -111,87 +103,8 @@ def _names(tree: Node) -> list[str]:
     return [part.name for part in walk(tree) if isinstance(part, Name | Column)]
 
 
-def _absent_names(tree: Node, scope: Scope) -> list[str]:
-    values = [(part.name, compile_node(part)(scope)) for part in walk(tree) if isinstance(part, Name)]
-    return [name for name, value in values if empty(value)]
-
-
-def _absent(names: list[str]) -> Reason:
-    labels = [label(name) for name in dict.fromkeys(names)]
-    return Reason(f"there is no {' and no '.join(labels)}", "missing", tuple(names), {"missing": labels})
-
-
-def _comparison(found: Comparison, scope: Scope, locale: LocaleRules) -> Reason:
-    tree = found.tree
-    absent = _absent_names(tree, scope)
-    if found.holds is None and absent:
-        return _absent(absent)
-    left, right = shown(found.left, locale), shown(found.right, locale)
-    left_name, right_name = _single(tree.left), _single(tree.right)
-    about = tuple(name for name in (right_name, left_name) if name) or tuple(_names(tree))
-    params: dict[str, Any] = {"left": left, "right": right, "operator": found.operator}
-    apart = subtract(found.left, found.right)
-    if apart is not None:
-        params["difference"] = shown(apart.copy_abs(), locale)
-    if found.tolerance is not None:
-        params["tolerance"] = shown(found.tolerance, locale)
-    if found.operator != "==" or isinstance(tree.right, Constant) or isinstance(tree.left, Constant):
-        if isinstance(tree.left, Constant):
-            params["sides"] = [None, _called(tree.right, scope, locale)]
-            message = f"{_side(tree.right, right, scope, locale)}, which does not fit {left}"
-        else:
-            params["sides"] = [_called(tree.left, scope, locale), label(right_name) if right_name else None]
-            object_ = f"{label(right_name)}, {right}" if right_name else right
-            message = f"{_side(tree.left, left, scope, locale)}, it {_SHOULD[found.operator]} {object_}"
-        return Reason(message, "comparison", about, params)
-    if right_name and not left_name:
-        return _against(tree.left, left, right_name, right, about, params, scope, locale)
-    if left_name and not right_name:
-        return _against(tree.right, right, left_name, left, about, params, scope, locale)
-    params["sides"] = [_called(tree.left, scope, locale), _called(tree.right, scope, locale)]
-    message = f"{_side(tree.left, left, scope, locale)}, but {_side(tree.right, right, scope, locale)}"
-    return Reason(message, "comparison", about, params)
-
-
-def _against(
-    calculated: Node,
-    result: str,
-    name: str,
-    printed: str,
-    about: tuple[str, ...],
-    params: dict[str, Any],
-    scope: Scope,
-    locale: LocaleRules,
-) -> Reason:
-    """What was calculated against what is printed; in a row the line says where, elsewhere the name does."""
-    in_row = scope.row is not None and name in scope.row
-    says = printed if in_row else f"{label(name)} {printed}"
-    formula = worked(calculated, scope, locale)
-    kind = "sum" if isinstance(calculated, Call) and calculated.function == "sum" else "calculation"
-    return Reason(
-        f"{_side(calculated, result, scope, locale)}, the invoice says {says}",
-        kind,
-        about,
-        params | {"formula": formula, "result": result, "name": label(name), "printed": printed},
-    )
-
-
-def _side(node: Node, value: str, scope: Scope, locale: LocaleRules) -> str:
-    """`net is 5`, `2 × 3 is 6`, or just the value where there is no more to say."""
-    formula = _called(node, scope, locale)
-    if not value:
-        return f"{formula or 'one side'} has no value"
-    return f"{formula} is {value}" if formula != value else f"the value is {value}"
-
-
-def _called(node: Node, scope: Scope, locale: LocaleRules) -> str:
-    """What a side is: the name of a value, or the calculation."""
-    name = _single(node)
-    return label(name) if name else worked(node, scope, locale)
-
-
 def _single(node: Node) -> str | None:
-    """The one name a side is, if it is one."""
+    """The name of the one value that a side shows; None for a calculation."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Call) and node.function in _SAME_VALUE and isinstance(node.arguments[0], Name):
@@ -199,68 +112,198 @@ def _single(node: Node) -> str | None:
     return None
 
 
-def worked(node: Node, scope: Scope, locale: LocaleRules, within: Literal["", "sum", "product"] = "") -> str:
-    """A calculation with its values put in: `3 × 12.500,00`."""
-    match node:
-        case Call(function=function, arguments=(Column() as column,)) if function in _OF_A_COLUMN:
-            of = " of" if function == "sum" else ""
-            return f"the {_OF_A_COLUMN[function]}{of} {label(column.name)}"
-        case Call(function="count", arguments=(Name() | Column() as counted,)):
-            return f"the number of {label(counted.name)}"
-        case Call(function=function) if function in _SAME_VALUE - {"abs", "coalesce"}:
-            return worked(node.arguments[0], scope, locale, within)
-        case Negative():
-            return f"−{worked(node.operand, scope, locale, 'product')}"
-        case Chain():
-            mine: Literal["sum", "product"] = "sum" if node.rest[0][0] in "+-" else "product"
-            parts = [worked(node.first, scope, locale, mine)]
-            for sign, operand in node.rest:
-                parts += [_SIGNS[sign], worked(operand, scope, locale, mine)]
-            formula = " ".join(parts)
-            return f"({formula})" if within == "product" or (within and mine == "sum") else formula
-        case _:
-            return shown(compile_node(node)(scope), locale)
+class _Explainer:
+    """Explains the parts of one expression, for the document or for one row of a table."""
 
+    def __init__(self, scope: Scope, locale: LocaleRules, table: str | None) -> None:
+        self._scope = scope
+        self._locale = locale
+        self._table = table
 
-def _gaps(column: Column, scope: Scope) -> Iterator[Reason]:
-    """Where running numbers do not go on by one."""
-    values = scope.column(column.table, column.column)
-    last = Decimal(0)
-    found = False
-    for index, value in enumerate(values):
-        if empty(value):
-            continue
-        found = True
-        here = as_number(value)
-        if here != last + 1:
-            about = (f"{column.table}[{index}].{column.column}",)
-            params = {"after": f"{last:f}", "found": str(value)[:60], "line": index + 1}
-            if here is None:
-                message = f"line {index + 1}: {label(column.name)} is {str(value)[:60]!r}, which is not a number"
-            elif last == 0:
-                message = f"the running numbers begin with {here:f}, not with 1"
-            elif here > last + 1:
-                message = f"the running numbers have a gap after {last:f}: {here:f}"
-            else:
-                message = f"the running numbers go back after {last:f}: {here:f}"
-            yield Reason(message, "gap", about, params)
-        last = last + 1 if here is None else here
-    if not found:
-        yield Reason(f"no line has a {label(column.name)}", "missing", (), {"missing": [label(column.name)]})
+    def reasons(self, tree: Node) -> Iterator[Reason]:
+        match tree:
+            case Both():
+                for part in tree.parts:
+                    if self._evaluated(part) is not True:
+                        yield from self.reasons(part)
+            case Call(function="if"):
+                chosen = tree.arguments[1 if self._evaluated(tree.arguments[0]) is True else 2]
+                yield from self.reasons(chosen)
+            case Compare():
+                if comparison := sides(tree, self._scope):
+                    yield self._comparison(comparison)
+            case Call(function="running", arguments=(Column() as column,)):
+                yield from self._gaps(column)
+            case Call(function="unique", arguments=(Column() as column,)):
+                yield from self._repeated(column)
+            case Call(function="carried", arguments=(Constant() as table,)):
+                yield Reason(Message("check.carried"), (str(table.value),))
+            case Not(operand=Call(function="empty", arguments=(Name() as name,))):
+                yield self._absent([name.name])
+            case _:
+                absent = self._absent_names(tree)
+                yield self._absent(absent) if absent else Reason(Message("check.other"), tuple(_names(tree)))
 
+    def _evaluated(self, node: Node) -> Any:
+        return compile_node(node)(self._scope)
 
-def _repeated(column: Column, scope: Scope, locale: LocaleRules) -> Iterator[Reason]:
-    """Values that stand in a column again."""
-    seen: dict[Any, int] = {}
-    for index, value in enumerate(scope.column(column.table, column.column)):
-        if empty(value):
-            continue
-        first = seen.setdefault(value, index)
-        if first != index:
-            text = shown(value, locale)
-            yield Reason(
-                f"{label(column.name)} {text} stands in line {first + 1} and again in line {index + 1}",
-                "repeated",
-                (f"{column.table}[{index}].{column.column}",),
-                {"value": text, "first": first + 1, "line": index + 1},
+    def _absent_names(self, tree: Node) -> list[str]:
+        values = [(part.name, self._evaluated(part)) for part in walk(tree) if isinstance(part, Name)]
+        return [name for name, value in values if empty(value)]
+
+    def _absent(self, names: list[str]) -> Reason:
+        return Reason(
+            Message("check.missing", missing=[self._path(name) for name in dict.fromkeys(names)]), tuple(names)
+        )
+
+    def _path(self, name: str) -> str:
+        """A name as titles know it: a column of the row with its table."""
+        return f"{self._table}.{name}" if self._table and self._is_of_row(name) else name
+
+    def _is_of_row(self, name: str) -> bool:
+        return self._scope.row is not None and name in self._scope.row
+
+    def _comparison(self, found: Comparison) -> Reason:
+        tree = found.tree
+        absent = self._absent_names(tree)
+        if found.holds is None and absent:
+            return self._absent(absent)
+        left_name, right_name = _single(tree.left), _single(tree.right)
+        about = tuple(name for name in (right_name, left_name) if name) or tuple(_names(tree))
+        return Reason(self._compared(found, left_name, right_name).adding(**self._values(found)), about)
+
+    def _values(self, found: Comparison) -> dict[str, Any]:
+        """What every comparison says in its parameters, whatever its sentence."""
+        values: dict[str, Any] = {
+            "left": shown(found.left, self._locale),
+            "right": shown(found.right, self._locale),
+            "operator": found.operator,
+        }
+        apart = subtract(found.left, found.right)
+        if apart is not None:
+            values["difference"] = shown(apart.copy_abs(), self._locale)
+        if found.tolerance is not None:
+            values["tolerance"] = shown(found.tolerance, self._locale)
+        return values
+
+    def _compared(self, found: Comparison, left_name: str | None, right_name: str | None) -> Message:
+        tree = found.tree
+        left, right = shown(found.left, self._locale), shown(found.right, self._locale)
+        if isinstance(tree.left, Constant):
+            return Message("check.not_matching", side=self._side(tree.right, right), left=left)
+        if found.operator != "==" or isinstance(tree.right, Constant):
+            return Message(
+                "check.comparison",
+                side=self._side(tree.left, left),
+                should=_SHOULD[found.operator],
+                name=self._path(right_name) if right_name else None,
+                right=right,
             )
+        if right_name and not left_name:
+            return self._against(tree.left, left, right_name, right)
+        if left_name and not right_name:
+            return self._against(tree.right, right, left_name, left)
+        return Message("check.unequal", left_side=self._side(tree.left, left), right_side=self._side(tree.right, right))
+
+    def _against(self, calculated: Node, result: Shown, name: str, printed: Shown) -> Message:
+        """Compares a calculation with the printed value. In a row the line number identifies it, elsewhere its name."""
+        side = self._side(calculated, result)
+        if self._is_of_row(name):
+            return Message("check.calculation_in_row", side=side, name=self._path(name), printed=printed)
+        return Message("check.calculation", side=side, name=self._path(name), printed=printed)
+
+    def _side(self, node: Node, value: Shown) -> Message:
+        """`net is 5`, `2 × 3 is 6`, or just the value where the formula says no more."""
+        name = _single(node)
+        formula: Formula = [self._named(name)] if name else self._worked(node)
+        if not value.text:
+            return Message("check.side.empty", formula=formula) if formula else Message("check.side.unknown")
+        if formula == [value.text]:
+            return Message("check.side.value", value=value)
+        return Message("check.side.result", formula=formula, value=value)
+
+    def _named(self, name: str) -> Message:
+        return Message("check.formula.value", name=self._path(name))
+
+    def _worked(self, node: Node, within: Literal["", "sum", "product"] = "") -> Formula:
+        """A calculation with its values put in: `3 × 12.500,00`."""
+        match node:
+            case Call(function="sum", arguments=(Column() as column,)):
+                return [Message("check.formula.sum", column=column.name)]
+            case Call(function="first", arguments=(Column() as column,)):
+                return [Message("check.formula.first", column=column.name)]
+            case Call(function="last", arguments=(Column() as column,)):
+                return [Message("check.formula.last", column=column.name)]
+            case Call(function="min", arguments=(Column() as column,)):
+                return [Message("check.formula.smallest", column=column.name)]
+            case Call(function="max", arguments=(Column() as column,)):
+                return [Message("check.formula.largest", column=column.name)]
+            case Call(function="count", arguments=(Name() | Column() as counted,)):
+                return [Message("check.formula.count", column=counted.name)]
+            case Call(function=function) if function in _SAME_VALUE - {"abs", "coalesce"}:
+                return self._worked(node.arguments[0], within)
+            case Negative():
+                return _joined(["−", *self._worked(node.operand, "product")])
+            case Chain():
+                mine: Literal["sum", "product"] = "sum" if node.rest[0][0] in "+-" else "product"
+                parts = self._worked(node.first, mine)
+                for sign, operand in node.rest:
+                    parts += [f" {_SIGNS[sign]} ", *self._worked(operand, mine)]
+                if within == "product" or (within and mine == "sum"):
+                    parts = ["(", *parts, ")"]
+                return _joined(parts)
+            case _:
+                text = _spelled(self._evaluated(node), self._locale)
+                return [text] if text else []
+
+    def _gaps(self, column: Column) -> Iterator[Reason]:
+        """Running numbers that do not increase by one."""
+        last = Decimal(0)
+        found = False
+        for index, value in enumerate(self._scope.column(column.table, column.column)):
+            if empty(value):
+                continue
+            found = True
+            here = as_number(value)
+            if here != last + 1:
+                params = {"after": last, "found": str(value)[:60], "line": index + 1}
+                if here is None:
+                    message = Message("check.numbering.not_a_number", column=column.name).adding(**params)
+                elif last == 0:
+                    message = Message("check.numbering.start").adding(**params)
+                elif here > last + 1:
+                    message = Message("check.numbering.gap").adding(**params)
+                else:
+                    message = Message("check.numbering.backwards").adding(**params)
+                yield Reason(message, (f"{column.table}[{index}].{column.column}",))
+            last = last + 1 if here is None else here
+        if not found:
+            yield Reason(Message("check.column_empty", column=column.name))
+
+    def _repeated(self, column: Column) -> Iterator[Reason]:
+        """Values that appear again in a column."""
+        seen: dict[Any, int] = {}
+        for index, value in enumerate(self._scope.column(column.table, column.column)):
+            if empty(value):
+                continue
+            first = seen.setdefault(value, index)
+            if first != index:
+                message = Message(
+                    "check.repeated",
+                    column=column.name,
+                    value=shown(value, self._locale),
+                    first=first + 1,
+                    line=index + 1,
+                )
+                yield Reason(message, (f"{column.table}[{index}].{column.column}",))
+
+
+def _joined(parts: Formula) -> Formula:
+    """Neighbouring texts as one, so that a calculation of values alone is a single text."""
+    joined: Formula = []
+    for part in parts:
+        if joined and isinstance(part, str) and isinstance(joined[-1], str):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return joined

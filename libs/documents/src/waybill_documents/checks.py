@@ -1,7 +1,7 @@
 """Checks: what must hold in a document, and a finding for everything that does not.
 
-The last stage before a document is accepted. A table proves here that it is complete: by its sums, its row count, its
-running numbers, and the sums that pages carry over to the next.
+This is the last stage before a document is accepted. It proves that a table is complete: by its sums, its row count,
+its running numbers, and the sums that pages carry over to the next.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from waybill_documents.check_explanations import Reason, label, reasons
+from waybill_documents.check_explanations import CARRIED, MISSING, OTHER, Reason, reasons, shown
 from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.names import PAGES, PLACEHOLDER
 from waybill_documents.expressions.numbers import add, number
 from waybill_documents.faults import FaultCode, Finding
+from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import CheckRule
 from waybill_documents.mapping.model import Mapping as MappingModel
+from waybill_documents.messages import Message
 from waybill_documents.value_text import show
 from waybill_documents.values import Carry, Extracted, Row, Value
-from waybill_documents.words import Place
 
 Carries = Mapping[str, Sequence[Carry]]
 """For each table, the sums its pages carry over, in the order of the document."""
@@ -31,20 +32,20 @@ Carries = Mapping[str, Sequence[Carry]]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one check went."""
+    """The outcome of one check."""
 
     name: str
     passed: bool | None
-    """None when it did not apply: its `when` does not hold, or there is no row to check."""
+    """None when the check did not apply: its `when` does not hold, or there is no row to check."""
     required: bool
     findings: tuple[Finding, ...] = ()
     values: tuple[str, ...] = ()
-    """The paths it looked at, as in `net` and `lines[213].amount`; none when it did not apply."""
+    """The paths of the values it looked at, as in `net` and `lines[213].amount`; none when it did not apply."""
     doubted: tuple[str, ...] = ()
-    """Those of them that were looked at where it did not hold."""
+    """Those of them for which it did not hold."""
 
     def to_json(self) -> dict[str, Any]:
-        """The result; a column that was looked at in every row is written once, as in `lines[*].amount`."""
+        """The result as JSON; a column that was looked at in every row is written once, as in `lines[*].amount`."""
         return {
             "name": self.name,
             "passed": self.passed,
@@ -55,7 +56,7 @@ class CheckResult:
 
 
 def check(mapping: MappingModel, extracted: Extracted, carries: Carries) -> list[CheckResult]:
-    """All checks of the mapping, in its order, after everything has been computed."""
+    """Runs all checks of the mapping, in its order. Computed values must be there already."""
     return _Checking(mapping, extracted, carries).results()
 
 
@@ -128,7 +129,7 @@ class _Checking:
         return {*rule.columns, *rule.notes, *rule.computed}
 
     def _findings(self, name: str, rule: CheckRule, failed: list[int]) -> tuple[Finding, ...]:
-        """In full for a clerk's first screen, and how many more there are."""
+        """The first findings in full, as many as a clerk reads, and one that counts the rest."""
         told: list[Finding] = []
         for done, index in enumerate(failed):
             row = index if rule.each else None
@@ -141,67 +142,53 @@ class _Checking:
                     told.append(
                         Finding(
                             FaultCode.CHECK_FAILED,
-                            f"{label(name)}: there {'is one' if more == 1 else f'are {more}'} more like these",
+                            Message("check.more", check=f"checks.{name}", count=more),
                             rule=f"checks.{name}",
-                            params={"kind": "more", "check": name, "count": more},
                         )
                     )
                 break
         return tuple(told)
 
     def _row_findings(self, name: str, rule: CheckRule, scope: Scope, row: int | None) -> Iterator[Finding]:
-        found = self._reasons(rule.expect, scope)
+        found = self._reasons(rule, scope)
         if rule.message:
-            # The mapping says it in its own words: one sentence, where the first reason points to.
+            # The mapping has its own words: they make one sentence, which points to where the first reason points.
             found = islice(found, 1)
         for reason in found:
             path, place = self._place(reason, rule, row)
-            params: dict[str, Any] = {"kind": reason.kind, "check": name}
-            if row is not None:
-                params["line"] = row + 1
-            params |= reason.params
-            if reason.kind == "other":
-                params["expression"] = rule.expect.text
-            # A sentence about values that are not there would have holes in it: then it is said which are missing.
-            words = (rule.message or {}) if reason.kind != "missing" else {}
-            said = {language: self._filled(text, scope, params) for language, text in words.items()}
-            if set(said) - {"en"}:
-                params["messages"] = said
-            yield Finding(
-                FaultCode.CHECK_FAILED,
-                said.get("en") or self._generated(reason, name, rule, row),
-                path,
-                f"checks.{name}",
-                place.page if place else None,
-                place.box if place else None,
-                params,
-            )
+            line = None if row is None or "line" in reason.message.params else row + 1
+            message = reason.message.adding(check=f"checks.{name}", line=line)
+            if message.key == OTHER:
+                message = message.adding(expression=rule.expect.text)
+            # The mapping's sentence would have holes where values are missing, so the missing values are named instead.
+            words = (rule.message or {}) if message.key != MISSING else {}
+            if words:
+                own = {language: self._filled(text, scope, message.params) for language, text in words.items()}
+                message = message.adding(messages=own)
+            yield Finding.at(place, FaultCode.CHECK_FAILED, message, path, f"checks.{name}")
 
-    def _reasons(self, expect: Expression, scope: Scope) -> Iterator[Reason]:
-        for reason in reasons(expect.tree, scope, self._locale):
-            if reason.kind == "carried":
+    def _reasons(self, rule: CheckRule, scope: Scope) -> Iterator[Reason]:
+        for reason in reasons(rule.expect.tree, scope, self._locale, rule.each):
+            if reason.message.key == CARRIED:
                 yield from self._broken.get(reason.about[0], ())
             else:
                 yield reason
 
-    def _generated(self, reason: Reason, name: str, rule: CheckRule, row: int | None) -> str:
-        message = reason.message or f"{label(name)} does not hold: {rule.expect.text}"
-        return message if row is None else f"line {row + 1}: {message}"
-
     def _filled(self, sentence: str, scope: Scope, params: dict[str, Any]) -> str:
-        """The mapping's sentence with its values; not `str.format`, which would let it look into Python."""
+        """The mapping's sentence with its values. Not `str.format`, which would give it access to Python's objects."""
+        spelled = params.get("shown", {})
 
         def value(name: str) -> str:
             if scope.row is not None and name in scope.row:
                 return show(_plain(scope.row[name]), self._locale)
             if name in scope.data:
                 return show(_plain(scope.data[name]), self._locale)
-            return str(params.get(name, ""))
+            return str(spelled.get(name, params.get(name, "")))
 
         return PLACEHOLDER.sub(lambda match: value(match[1]), sentence)
 
     def _place(self, reason: Reason, rule: CheckRule, row: int | None) -> tuple[str | None, Place | None]:
-        """The path of the first value the reason is about, and the first place there is: a missing value has none."""
+        """The path of the first value the reason is about, and the first place known: a missing value has none."""
         values = [found for name in reason.about if (found := self._value(name, rule, row))]
         if row is not None:
             near = self._extracted.tables[rule.each or ""][row]
@@ -225,36 +212,35 @@ class _Checking:
 def _broken_carries(
     table: str, column: str, rows: Sequence[Mapping[str, Any]], carries: Sequence[Carry], locale: LocaleRules
 ) -> Iterator[Reason]:
-    """Sums carried over that do not fit: `out` must be the sum of the rows so far, `into` the `out` before it."""
+    """Carried sums that are wrong: `out` must be the sum of the rows so far, `into` must equal the `out` before it."""
     sums: list[Decimal | None] = [Decimal(0)]
     for row in rows:
         sums.append(sums[-1] if row.get(column) is None else add(sums[-1], row[column]))
     before: Carry | None = None
     for carry in carries:
-        amount = show(carry.amount, locale)
-        params: dict[str, Any] = {"page": carry.page, "carried": amount}
+        page, carried = carry.page, shown(carry.amount, locale)
         last = min(carry.after_rows, len(rows))
         about = (f"{table}[{last - 1}].{column}",) if last else ()
         if carry.direction == "out":
             expected = sums[last]
-            if expected is None or number(carry.amount) != expected:
-                so_far = show(expected, locale)
-                params |= {"sum": so_far, "rows": last}
-                message = f"page {carry.page} carries {amount} forward, the lines up to there add up to {so_far}"
-                yield Reason(message, "carried", about, params, carry.place)
+            if expected is None:
+                message = Message("check.carry.no_sum", page=page, carried=carried, rows=last)
+                yield Reason(message, about, carry.place)
+            elif number(carry.amount) != expected:
+                so_far = shown(expected, locale)
+                message = Message("check.carry.wrong_sum", page=page, carried=carried, sum=so_far, rows=last)
+                yield Reason(message, about, carry.place)
             before = carry
         elif before is None:
-            message = f"page {carry.page} brings in {amount}, but no page before it carries a sum forward"
-            yield Reason(message, "carried", about, params, carry.place)
+            yield Reason(Message("check.carry.unfounded", page=page, carried=carried), about, carry.place)
         elif carry.amount != before.amount:
-            out = show(before.amount, locale)
-            params |= {"out": out, "out_page": before.page}
-            message = f"page {carry.page} brings in {amount}, page {before.page} carries {out} forward"
-            yield Reason(message, "carried", about, params, carry.place)
+            out = shown(before.amount, locale)
+            message = Message("check.carry.different", page=page, carried=carried, out=out, out_page=before.page)
+            yield Reason(message, about, carry.place)
 
 
 def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[Reason]:
-    """Pages on which rows begin, before the last of them, that carry no sum forward."""
+    """Pages with rows that carry no sum forward although the table goes on after them."""
     last_of: dict[int, int] = {}
     for index, row in enumerate(rows):
         if page := min((value.places[0].page for value in row.values() if value.places), default=None):
@@ -262,9 +248,8 @@ def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[
     carrying = {carry.page for carry in carries if carry.direction == "out"}
     for page in sorted(last_of)[:-1]:
         if page not in carrying:
-            message = f"page {page} carries no sum forward, and the table goes on after it"
             near = next((value.places[0] for value in rows[last_of[page]].values() if value.places), None)
-            yield Reason(message, "carried", (), {"page": page}, near)
+            yield Reason(Message("check.carry.missing", page=page), (), near)
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""How sure we are of a value, from 0 to 100. `docs/mappings.md` explains the numbers to the people who read them.
+"""How confident we are in a value, from 0 to 100. `docs/mappings.md` explains the numbers to users.
 
-A value starts with what the way it was found is worth, loses where there was doubt, and is judged by the checks that
-looked at it: arithmetic that holds is better proof than any position on a page.
+The way a value was found gives its initial confidence, and doubts reduce it. Then the checks decide: arithmetic that
+holds is better proof than any position on a page.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from waybill_documents.mapping.model import Mapping
 from waybill_documents.values import Extracted, Value
 
 BASE = {"label": 95, "column": 95, "pattern": 90, "area": 80}
-"""By how it was found. A label or a header names the value; a pattern only describes its shape; an area has neither."""
+"""By how the value was found. A label or a header names it, a pattern describes only its shape, an area neither."""
 AMBIGUOUS = 20
-"""Taken off when the same rule also found another value elsewhere."""
+"""Subtracted when the same rule also found another value elsewhere."""
 DOUBTFUL = 25
-"""Taken off when the edge between two columns runs through a word of the cell."""
+"""Subtracted when the edge between two columns crosses a word of the cell."""
 RECOGNISED = 30
-"""Taken off on a page whose text was recognised in a picture: what is seen may differ from what is read."""
+"""Subtracted on a page with recognised text (OCR), which may differ from what a person sees."""
 FROM_DEFAULT = 60
-"""A default stands for something that was not found. No check makes it surer."""
+"""For a default, which replaces a value that was not found. No check raises it."""
 NOT_FOUND = 70
-"""Nothing was found where nothing is required: probably it is not there."""
+"""For an optional value that was not found; it is probably not on the page."""
 PROVED = 100
-"""A check that says the value equals what others make holds."""
+"""For a value that a check proves: it equals what other values give."""
 SETTLED = 90
-"""The same, where the rule had found several values: the check shows that this one fits, not that no other would."""
+"""The same when the rule found several values: the check shows that this one fits, not that the others do not."""
 DISPROVED = 30
-"""At most this, when a check that looked at the value does not hold."""
+"""The maximum for a value when one of its checks fails."""
 
 
 _PROVING = frozenset({"running", "carried"})
@@ -38,33 +38,33 @@ _PROVING = frozenset({"running", "carried"})
 
 
 class Judgement(Protocol):
-    """What a check says of the values it looked at, by their paths: `net`, `lines[213].amount`."""
+    """The outcome of a check for the values it looked at, by their paths: `net`, `lines[213].amount`."""
 
     @property
     def name(self) -> str:
-        """The check's."""
+        """The name of the check."""
 
     @property
     def passed(self) -> bool | None:
-        """Whether it holds; None when it did not apply."""
+        """Whether the check holds; None when it did not apply."""
 
     @property
     def values(self) -> Sequence[str]:
-        """What it looked at."""
+        """The paths it looked at."""
 
     @property
     def doubted(self) -> Sequence[str]:
-        """What it looked at where it does not hold."""
+        """The paths for which it does not hold."""
 
 
 def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) -> None:
-    """Raise and lower confidence by what the checks found. One that does not hold outweighs any that do.
+    """Raise and lower confidence by the outcome of the checks. A failed check outweighs any number that hold.
 
-    Only a check that says that values are equal proves them: a sum, a running number, an amount carried over. A check
-    of a single value (has it 16 digits?), or whether it is less than another, says what it looks like and not whether
-    it was read right; it can still disprove. A default was never read, so nothing proves it.
+    Only a check of equality proves values: a sum, a running number, a carried amount. A check of a single value (does
+    it have 16 digits?) or of an inequality says whether the value is plausible, not whether it was read correctly; it
+    can still disprove the value. A default was never read, so nothing proves it.
 
-    Computed values come last, for they are as sure as what they were made from.
+    Computed values come last, because their confidence depends on the values they were made from.
     """
     for result in results:
         if result.passed is not None and len(result.values) > 1 and _proves(mapping, result.name):
@@ -82,7 +82,7 @@ def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) 
 
 
 def _proves(mapping: Mapping, check: str) -> bool:
-    """Whether a check, where it holds, says that values are what others say they are."""
+    """Whether a check proves values by comparing them with others."""
     rule = mapping.checks.get(check)
     return rule is not None and _says_equal(rule.expect.tree)
 
@@ -113,7 +113,7 @@ def _judge_one(value: Value, confidence: int) -> None:
 
 
 def _follow(mapping: Mapping, extracted: Extracted) -> None:
-    """Computed values are as sure as the least sure value they were made from, in the order they were made in."""
+    """Give each computed value the lowest confidence of the values it was made from, in the order of computation."""
     for table, rule in mapping.tables.items():
         rows = extracted.tables.get(table, [])
         for name, expression in rule.computed.items():
@@ -128,7 +128,7 @@ def _follow(mapping: Mapping, extracted: Extracted) -> None:
 
 
 def _least(extracted: Extracted, names: Iterable[str]) -> int:
-    """Of fields and of all cells of columns; a table as such is sure."""
+    """The confidences of fields and of all cells of columns. A table as such has none."""
     least = 100
     for name in names:
         table, _, column = name.partition(".")

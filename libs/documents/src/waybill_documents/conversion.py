@@ -1,4 +1,4 @@
-"""One document in, one answer out: the whole way from a file to JSON or XML, for the gateway and the command line."""
+"""Converts one document: the whole way from a file to JSON or XML, for the gateway and the command line."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from typing import Any, Literal
 import pypdfium2
 
 from waybill_documents import hybrid
+from waybill_documents.check_explanations import MISSING
 from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
 from waybill_documents.extraction import Extraction, extract
-from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding, MappingFault
-from waybill_documents.limits import Limits
-from waybill_documents.lines import lines_of
+from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
+from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.messages import Message
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
-from waybill_documents.pdf.words import pages
-from waybill_documents.plain import Plain, PlainPage, PlainTable
+from waybill_documents.pdf.word_reader import pages
+from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
 from waybill_documents.provenance import carries_of, data_of, looked_of, pages_of, provenance_of
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Clock, Stages
 from waybill_documents.tables.table_finder import guess_tables
+from waybill_documents.text_lines import lines_of
 from waybill_documents.values import Extracted
-from waybill_documents.words import Page
 from waybill_documents.xml_output import extracted_from_json, read_json, render
 
 Wants = Literal["json", "xml", "conversion"]
@@ -40,35 +42,35 @@ MEDIA_TYPES: dict[Wants, str] = {
     "conversion": "application/vnd.waybill.conversion+json",
 }
 
-_LIMITS = Limits()
+_LIMITS = PdfLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was made of a document."""
+    """The result of a conversion."""
 
     body: bytes
     media_type: str
     stages: dict[str, float]
-    """Milliseconds by stage, in the order in which they first ran."""
+    """Milliseconds by stage, in the order in which the stages first ran."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """A document that was read by a mapping: what is known of it, and what is wrong with it."""
+    """A document that was read by a mapping: its values, its checks and its findings."""
 
     loaded: LoadedMapping
     source: dict[str, Any]
     extracted: Extracted
     checks: list[CheckResult]
     findings: list[Finding]
-    """What makes the document fail: a required value that is missing, a required check that does not hold."""
+    """What makes the document fail, such as a missing required value or a required check that does not hold."""
     embedded: hybrid.EmbeddedInvoice | None = None
     looked: Looked = field(default_factory=dict)
-    """Where each value was looked for that was not found."""
+    """For each value that was not found, where it was looked for."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for an answer or for a person who looks into a failure."""
+        """The record: everything about the document, for an answer or for a person who investigates a failure."""
         mapping = self.loaded.mapping
         return {
             "mapping": {"name": mapping.name, "title": mapping.title, "sha256": self.loaded.sha256},
@@ -82,12 +84,12 @@ class Reading:
         }
 
     def accept(self) -> None:
-        """Raise DocumentFault, with all that was found, if anything is wrong."""
+        """Raise `DocumentFault` with the whole record if there are findings."""
         if not self.findings:
             return
         first, *others = self.findings
-        more = f" (and {len(others)} more)" if others else ""
-        raise DocumentFault(first.code, f"{first.message}{more}", tuple(self.findings), partial=self.to_json())
+        says = Message("document.first_finding", first=first.says, count=len(others)) if others else first.says
+        raise DocumentFault(first.code, says, tuple(self.findings), partial=self.to_json())
 
     def xml(self, *, pretty: bool) -> bytes:
         """The XML that the mapping describes."""
@@ -105,9 +107,9 @@ def convert(
     wants: Wants,
     clock: Clock,
     pretty: bool = False,
-    limits: Limits = _LIMITS,
+    limits: PdfLimits = _LIMITS,
 ) -> Answer:
-    """Convert a document. Raises `DocumentFault` if it is at fault, `MappingFault` if the mapping cannot do it."""
+    """Convert a document. Raises `DocumentFault` or `MappingFault`, depending on which of the two is wrong."""
     stages = Stages(clock)
     try:
         body = _converted(source, kind, mapping, wants, pretty, limits, stages)
@@ -123,16 +125,16 @@ def _converted(
     mapping: LoadedMapping | None,
     wants: Wants,
     pretty: bool,
-    limits: Limits,
+    limits: PdfLimits,
     stages: Stages,
 ) -> bytes:
     if mapping is None:
         if kind != "pdf" or wants != "json":
-            raise MappingFault("only a PDF can be read without a mapping, and only to JSON")
+            raise MappingFault(Message("mapping.needed"))
         return _dumped(_plain(source, limits, stages))
     if kind == "json":
         if wants != "xml":
-            raise MappingFault("a JSON document can only be rendered as XML")
+            raise MappingFault(Message("mapping.json_only_to_xml"))
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
@@ -140,11 +142,11 @@ def _converted(
 
 
 def read_pdf(
-    source: Path, loaded: LoadedMapping, limits: Limits, stages: Stages, *, keep: list[Page] | None = None
+    source: Path, loaded: LoadedMapping, limits: PdfLimits, stages: Stages, *, keep: list[Page] | None = None
 ) -> Reading:
-    """Read a PDF by a mapping as far as it goes: what is wrong is in the findings. What cannot be read at all raises.
+    """Read a PDF by a mapping as far as possible. Problems become findings; a PDF that cannot be read at all raises.
 
-    Pages are forgotten as they are read, unless there is a list to keep them in.
+    Pages are not kept in memory unless there is a list to keep them in.
     """
     with opened(source, limits) as document:
         if loaded.mapping.embedded is not None:
@@ -160,14 +162,14 @@ def read_pdf(
 def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages) -> Reading:
     """Read a JSON document that already has the fields and tables of a mapping."""
     if loaded.mapping.embedded is not None:
-        raise MappingFault(f"'{loaded.mapping.name}' reads the invoice embedded in a PDF, not a JSON document")
+        raise MappingFault(Message("mapping.reads_embedded", mapping=loaded.mapping.name))
     with stages.timed("values"):
         extracted = extracted_from_json(loaded.mapping, read_json(source.read_bytes()))
     return judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
 
 
 def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any], stages: Stages) -> Reading:
-    """What was read, with the computed values, the checks and the confidence that follow from it."""
+    """Adds computed values, checks and confidence to what was read."""
     extracted = extraction.extracted
     with stages.timed("computed"):
         findings = [*extraction.findings, *compute(loaded.mapping, extracted)]
@@ -180,10 +182,12 @@ def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any]
     return Reading(loaded, source, extracted, results, [*findings, *news], looked=extraction.looked)
 
 
-def _read_embedded(document: pypdfium2.PdfDocument, loaded: LoadedMapping, limits: Limits, stages: Stages) -> Reading:
+def _read_embedded(
+    document: pypdfium2.PdfDocument, loaded: LoadedMapping, limits: PdfLimits, stages: Stages
+) -> Reading:
     with stages.timed("attachment"):
         embedded = hybrid.required(hybrid.embedded_in(document, limits))
-        hybrid.validate(embedded)  # before any value is believed, whatever the answer is made of
+        hybrid.validate(embedded)  # before any value is used, whatever the answer will contain
     with stages.timed("values"):
         extracted = hybrid.extract(embedded)
     with stages.timed("checks"):
@@ -193,8 +197,8 @@ def _read_embedded(document: pypdfium2.PdfDocument, loaded: LoadedMapping, limit
 
 
 def _is_told(failure: Finding, known: Collection[str | None]) -> bool:
-    """Whether a check only failed for a value whose absence is a finding already."""
-    return failure.params.get("kind") == "missing" and failure.path in known
+    """Whether a check failed only because of a missing value that has a finding already."""
+    return failure.key == MISSING and failure.path in known
 
 
 def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
@@ -204,7 +208,7 @@ def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
 
 
 def _read_and_answer(
-    source: Path, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: Limits, stages: Stages
+    source: Path, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: PdfLimits, stages: Stages
 ) -> bytes:
     kept: list[Page] | None = [] if wants == "json" else None
     reading = read_pdf(source, loaded, limits, stages, keep=kept)
@@ -226,16 +230,16 @@ def _xml(reading: Reading, pretty: bool, stages: Stages) -> bytes:
         return reading.xml(pretty=pretty)
 
 
-def _plain(source: Path, limits: Limits, stages: Stages) -> dict[str, Any]:
+def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     with opened(source, limits) as document:
         plain = _with_tables(stages.through("words", pages(document, limits)), stages)
     if not any(page.words for page in plain.pages):
-        raise DocumentFault(FaultCode.NO_TEXT, NO_TEXT)
+        raise DocumentFault(FaultCode.NO_TEXT, Message("pdf.no_text"))
     return plain.to_json()
 
 
-def _with_tables(read: Iterable[Page], stages: Stages) -> Plain:
-    """The document as it is: text, words and the tables one can see without knowing what it is."""
+def _with_tables(read: Iterable[Page], stages: Stages) -> PlainDocument:
+    """The document without a mapping: text, words, and the tables that can be found by layout alone."""
     plain: list[PlainPage] = []
     tables: list[PlainTable] = []
     for page in read:
@@ -244,7 +248,7 @@ def _with_tables(read: Iterable[Page], stages: Stages) -> Plain:
         plain.append(PlainPage.of(page, text))
         with stages.timed("tables"):
             tables += [PlainTable(page.number, table.rows, table.box) for table in guess_tables(page)]
-    return Plain("pdf", plain, tables)
+    return PlainDocument("pdf", plain, tables)
 
 
 def _kept(read: Iterable[Page], keep: list[Page] | None) -> Iterator[Page]:

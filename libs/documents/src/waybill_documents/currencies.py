@@ -1,7 +1,7 @@
-"""Amounts that are printed in several words, made one: `Rp` or `-` and its number, and the groups of `1 234 567,89`.
+"""Joins amounts that are printed as several words: `Rp` or `-` and its number, and the groups of `1 234 567,89`.
 
-Spreadsheets print the sign at the left edge of a cell and the amount at its right edge. Left alone, the sign would look
-like the end of the column before.
+Spreadsheets print the sign at the left edge of a cell and the amount at its right edge. If they were not joined, the
+sign would look like the end of the previous column.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import re
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
-from waybill_documents.lines import Line, fold, line_of
+from waybill_documents.geometry import Box, Word
 from waybill_documents.locales import LocaleRules
-from waybill_documents.words import Box, Word
+from waybill_documents.text_lines import Line, fold, line_of
 
 _GROUP = re.compile(r"[0-9]{3}(?![0-9])")
 _HEAD = re.compile(r"(?:^|[^0-9])[0-9]{1,3}(?: [0-9]{3})*$")
 _NUMBER_STARTS = frozenset("0123456789-(+−.,")
 MINUS = frozenset("-−–")
 _BESIDE = 0.7
-"""A minus is the number's when it stands at most this many heights before it. Further away it is an empty cell."""
+"""A minus belongs to a number at most this many heights to its right. Further away, it marks an empty cell."""
 _SAME_EDGE = 0.25
-"""A text stands at the left edge of its column when its header begins at most this many heights from it."""
+"""A text is at the left edge of its column when the header begins at most this many heights from it."""
 
 
 class Amounts:
@@ -32,13 +32,13 @@ class Amounts:
         self._spaced = " " in locale.groups
 
     def joined(self, line: Line, headers: Collection[Box] = ()) -> Line:
-        """The line with each amount as one word. `headers` are the boxes of the table's header that it stands under."""
+        """The line with each amount as one word. `headers` are the boxes of the table header above it."""
         grouped = join_groups(line) if self._spaced else line
         return join_currencies(join_minus(grouped, self.signs, headers), self.signs, headers)
 
 
 def join_minus(line: Line, signs: AbstractSet[str], headers: Collection[Box] = ()) -> Line:
-    """The line with each minus that stands a space before its amount joined to it: it would be lost otherwise."""
+    """The line with each minus joined to the amount after it, which would otherwise lose its sign."""
     if MINUS.isdisjoint(line.folded):
         return line
     words: list[Word] = []
@@ -55,7 +55,7 @@ def join_minus(line: Line, signs: AbstractSet[str], headers: Collection[Box] = (
 def _is_minus_of(
     minus: Word, word: Word, before: Word | None, signs: AbstractSet[str], headers: Collection[Box]
 ) -> bool:
-    """Whether a dash is the minus of what follows it; not if it is one in a text, or stands for an empty cell."""
+    """Whether a dash is the minus of the next number, and not a dash in a text or the mark of an empty cell."""
     if not is_beside(minus, word):
         return False
     after_sign = before is not None and fold(before.text) in signs
@@ -67,7 +67,7 @@ def _is_minus_of(
 
 
 def is_beside(minus: Word, word: Word) -> bool:
-    """Whether a dash stands so close before a word that it may be its minus."""
+    """Whether a dash is close enough to the next word to be its minus."""
     return word.left - minus.right <= _BESIDE * (word.bottom - word.top)
 
 
@@ -83,7 +83,7 @@ def join_groups(line: Line) -> Line:
 
 
 def _goes_on(before: Word, word: Word) -> bool:
-    """Whether a word is three more digits, a space away, of the number before."""
+    """Whether a word is the next three digits of the number before it."""
     if word.left - before.right > (word.bottom - word.top) / 2 or not _GROUP.match(word.text):
         return False
     return _HEAD.search(before.text) is not None
@@ -127,26 +127,26 @@ def _starts_number(word: Word) -> bool:
 
 
 def _ends_with_sign(word: Word, signs: AbstractSet[str]) -> bool:
-    """Whether it is a currency's sign, or one with a minus before it."""
+    """Whether the text is a currency sign, with or without a minus before it."""
     return fold(word.text[2:] if word.text[0] in MINUS and word.text[1:2] == " " else word.text) in signs
 
 
 def _is_columns_away(sign: Word, number: Word, headers: Collection[Box]) -> bool:
-    """Whether a description that ends with a sign only looks like the beginning of another column's number."""
+    """Whether the sign is the end of a description and only looks like the beginning of the next column's number."""
     between = sum(sign.right <= left and right <= number.left for left, _, right, _ in headers)
     at_number = [box for box in headers if box[0] < number.right and number.left < box[2]]
     if between + bool(at_number) > 1:
         return True
-    # Each below a header of its own: a description that is nothing but `Rp`, and the number of the next column.
+    # Each has its own header: a description that consists of `Rp`, and the number of the next column.
     near = _SAME_EDGE * (sign.bottom - sign.top)
     at_sign = any(abs(left - sign.left) <= near and right <= number.left for left, _, right, _ in headers)
     return at_sign and any(box[0] >= sign.right for box in at_number)
 
 
 def _flows(before: Word, word: Word) -> bool:
-    """Whether a word follows another as in a sentence.
+    """Whether a word follows another one as in a sentence.
 
-    `harga Rp 12.500 per meter` is text, even where it wraps after `Rp`.
+    `harga Rp 12.500 per meter` is text, even if it wraps after `Rp`.
     """
     if before.text[-1].isdigit() or before.text[-1] in "-)%" or not fold(before.text):
         return False  # the cell before ends here

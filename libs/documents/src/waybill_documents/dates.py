@@ -1,7 +1,7 @@
-"""Date formats such as `d MMMM yyyy`: how a mapping says what a date looks like, for reading and for writing.
+"""Date formats such as `d MMMM yyyy`, with which a mapping reads and writes dates.
 
-The tokens are CLDR's: `d`, `dd`, `M`, `MM`, `MMM`, `MMMM`, `yy`, `yyyy`. Letters that are not tokens stand in single
-quotes (`d 'de' MMMM`), two single quotes are one; everything else stands for itself.
+The tokens are CLDR's: `d`, `dd`, `M`, `MM`, `MMM`, `MMMM`, `yy`, `yyyy`. Other letters are written in single quotes
+(`d 'de' MMMM`), and two single quotes mean one. All other characters mean themselves.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 
+from waybill_documents.messages import Message, Mistake
+
 LONGEST_FORMAT = 100
 LONGEST_DATE = 100
-"""Characters of a printed date. Longer texts are not looked at, which keeps our own patterns out of trouble."""
+"""Characters of a printed date. Longer texts are refused, so that our patterns cannot take long."""
 
 _TOKENS = {"d", "dd", "M", "MM", "MMM", "MMMM", "yy", "yyyy"}
 _PIECE = re.compile(r"(?P<quoted>'(?:[^']|'')*')|(?P<token>d+|M+|y+)|(?P<other>[^\W\d_]+|.)", re.DOTALL)
@@ -28,20 +30,20 @@ _NAME = r"(?P<name>[^\W\d_]+)\.?"
 
 
 class DateFormat:
-    """One format, ready to read and to write. Made by `date_format`, which remembers them."""
+    """One format. Use `date_format`, which caches them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._pieces = _pieces(text)
         fields = sorted(piece[0] for piece, is_token in self._pieces if is_token)
         self.complete = fields == ["M", "d", "y"]
-        """Whether it has a day, a month and a year, once each: only then can it be read."""
+        """Whether the format has a day, a month and a year, once each. Others can only write."""
         self._pattern = re.compile(self._as_pattern(), re.IGNORECASE) if self.complete else None
 
     def read(self, text: str, months: Mapping[str, int]) -> date | None:
-        """The date, or None when the text does not look like this format or is no day of the calendar.
+        """The date, or None when the text does not match this format or is not a day in the calendar.
 
-        `months` has the names as `folded` gives them; the text has no spaces but single ones.
+        `months` has the names as `folded` gives them. The text has only single spaces.
         """
         match = self._pattern.fullmatch(text) if self._pattern and len(text) <= LONGEST_DATE else None
         if match is None:
@@ -57,7 +59,7 @@ class DateFormat:
             return None
 
     def write(self, day: date, months: tuple[str, ...]) -> str:
-        """The date as the format says; `months` are the twelve full names, of which `MMM` takes three letters."""
+        """The date in this format. `months` are the twelve full names, of which `MMM` takes three letters."""
         name = months[day.month - 1]
         short = name[:3] if [other[:3] for other in months].count(name[:3]) == 1 else name[:4]  # French juin, juillet
         written = {
@@ -73,7 +75,7 @@ class DateFormat:
         return "".join(written[piece] if is_token else piece for piece, is_token in self._pieces)
 
     def _as_pattern(self) -> str:
-        """Tolerant of what changes no date: one digit or two, spaces around signs, ordinals, abbreviating dots."""
+        """Accepts variations that do not change the date: one digit or two, spaces, ordinals, abbreviating dots."""
         named = any(is_token and piece in _NAMED for piece, is_token in self._pieces)
         parts: list[str] = []
         for index, (piece, is_token) in enumerate(self._pieces):
@@ -85,7 +87,7 @@ class DateFormat:
             elif piece == "yyyy":
                 parts.append(r"(?P<year>[0-9]{4})")
             else:
-                # Without anything between them, `ddMMyyyy` can only be told apart by their widths.
+                # Without separators, the parts of `ddMMyyyy` can only be told apart by their widths.
                 joined = any(other_is_token and other not in _NAMED for other, other_is_token in around)
                 parts.append((_FIXED if joined else _NUMBERS)[piece if piece == "yy" else piece[0]])
                 if piece[0] == "d" and named:
@@ -95,40 +97,37 @@ class DateFormat:
 
 @lru_cache(maxsize=256)
 def date_format(text: str) -> DateFormat:
-    """The format of that text; a ValueError that says what is wrong with it."""
+    """The format of that text. Raises a `Mistake` that says what is wrong with it."""
     return DateFormat(text)
 
 
 def folded(name: str) -> str:
-    """A month's name as it is compared: without case, accents and the abbreviating dot."""
+    """A month's name for comparison: without case, accents and the abbreviating dot."""
     plain = unicodedata.normalize("NFD", name.strip().rstrip(".").casefold())
     return "".join(character for character in plain if not unicodedata.combining(character))
 
 
 def _pieces(text: str) -> tuple[tuple[str, bool], ...]:
-    """The format cut into tokens (true) and what stands between them (false)."""
+    """The format split into tokens (true) and the text between them (false)."""
     if not text or len(text) > LONGEST_FORMAT:
-        raise ValueError(f"a date format has 1 to {LONGEST_FORMAT} characters")
+        raise Mistake(Message("mapping.date_format_length", most=LONGEST_FORMAT))
     pieces: list[tuple[str, bool]] = []
     for match in _PIECE.finditer(text):
         piece = match.group()
         if match.lastgroup == "token":
             if piece not in _TOKENS:
-                raise ValueError(f"{piece} is not part of a date format: {_ALLOWED}")
+                raise Mistake(Message("mapping.date_format", piece=piece))
             pieces.append((piece, True))
             continue
         if match.lastgroup == "quoted":
             piece = piece[1:-1].replace("''", "'") or "'"
         elif piece.isalpha() or piece == "'":
-            raise ValueError(f"{piece} is not part of a date format: {_ALLOWED}")
+            raise Mistake(Message("mapping.date_format", piece=piece))
         if pieces and not pieces[-1][1]:
             pieces[-1] = (pieces[-1][0] + piece, False)
         else:
             pieces.append((piece, False))
     return tuple(pieces)
-
-
-_ALLOWED = "it is made of d, dd, M, MM, MMM, MMMM, yy and yyyy, and of letters in single quotes"
 
 
 def _as_separator(text: str, *, loose: bool) -> str:

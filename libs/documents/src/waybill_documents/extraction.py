@@ -1,36 +1,36 @@
-"""From pages to typed values with their provenance: the stages in the order a document goes through them."""
+"""Reads typed values and their provenance from pages, stage by stage in the order a document goes through them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.confidence import AMBIGUOUS, BASE, FROM_DEFAULT, NOT_FOUND, PROVED, RECOGNISED, SETTLED
 from waybill_documents.currencies import Amounts
-from waybill_documents.faults import NO_TEXT, DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.fields import FieldResult, FieldSearch
+from waybill_documents.geometry import Page
 from waybill_documents.headers_footers import running, with_neighbours
 from waybill_documents.labels import split_labels
-from waybill_documents.lines import Lines, fold, lines_of
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import FieldRule, Mapping
+from waybill_documents.messages import Message
 from waybill_documents.recognition import Recognition
 from waybill_documents.search_areas import Looked, looked_for
 from waybill_documents.stages import Stages
-from waybill_documents.tables.rows import TableReader
-from waybill_documents.tables.typed import TypedRows
-from waybill_documents.tables.unread import FieldLines, UnreadLine
-from waybill_documents.value_text import expected, read
+from waybill_documents.tables.table_reader import TableReader
+from waybill_documents.tables.typed_rows import TypedRows
+from waybill_documents.tables.unread_lines import FieldLines, UnreadLine
+from waybill_documents.text_lines import Lines, fold, lines_of
+from waybill_documents.value_text import read
 from waybill_documents.values import Extracted, Row, Value
-from waybill_documents.words import Page
 
 
 @dataclass(frozen=True, slots=True)
 class PageSize:
-    """What a picture of a page needs to know for boxes to fit it."""
+    """What is needed to draw boxes onto an image of the page."""
 
     number: int
     width: float
@@ -40,7 +40,7 @@ class PageSize:
 
 @dataclass(slots=True)
 class Extraction:
-    """What was read, what is wrong with it, and the pages it was read from."""
+    """The values that were read, the findings, and the pages they were read from."""
 
     extracted: Extracted
     findings: list[Finding]
@@ -49,7 +49,7 @@ class Extraction:
 
 
 def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages) -> Extraction:
-    """Read a document of `count` pages by a mapping. What a required value lacks is a finding and not raised."""
+    """Read a document of `count` pages by a mapping. A missing required value is a finding; it does not raise."""
     locale = locale_rules(mapping.locale)
     readers = {
         name: TableReader(name, rule, locale, FieldLines(mapping.fields)) for name, rule in mapping.tables.items()
@@ -77,7 +77,7 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
             for search in searches:
                 search.look(rest, page.number == count)
     if not words:
-        raise DocumentFault(FaultCode.NO_TEXT, NO_TEXT)
+        raise DocumentFault(FaultCode.NO_TEXT, Message("pdf.no_text"))
     recognition.conclude()
     for reader in readers.values():
         reader.finish()
@@ -116,13 +116,7 @@ def _typed(
     for name, reader in readers.items():
         if not reader.rows and mapping.tables[name].required:
             findings.append(
-                Finding(
-                    FaultCode.TABLE_MISSING,
-                    f"The table '{name}' was not found: no page has its header with rows under it.",
-                    path=name,
-                    rule=f"tables.{name}",
-                    params={"kind": "table", "table": name},
-                )
+                Finding(FaultCode.TABLE_MISSING, Message("table.missing", table=name), name, f"tables.{name}")
             )
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
@@ -134,32 +128,35 @@ def _typed(
 
 
 def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterator[Finding]:
-    """Columns that the table must have and does not: their values would be lost, or be taken for a neighbour's."""
+    """Columns that the table lacks. Without them their values would be lost or taken for those of a neighbour."""
     for column, rule in mapping.tables[name].columns.items():
         if column in reader.missing:
-            printed = "” or “".join(rule.header or ())
             place = reader.missing[column]
             first = reader.header_place is None or reader.header_place.page == place.page
-            where = "" if first else f" on page {place.page}"
-            message = f"The table '{name}' has no column “{printed}”{where}."
-            path = f"tables.{name}.columns.{column}"
-            params = {"kind": "column", "table": name, "column": column, "header": printed}
-            yield Finding.at(place, FaultCode.TABLE_MISSING, message, name, path, params)
+            message = Message(
+                "table.column_missing",
+                table=name,
+                column=column,
+                header=list(rule.header or ()),
+                page=place.page,
+                later_page=None if first else place.page,
+            )
+            yield Finding.at(place, FaultCode.TABLE_MISSING, message, name, f"tables.{name}.columns.{column}")
 
 
 def _unread_lines(name: str, unread: list[UnreadLine]) -> Iterator[Finding]:
-    """What the table says and nobody read. A clerk must see it, for a row may be lost."""
+    """Lines of the table that nothing was made of. A clerk must see them, because a row may be lost."""
     for text, place, below in unread[:MOST_FINDINGS]:
-        where = f"line below row {below}" if below else "line above the first row"
-        said = text if len(text) <= 80 else f"{text[:79]}…"
-        message = f"{where} on page {place.page} was not understood: '{said}'"
-        params = {"kind": "unread", "table": name, "line": below, "text": said}
-        yield Finding(FaultCode.UNREAD_LINE, message, name, f"tables.{name}", place.page, place.box, params)
+        short = text if len(text) <= 80 else f"{text[:79]}…"
+        if below:
+            message = Message("table.unread_line", table=name, line=below, page=place.page, text=short)
+        else:
+            message = Message("table.unread_first_line", table=name, page=place.page, text=short)
+        yield Finding.at(place, FaultCode.UNREAD_LINE, message, name, f"tables.{name}")
     more = len(unread) - MOST_FINDINGS
     if more > 0:
-        message = f"{more} more lines of the table '{name}' were not understood"
-        params = {"kind": "more", "table": name, "count": more}
-        yield Finding(FaultCode.UNREAD_LINE, message, name, f"tables.{name}", params=params)
+        message = Message("table.unread_more", table=name, count=more)
+        yield Finding(FaultCode.UNREAD_LINE, message, name, f"tables.{name}")
 
 
 def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) -> Value:
@@ -173,36 +170,27 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
         return Value(result.value, result.found.raw, path, result.found.places, confidence, most)
     if search.misread is not None:
         found, why = search.misread
-        params = {"kind": "unreadable", "field": search.name, "raw": found.raw, **expected(rule.type, locale)}
-        message = f"{search.name}: {why}"
-        findings.append(Finding.at(found.places[0], FaultCode.BAD_VALUE, message, search.name, path, params))
+        message = Message("field.unreadable", field=search.name, why=why, raw=found.raw, type=rule.type)
+        findings.append(Finding.at(found.places[0], FaultCode.BAD_VALUE, message, search.name, path))
         return Value(None, found.raw, path, found.places, 0)
     if rule.default is not None:
         return Value(read(rule.default, rule.type, locale), "", path, (), FROM_DEFAULT)
     if rule.required:
-        params = {"kind": "missing", "field": search.name, **_sought(result, rule)}
-        message = f"{search.name} was not found{_why_missing(result, rule)}."
-        findings.append(Finding.at(result.label, FaultCode.FIELD_MISSING, message, search.name, path, params))
+        message = _missing(search.name, result, rule)
+        findings.append(Finding.at(result.label, FaultCode.FIELD_MISSING, message, search.name, path))
     return Value(None, "", path, (), 0 if rule.required else NOT_FOUND)
 
 
-def _why_missing(result: FieldResult, rule: FieldRule) -> str:
+def _missing(name: str, result: FieldResult, rule: FieldRule) -> Message:
     if rule.label is None:
-        return ""
+        return Message("field.missing", field=name)
     if result.label is not None:
-        return f": there is nothing beside “{rule.label[0]}” on page {result.label.page}"
-    sought = "” or “".join(rule.label)
-    where = " and ".join(
-        f"{word} “{phrase}”" for word, phrase in (("after", rule.after), ("before", rule.before)) if phrase
-    )
-    return f": there is no “{sought}” {where}" if where else f": no page has “{sought}”"
-
-
-def _sought(result: FieldResult, rule: FieldRule) -> dict[str, Any]:
-    """What `_why_missing` says, for other languages."""
-    if rule.label is None:
-        return {}
-    if result.label is not None:
-        return {"beside": rule.label[0]}
-    phrases = {"after": rule.after, "before": rule.before}
-    return {"labels": list(rule.label), **{word: phrase for word, phrase in phrases.items() if phrase}}
+        return Message("field.empty", field=name, beside=rule.label[0], page=result.label.page)
+    labels = list(rule.label)
+    if rule.after and rule.before:
+        return Message("field.no_label_between", field=name, labels=labels, after=rule.after, before=rule.before)
+    if rule.after:
+        return Message("field.no_label_after", field=name, labels=labels, after=rule.after)
+    if rule.before:
+        return Message("field.no_label_before", field=name, labels=labels, before=rule.before)
+    return Message("field.no_label", field=name, labels=labels)

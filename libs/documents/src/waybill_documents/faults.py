@@ -1,17 +1,19 @@
-"""What can be wrong with a document or with a mapping, in words for the person who sent it.
+"""What can be wrong with a document or with a mapping, for the person who sent it or wrote it.
 
-A document at fault carries findings: each one says what is wrong, where on the page, and in which line. They are
-data, so that a page can jump to them and say them in the reader's language.
+A document at fault carries findings: each one says what is wrong, where on the page, and in which line. Every sentence
+is a `Message`, so that a page can show it in the reader's language.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from waybill_documents.messages import Message
+
 if TYPE_CHECKING:
-    from waybill_documents.words import Place
+    from waybill_documents.geometry import Place
 
 
 class FaultCode(StrEnum):
@@ -39,36 +41,47 @@ class FaultCode(StrEnum):
     PARSER_CRASHED = "parser_crashed"
 
 
-NO_TEXT = "The PDF holds pictures of pages and no text, as scanners make them. Ask the sender for the original PDF."
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, for a clerk: a sentence, and where to look."""
+    """One thing that is wrong, for a clerk: a message, and where to look."""
 
     code: FaultCode
-    message: str
+    says: Message
     path: str | None = None
     """The value it is about, as in `lines[213].amount`; counted from 0 as in JSON."""
     rule: str | None = None
     """The part of the mapping that found it, as in `checks.line_totals`."""
     page: int | None = None
     box: tuple[float, float, float, float] | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    """What the sentence was made from, so that it can be said in another language."""
 
     @classmethod
     def at(
-        cls, place: Place | None, code: FaultCode, message: str, path: str, rule: str, params: dict[str, Any]
+        cls, place: Place | None, code: FaultCode, says: Message, path: str | None = None, rule: str | None = None
     ) -> Finding:
-        """One that is about a place, if there is one."""
-        return cls(code, message, path, rule, place.page if place else None, place.box if place else None, params)
+        """A finding that points to a place, if there is one."""
+        return cls(code, says, path, rule, place.page if place else None, place.box if place else None)
+
+    @property
+    def message(self) -> str:
+        """The sentence in English. `messages.tell` has the other languages."""
+        return self.says.english
+
+    @property
+    def key(self) -> str | None:
+        """The message's key in the catalogues; None for a finding that release 0.1.0 stored."""
+        return self.says.key
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The message's parameters."""
+        return self.says.params
 
     def to_json(self) -> dict[str, Any]:
-        """The finding without what it does not have."""
+        """The finding as JSON, without the members it has no value for."""
         found = {
             "code": self.code.value,
             "message": self.message,
+            "key": self.key,
             "path": self.path,
             "rule": self.rule,
             "page": self.page,
@@ -84,27 +97,37 @@ class DocumentFault(Exception):
     def __init__(
         self,
         code: FaultCode,
-        message: str,
+        says: Message,
         findings: tuple[Finding, ...] = (),
         *,
         partial: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(says.english)
         self.code = code
-        self.message = message
-        self.findings = findings or (Finding(code, message),)
+        self.says = says
+        self.findings = findings or (Finding(code, says),)
         self.partial = partial
-        """What was found all the same, for a person to look at: data, provenance, checks."""
+        """What was read in spite of the fault, for a person to look at: data, provenance, checks."""
         self.stages: dict[str, float] = {}
         """Milliseconds of the stages that ran until then."""
 
+    @property
+    def message(self) -> str:
+        """The sentence in English."""
+        return self.says.english
+
 
 class MappingFault(Exception):
-    """The mapping itself is wrong: it does not fit the schema, or names what it does not have."""
+    """The mapping itself is wrong: it does not fit the schema, or uses a name that it does not define."""
 
-    def __init__(self, message: str, where: str | None = None, *, more: tuple[MappingFault, ...] = ()) -> None:
-        super().__init__(f"{where}: {message}" if where else message)
-        self.message = message
+    def __init__(self, says: Message, where: str | None = None, *, more: tuple[MappingFault, ...] = ()) -> None:
+        super().__init__(f"{where}: {says.english}" if where else says.english)
+        self.says = says
         self.where = where
         self.more = more
-        """Further mistakes that were found in the same go."""
+        """Further mistakes that were found at the same time."""
+
+    @property
+    def message(self) -> str:
+        """The sentence in English, without the place."""
+        return self.says.english

@@ -1,20 +1,22 @@
-"""The part of a page that a field's rule looks at: an area, what comes after a phrase, what comes before one."""
+"""Limits a field's search to a part of the page: an area, the text after a phrase, or the text before one."""
 
 from __future__ import annotations
 
-from waybill_documents.lines import Lines, fold, line_of
+from waybill_documents.geometry import Box, Page, Word
 from waybill_documents.mapping.model import FieldRule
-from waybill_documents.words import Box, Page, Word
+from waybill_documents.text_lines import Lines, fold, line_of
 
 
-class Narrowing:
+class FieldScope:
+    """The part of each page that one rule searches."""
+
     def __init__(self, rule: FieldRule) -> None:
         self._area = rule.area
         self._after = fold(rule.after) if rule.after else None
         self._before = fold(rule.before) if rule.before else None
 
     def of(self, lines: Lines) -> Lines | None:
-        """The page's lines without the words the rule does not look at; none if it does not look at this page."""
+        """The page's lines without the words outside the scope; None if the scope does not include this page."""
         if self._area is None and self._after is None and self._before is None:
             return lines
         after = _anchor(lines, self._after)

@@ -1,6 +1,6 @@
-"""Header fields: where a rule says to look on a page, and what stands there.
+"""Header fields: finds the text that a field's rule describes.
 
-Each page is searched once, as it comes; a search remembers the best it has seen so far and nothing of the page.
+Each page is searched once, in order. A search keeps the best candidate so far and nothing else of the page.
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ from itertools import islice
 import re2
 
 from waybill_documents.currencies import MINUS
-from waybill_documents.field_scope import Narrowing
+from waybill_documents.field_scope import FieldScope
+from waybill_documents.geometry import Box, Place, Word, around, cut, part
 from waybill_documents.labels import has_colon, is_minus
-from waybill_documents.lines import Line, Lines, fold, line_of, segments
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
+from waybill_documents.messages import Message
+from waybill_documents.text_lines import Line, Lines, fold, line_of, segments
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
-from waybill_documents.words import Box, Place, Word, around, cut, part
 
 _NEXT_LINE = 2.5
-"""Lines under a label belong to it while the white between them is at most this many heights."""
+"""Lines under a label belong to it while the gap between them is at most this many heights."""
 _INDENT = 1.5
-"""They may begin this many heights left of the label."""
+"""Such lines may begin this many heights to the left of the label."""
 _MOST_LABELS = 50
-"""Places of one label on a page that are looked at; a page with more was not made for people."""
+"""Occurrences of one label that are examined on a page. More of them occur only on hostile pages."""
 _MOST_WORDS = 200
-"""Words that a value on one line may have."""
+"""The most words of a value on one line."""
 _MOST_LINES = 100
-"""Lines that a value may have."""
+"""The most lines of a value."""
 _MARKS = frozenset(":;=-–.")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A text that a rule found, and where."""
+    """A text that a rule found, and its place."""
 
     raw: str
     places: tuple[Place, ...]
@@ -44,22 +45,22 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class FieldResult:
-    """What is known of a field when all pages were seen."""
+    """The result of a search after all pages."""
 
     found: Found | None
     value: Scalar
     how: str
     """`label`, `pattern` or `area`"""
     ambiguous: bool
-    """Whether the rule also found something else elsewhere."""
-    unreadable: tuple[Found, str] | None
-    """What stood there without being a value of the field's type, and why not."""
+    """Whether the rule also found a different value elsewhere."""
+    unreadable: tuple[Found, Message] | None
+    """A text that is not a value of the field's type, and why not."""
     label: Place | None
-    """Where its label stands, even when there is no value beside it."""
+    """The place of the label, even if there is no value beside it."""
 
 
 class FieldSearch:
-    """One field's rule, page by page."""
+    """Searches for one field, page by page."""
 
     def __init__(self, name: str, rule: FieldRule, locale: LocaleRules, labels: frozenset[str]) -> None:
         self.name = name
@@ -68,7 +69,7 @@ class FieldSearch:
         self._labels = tuple(fold(label) for label in rule.label or ())
         self._others = labels
         self._until = tuple(fold(phrase) for phrase in rule.until)
-        self._narrowing = Narrowing(rule)
+        self._scope = FieldScope(rule)
         self._pattern = re2.compile(rule.pattern) if rule.pattern else None
         self._first, self._last = _range(rule.lines)
         self._single = self._first == self._last == 1
@@ -84,7 +85,7 @@ class FieldSearch:
             return
         if rule.pick == "first" and self.result.found is not None and self.result.ambiguous:
             return  # nothing further can change the outcome
-        narrowed = self._narrowing.of(lines)
+        narrowed = self._scope.of(lines)
         if narrowed is None:
             return
         for found in self._candidates(narrowed):
@@ -96,7 +97,7 @@ class FieldSearch:
         except Unreadable as error:
             known = self.result.unreadable
             if known is None or (self._is_value_like(found.raw) and not self._is_value_like(known[0].raw)):
-                self.result = replace(self.result, unreadable=(found, str(error)))
+                self.result = replace(self.result, unreadable=(found, error.says))
             return
         if value is None or value == "":
             return
@@ -111,7 +112,7 @@ class FieldSearch:
             self.result = replace(self.result, ambiguous=True)
 
     def _is_value_like(self, raw: str) -> bool:
-        """Whether a text is meant to be a value of the field's type: a label may also stand where it labels nothing."""
+        """Whether a text is meant as a value of the field's type. A label may also appear where it labels nothing."""
         if self.rule.type == "text" or not any(sign.isdigit() for sign in raw):
             return False
         if self.rule.type in ("date", "digits"):
@@ -120,14 +121,12 @@ class FieldSearch:
         return not raw[0].isalpha() or sign in {fold(each) for each in self._locale.currencies}
 
     @property
-    def misread(self) -> tuple[Found, str] | None:
-        """What is printed as its value and is none, and why: never to be replaced by a default or by nothing."""
+    def misread(self) -> tuple[Found, Message] | None:
+        """A printed text that is not a valid value, and why. It must not be replaced by a default or ignored."""
         unreadable = self.result.unreadable
         if unreadable is None or self.result.found is not None:
             return None
         return unreadable if self.rule.required or self._is_value_like(unreadable[0].raw) else None
-
-    # What stands there.
 
     def _candidates(self, lines: Lines) -> Iterator[Found]:
         if self._labels:
@@ -159,7 +158,7 @@ class FieldSearch:
     def _beside_labels(self, lines: Lines) -> Iterator[list[list[Word]]]:
         spans = [span for label in self._labels for span in islice(lines.find(label), _MOST_LABELS)]
         if self.rule.pick == "first":
-            # A label with a colon is surely one; without, it may be a word of somebody's name.
+            # A label with a colon is certainly a label; without one, it may be part of a name.
             spans.sort(key=lambda span: not has_colon(lines.lines[span.line], span.end))
         for span in spans:
             line = lines.lines[span.line]
@@ -176,7 +175,7 @@ class FieldSearch:
                 yield self._chosen([*([right] if right else []), *self._under(lines, span.line, reach)])
 
     def _right_of(self, line: Line, start: int) -> list[Word]:
-        """What follows a label on its line, up to a wide gap or the next label."""
+        """The words after a label on its line, up to a wide gap or the next label."""
         numeric = self.rule.type in ("decimal", "integer")
         minus: Word | None = None
         while start < len(line.words) and all(mark in _MARKS for mark in line.words[start].text):
@@ -191,7 +190,7 @@ class FieldSearch:
         if value[0].text[0] == ":":
             value[0] = part(value[0], 1, len(value[0].text))
         if not numeric and value[0].text[0] in MINUS and value[0].text[1:2] == " ":
-            value[0] = part(value[0], 2, len(value[0].text))  # `Invoice - 12` says 12 and no sum
+            value[0] = part(value[0], 2, len(value[0].text))  # in `Invoice - 12`, the number is 12 and not -12
         if minus is not None:
             value.insert(0, part(minus, len(minus.text) - 1, len(minus.text)))
         return value
@@ -206,7 +205,7 @@ class FieldSearch:
         return False
 
     def _under(self, lines: Lines, number: int, box: Box) -> list[list[Word]]:
-        """The parts of the following lines that stand under a box, until the white gets wide or a phrase ends them."""
+        """The parts of the following lines under a box, until the gap becomes wide or a phrase ends them."""
         taken: list[list[Word]] = []
         left, right, bottom = box[0], box[2], box[3]
         for below in range(number + 1, min(number + 1 + _MOST_LINES, len(lines))):

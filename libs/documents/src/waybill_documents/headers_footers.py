@@ -1,14 +1,14 @@
-"""Lines that stand on page after page: heads and feet, which are no row's text."""
+"""Finds running headers and footers: lines that are repeated on every page and do not belong to a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from waybill_documents.lines import Lines
+from waybill_documents.text_lines import Lines
 
 _EDGE = 6
-"""How many lines from the top and the bottom of a page may be its running head and foot."""
+"""How many lines at the top and at the bottom of a page can be its header and footer."""
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def with_neighbours(items: Iterable[T]) -> Iterator[tuple[T, list[T]]]:
     """Each item with the one before and the one after it; the first and the last with the two next to them.
 
-    Three are held at a time.
+    At most three items are in memory at a time.
     """
     window: list[T] = []
     for item in items:
@@ -33,15 +33,15 @@ def with_neighbours(items: Iterable[T]) -> Iterator[tuple[T, list[T]]]:
 
 
 def running(lines: Lines, neighbours: list[Lines]) -> dict[int, int]:
-    """Lines at the top and at the bottom that stand in the same place on neighbouring pages, but for their digits.
+    """Lines at the top and the bottom that neighbouring pages have in the same place, apart from their digits.
 
-    The number of each, and on how many of the neighbours it stands.
+    The keys are line numbers; the values say how many of the neighbours have the line.
     """
     if not neighbours:
         return {}
     edge = min(_EDGE, len(lines))
     there = [{_signature(each, number) for number in _edges(each)} for each in neighbours]
-    # A text that also stands in the middle of the page is a product's that is sold more than once.
+    # A text that also appears in the middle of the page is a product that occurs more than once.
     inner = {line.text for line in lines.lines[edge : len(lines) - edge]}
     found: dict[int, int] = {}
     for numbers in (range(edge), range(len(lines) - 1, len(lines) - 1 - edge, -1)):

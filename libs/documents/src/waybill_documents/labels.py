@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from waybill_documents.currencies import MINUS
-from waybill_documents.lines import Line, apart, fold, line_of
-from waybill_documents.words import Word, part
+from waybill_documents.geometry import Word, part
+from waybill_documents.text_lines import Line, apart, fold, line_of
 
 
 def split_labels(line: Line, labels: AbstractSet[str]) -> Line:
-    """The line with `Tanggal:7` as two words, for it is one word of the page but not one of the reader."""
+    """The line with `Tanggal:7` as two words. The PDF has it as one."""
     if not any(":" in word.text[1:-1] for word in line.words):
         return line
     words: list[Word] = []
@@ -25,7 +25,7 @@ def split_labels(line: Line, labels: AbstractSet[str]) -> Line:
 
 
 def is_minus(line: Line, at: int) -> bool:
-    """Whether a dash belongs to the number after it, and not to the label before it."""
+    """Whether a dash belongs to the number after it and not to the label before it."""
     dash, following = line.words[at], line.words[at + 1 : at + 2]
     if dash.text.lstrip(":") not in MINUS or not following or not any(sign.isdigit() for sign in following[0].text):
         return False

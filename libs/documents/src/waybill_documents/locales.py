@@ -1,6 +1,6 @@
-"""How numbers and dates are printed in a language, and what a mapping says differs from it.
+"""How numbers and dates are printed in a language, and how a mapping changes that.
 
-`LocaleRules` is made once for a document; `reading.py` uses it for every value.
+`LocaleRules` is made once for a document; `value_text.py` uses it for every value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from waybill_documents.dates import DateFormat, date_format, folded
 from waybill_documents.faults import MappingFault
+from waybill_documents.messages import Message, Mistake
 
 if TYPE_CHECKING:
     from waybill_documents.mapping.model import Locale
@@ -26,7 +27,7 @@ _MONTHS_AS_WRITTEN = {
 MONTHS = {language: tuple(names.split()) for language, names in _MONTHS_AS_WRITTEN.items()}
 """The full names, January first."""
 
-# What is printed besides the full names and their first three letters.
+# Further abbreviations besides the first three letters.
 _OTHER_NAMES: dict[str, dict[str, int]] = {
     "de": {"jänner": 1, "feber": 2, "maerz": 3, "mrz": 3, "sept": 9},
     "en": {"sept": 9},
@@ -46,27 +47,27 @@ _NUMBER_SIGNS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 _DATES: dict[str, tuple[str, ...]] = {
     "de": ("d. MMMM yyyy", "d MMMM yyyy", "dd.MM.yyyy", "dd.MM.yy", "yyyy-MM-dd"),
-    # No 03/04/2025: it is March in one country and April in another, so a mapping has to say which.
+    # No 03/04/2025: it is in March in one country and in April in another, so a mapping has to choose.
     "en": ("MMMM d, yyyy", "d MMMM yyyy", "MMMM d yyyy", "d-MMM-yyyy", "d-MMM-yy", "yyyy-MM-dd"),
     "fr": ("d MMMM yyyy", "dd/MM/yyyy", "dd.MM.yyyy", "dd/MM/yy", "yyyy-MM-dd"),
     "id": ("d MMMM yyyy", "dd/MM/yyyy", "dd-MM-yyyy", "d-MMM-yyyy", "d-MMM-yy", "dd/MM/yy", "yyyy-MM-dd"),
     "nl": ("d MMMM yyyy", "dd-MM-yyyy", "dd/MM/yyyy", "dd-MM-yy", "yyyy-MM-dd"),
 }
-"""Tried in order; the first is how a date is shown."""
+"""Tried in order. The first one is also used to show a date."""
 
 _CURRENCIES = (
     "Rp.", "Rp", "IDR", "€", "EUR", "Euro", "US$", "$", "USD", "£", "GBP", "CHF", "Fr.", "¥", "JPY", "S$", "SGD",
     "₹", "Rs.", "Rs", "INR", "A$", "AUD", "RM", "MYR", "CNY", "DKK", "SEK", "NOK", "PLN", "kr",
 )  # fmt: skip
-"""The same in all languages: an invoice in German may well be in dollars."""
+"""The same in all languages, because an invoice in German may be in dollars."""
 
 _ANSWERS = {"de": ("ja", "nein"), "en": ("yes", "no"), "fr": ("oui", "non"), "id": ("ya", "tidak"), "nl": ("ja", "nee")}
 
 
 class Dress:
-    """What may stand around a number: a minus, brackets, a currency, a per cent sign, and the dash of `5,-`.
+    """What may surround a number: a minus, brackets, a currency, a percent sign, and the dash of `5,-`.
 
-    Each at most once on a side, in any order that is printed: `-Rp 5`, `Rp -5`, `(Rp 5)`, `Rp (5)`, `5,- €`.
+    Each occurs at most once on a side, in any usual order: `-Rp 5`, `Rp -5`, `(Rp 5)`, `Rp (5)`, `5,- €`.
     """
 
     _MOST_REMEMBERED = 500
@@ -87,9 +88,9 @@ class Dress:
         self._known: dict[tuple[str, str, bool], Literal[1, -1] | None] = {}
 
     def sign(self, head: str, tail: str, *, fraction: bool) -> Literal[1, -1] | None:
-        """Whether they make the number between them positive or negative; None when they do not belong there.
+        """Whether head and tail make the number positive or negative; None when they are not allowed around a number.
 
-        Remembered, because a document dresses all its numbers alike.
+        The results are cached, because a document prints all its numbers alike.
         """
         key = (head, tail, fraction)
         if key in self._known:
@@ -117,7 +118,7 @@ class LocaleRules:
     language: str
     decimal: str
     groups: tuple[str, ...]
-    """Signs between thousands; the first is how a number is shown. A space is any sort of space."""
+    """Signs between thousands. The first one is used to show a number. A space means any kind of space."""
     dates: tuple[DateFormat, ...]
     months: Mapping[str, int]
     """Names of months as `dates.folded` gives them."""
@@ -126,15 +127,15 @@ class LocaleRules:
     answers: tuple[str, str]
     """Yes and no."""
     plain_number: re.Pattern[str] = field(repr=False, compare=False)
-    """A number with nothing around it: the quick way for most of a document."""
+    """Matches a number with nothing around it; the fast path for most of a document."""
     dressed_number: re.Pattern[str] = field(repr=False, compare=False)
-    """A number with something around it."""
+    """Matches a number with something around it."""
     dress: Dress = field(repr=False, compare=False)
-    """What may stand around it."""
+    """What may surround a number."""
 
 
 def locale_rules(locale: Locale | None) -> LocaleRules:
-    """The rules of the mapping's locale; English ones without. `MappingFault` when it contradicts itself."""
+    """The rules of the mapping's locale; English if it has none. Raises `MappingFault` for a contradictory locale."""
     base = locale.base if locale else "en"
     decimal, groups = _number_signs(locale, base)
     currencies = _CURRENCIES if locale is None or locale.currencies is None else locale.currencies
@@ -159,17 +160,17 @@ def _number_signs(locale: Locale | None, base: str) -> tuple[str, tuple[str, ...
     if locale is None:
         return decimal, groups
     if locale.decimal and locale.group and locale.decimal in locale.group:
-        raise MappingFault(f"{locale.decimal!r} cannot be both the decimal sign and a group sign", "locale")
+        raise MappingFault(Message("mapping.locale.same_sign", sign=locale.decimal), "locale")
     if locale.decimal:
         decimal = locale.decimal
-        # The language's own group sign gives way: English with a decimal comma groups by points.
+        # The language's own group sign changes with it: English with a decimal comma groups by points.
         groups = tuple(({",": ".", ".": ","}[sign] if sign == decimal else sign) for sign in groups)
     if locale.group is not None:
         groups = locale.group
         if not locale.decimal and decimal in groups:
             decimal = {",": ".", ".": ","}[decimal]
             if decimal in groups:
-                raise MappingFault("say which sign is the decimal one", "locale")
+                raise MappingFault(Message("mapping.locale.no_decimal_sign"), "locale")
     return decimal, groups
 
 
@@ -178,22 +179,24 @@ def _dates(formats: tuple[str, ...]) -> tuple[DateFormat, ...]:
     for text in formats:
         try:
             made.append(date_format(text))
-        except ValueError as error:
-            raise MappingFault(f"'{text}': {error}", "locale.dates") from None
+        except Mistake as mistake:
+            raise MappingFault(
+                Message("mapping.locale.bad_date", format=text, why=mistake.says), "locale.dates"
+            ) from None
         if not made[-1].complete:
-            raise MappingFault(f"'{text}' needs a day, a month and a year, once each", "locale.dates")
+            raise MappingFault(Message("mapping.locale.incomplete_date", format=text), "locale.dates")
     if not made:
-        raise MappingFault("there is no date format; leave out dates for those of the language", "locale.dates")
+        raise MappingFault(Message("mapping.locale.no_dates"), "locale.dates")
     return tuple(made)
 
 
 def _months(base: str, further: Mapping[str, int]) -> dict[str, int]:
-    """The language's own names win over the English ones, which many documents use all the same."""
+    """The language's own names, and the English ones, which documents in other languages often use."""
     known: dict[str, int] = {}
     for language in ("en", base):
         for month, name in enumerate(MONTHS[language], start=1):
             known[folded(name)] = month
-            # Three letters, except where they say nothing: French juin and juillet.
+            # Three letters, except where they are ambiguous: French juin and juillet.
             if not (language == "fr" and month in (6, 7)):
                 known[folded(name)[:3]] = month
         known |= {folded(name): month for name, month in _OTHER_NAMES[language].items()}
@@ -203,7 +206,7 @@ def _months(base: str, further: Mapping[str, int]) -> dict[str, int]:
 def _number_pattern(decimal: str, groups: tuple[str, ...]) -> str:
     """Digits, grouped by threes with one sign throughout or not at all, and a fraction.
 
-    A number that begins with a grouped 0 (`0.123` where the point groups) is somebody else's fraction, not 123.
+    A number that begins with a grouped 0 (`0.123` where the point groups) is a fraction in another locale, not 123.
     """
     whole = "|".join([rf"[1-9][0-9]{{0,2}}(?:{re.escape(sign)}[0-9]{{3}})+" for sign in groups] + ["[0-9]+"])
     sign = re.escape(decimal)

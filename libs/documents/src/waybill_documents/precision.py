@@ -1,7 +1,8 @@
-"""Numbers printed more precisely than they may be: the first look at what was read, before anything is computed.
+"""Refuses numbers that are printed with more decimals than they may have, before anything is computed from them.
 
-`12,500` is twelve and a half in one country and twelve and a half thousand in another. Read by the wrong one, a whole
-invoice is off by a thousand and every sum of it comes out right, so no check can tell; the digits can.
+`12,500` is twelve and a half in one country and twelve and a half thousand in another. If an invoice is read by the
+wrong convention, every amount is off by a factor of a thousand and all sums still agree, so no check notices. The
+number of decimals gives it away.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from decimal import Decimal
 from waybill_documents.expressions.numbers import places
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
+from waybill_documents.messages import Message
 from waybill_documents.values import Extracted, Value
 
 
 def refuse_too_precise(mapping: Mapping, extracted: Extracted) -> Iterator[Finding]:
-    """A finding for every decimal with more digits than its `decimals`; it is empty afterwards, as if unreadable."""
+    """A finding for every decimal with more digits than its `decimals`. The value becomes empty, as if unreadable."""
     for name, rule in mapping.fields.items():
         if name in extracted.fields:
             yield from _refused(extracted.fields[name], rule, name, f"fields.{name}", None)
@@ -29,28 +31,20 @@ def refuse_too_precise(mapping: Mapping, extracted: Extracted) -> Iterator[Findi
                     yield from _refused(row[name], column, f"{table}[{index}].{name}", where, index + 1)
 
 
-def too_precise(value: object, decimals: int | None) -> str | None:
-    """What is wrong with a number of more digits than may be printed, as the end of a sentence; None if nothing is."""
+def too_precise(value: object, decimals: int | None, printed: str) -> Message | None:
+    """A message if a number has more decimals than it may have."""
     if decimals is None or not isinstance(value, Decimal) or places(value) <= decimals:
         return None
-    most = f"at most {decimals}" if decimals else "none"
-    return f"has {places(value)} digits after the decimal sign, where {most} may stand"
+    if decimals == 0:
+        return Message("number.decimals_not_allowed", printed=printed[:60], decimals=places(value))
+    return Message("number.too_many_decimals", printed=printed[:60], decimals=places(value), most=decimals)
 
 
 def _refused(value: Value, rule: FieldRule | ColumnRule, path: str, where: str, line: int | None) -> Iterator[Finding]:
-    why = too_precise(value.value, rule.decimals)
+    why = too_precise(value.value, rule.decimals, value.raw)
     if why is None:
         return
     value.value, value.confidence = None, 0
-    name = path.rpartition(".")[2]
     place = value.places[0] if value.places else None
-    yield Finding(
-        FaultCode.BAD_VALUE,
-        f"{f'line {line}: ' if line else ''}{name}: '{value.raw[:60]}' {why}",
-        path,
-        where,
-        place.page if place else None,
-        place.box if place else None,
-        {"kind": "decimals", "name": name, "printed": value.raw[:60], "most": rule.decimals}
-        | ({"line": line} if line else {}),
-    )
+    message = Message("value.too_precise", name=path, why=why, line=line)
+    yield Finding.at(place, FaultCode.BAD_VALUE, message, path, where)

@@ -1,4 +1,4 @@
-"""Where every value came from, as JSON: page, box, rule, raw text and confidence. The review page draws it."""
+"""The provenance of every value as JSON: page, box, rule, raw text and confidence. The review page draws it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waybill_documents.values import Extracted, Scalar, Value
 
 
 def plain(value: Scalar) -> str | int | bool | None:
-    """A value as JSON carries it. Decimals are strings: a reader's float would not be the amount any more."""
+    """A value for JSON. Decimals are strings, because a float would not be the exact amount."""
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, date):
@@ -31,7 +31,7 @@ def data_of(extracted: Extracted) -> dict[str, Any]:
 
 
 def provenance_of(extracted: Extracted) -> dict[str, Any]:
-    """For each value of the data, in the same shape, where it came from."""
+    """The provenance of each value, in the same structure as the data."""
     return {
         "fields": {name: _origin(value) for name, value in extracted.fields.items()},
         "tables": {

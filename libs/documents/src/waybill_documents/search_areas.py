@@ -1,4 +1,4 @@
-"""Where a value was looked for that was not found, so that a person can see the page with the same eyes."""
+"""Records where a missing value was looked for, so that a person can check the same places on the page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from waybill_documents.fields import FieldSearch
+from waybill_documents.geometry import Box, Place
 from waybill_documents.mapping.model import FieldRule, TableRule
 from waybill_documents.mapping.model import Mapping as MappingModel
-from waybill_documents.tables.rows import TableReader
+from waybill_documents.tables.table_reader import TableReader
 from waybill_documents.values import Extracted, Row
-from waybill_documents.words import Box, Place
 
 if TYPE_CHECKING:
     from waybill_documents.extraction import PageSize
@@ -19,7 +19,7 @@ Looked = dict[str, tuple[Place, ...]]
 """By path, as in `net`, `lines` and `lines[213].amount`."""
 
 _BELOW = 3
-"""Lines under a label, in its height, that are shown as where its value should stand."""
+"""The height of the area under a label where its value should be, in heights of the label."""
 
 
 def looked_for(
@@ -29,7 +29,7 @@ def looked_for(
     readers: Mapping[str, TableReader],
     sizes: list[PageSize],
 ) -> Looked:
-    """For fields that have neither a value nor a place, tables without rows, columns and cells that must be there."""
+    """The places for fields without a value, tables without rows, and missing required columns and cells."""
     looked: Looked = {}
     for search in searches:
         value = extracted.fields[search.name]
@@ -46,7 +46,7 @@ def looked_for(
 
 
 def _places(search: FieldSearch, sizes: list[PageSize]) -> Iterator[Place]:
-    """The label and the place beside it; without a label, the part of each page that was searched."""
+    """The label and the area beside it; without a label, the part of each page that was searched."""
     label = search.result.label
     if label is not None:
         page = next(size for size in sizes if size.number == label.page)
@@ -73,7 +73,7 @@ def _beside(rule: FieldRule, label: Box, page: PageSize) -> Box:
 
 
 def _cells(table: str, rule: TableRule, rows: list[Row]) -> Looked:
-    """Where the row and the column cross, for cells that every row should have."""
+    """Where the row and the column cross, for cells that every row must have."""
     looked: Looked = {}
     needed = [name for name, column in rule.columns.items() if column.required and column.default is None]
     for name in needed:

@@ -1,4 +1,4 @@
-"""How long each stage took, by a clock that the caller brings: this library has none."""
+"""Measures how long each stage takes, by a clock that the caller provides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 Clock = Callable[[], float]
-"""Seconds from any beginning, as `time.perf_counter` gives them."""
+"""Returns seconds since any fixed moment, like `time.perf_counter`."""
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""From a printed text to a typed value, and back for findings. Strict: what is not clearly a number is not one."""
+"""Reads printed texts as typed values, and spells values for findings. Strict: an unclear number is refused."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from decimal import Decimal
 from waybill_documents.expressions.numbers import MOST_DIGITS, plain_text
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ValueType
+from waybill_documents.messages import Message
 from waybill_documents.values import Scalar
 
 LONGEST = 200
-"""Characters of a printed number. Longer texts are not looked at."""
+"""Characters of a printed number. Longer texts are refused unread."""
 
 _NOT_DIGITS = re.compile("[^0-9]+")
 
-# Every sort of space is a space, every sort of minus a minus, every apostrophe the straight one.
+# All kinds of spaces, minus signs and apostrophes are treated alike.
 _ALIKE = str.maketrans(
     dict.fromkeys(
         "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t\r\n", " "
@@ -28,15 +29,15 @@ _ALIKE = str.maketrans(
 
 
 class Unreadable(ValueError):
-    """The text is not what it should be. The message is a sentence for a clerk."""
+    """The text is not of the type it should have. The message is for a clerk."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, says: Message) -> None:
+        super().__init__(says.english)
+        self.says = says
 
 
 def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A002 - the mapping's word
-    """The value of a printed text; None when nothing is printed. `Unreadable` when it is not of that type.
+    """The value of a printed text; None when nothing is printed. Raises `Unreadable` when it is not of that type.
 
     - `text`: without the spaces around it.
     - `digits`: only 0 to 9, as a text, so that leading zeros stay.
@@ -45,7 +46,7 @@ def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A0
     - `date`: the first of the locale's formats that fits.
     """
     if type == "decimal":
-        # The quick way for what most cells hold; anything unusual goes through `_number`.
+        # A quick path for what most cells contain; anything unusual goes through `_number`.
         if locale.plain_number.fullmatch(text) and len(text) <= MOST_DIGITS:
             return Decimal(_ungrouped(text, locale))
         return _number(text, locale)
@@ -57,14 +58,14 @@ def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A0
     if type == "digits":
         digits = _NOT_DIGITS.sub("", stripped)
         if not digits:
-            raise Unreadable(f"{_quoted(text)} has no digits")
+            raise Unreadable(Message("text.no_digits", text=_short(text)))
         return digits
     if type == "integer":
         if locale.plain_number.fullmatch(text) and len(text) <= MOST_DIGITS and locale.decimal not in text:
             return int(_ungrouped(text, locale))
         number = _number(text, locale)
         if number is not None and number.as_tuple().exponent != 0:
-            raise Unreadable(f"{_quoted(text)} is not a whole number")
+            raise Unreadable(Message("text.not_a_whole_number", text=_short(text)))
         return None if number is None else int(number)
     return _date(stripped, locale)
 
@@ -90,13 +91,13 @@ def _ungrouped(number: str, locale: LocaleRules) -> str:
 
 def _number(text: str, locale: LocaleRules) -> Decimal | None:
     if len(text) > LONGEST:
-        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+        raise _not_a_number(text, locale)
     alike = " ".join(text.translate(_ALIKE).split())
     if not alike:
         return None
     match = locale.dressed_number.fullmatch(alike)
     if match is None:
-        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+        raise _not_a_number(text, locale)
     head, number, tail = match.groups()
     sign = locale.dress.sign(head, tail, fraction=locale.decimal in number)
     if sign is None and head.endswith(locale.decimal) and number.isdigit():
@@ -104,20 +105,15 @@ def _number(text: str, locale: LocaleRules) -> Decimal | None:
         sign = locale.dress.sign(head[:-1], tail, fraction=True)
         number = f"0{locale.decimal}{number}"
     if sign is None:
-        raise Unreadable(f"{_quoted(text)} is not a number{_expected(locale)}")
+        raise _not_a_number(text, locale)
     plain = _ungrouped(number, locale)
     if len(plain) - ("." in plain) > MOST_DIGITS:
-        raise Unreadable(f"{_quoted(text)} has more than {MOST_DIGITS} digits")
+        raise Unreadable(Message("text.too_many_digits", text=_short(text), most=MOST_DIGITS))
     return Decimal(plain) if sign > 0 else Decimal(plain).copy_negate()
 
 
-def expected(type: ValueType, locale: LocaleRules) -> dict[str, str]:  # noqa: A002 - the mapping's word
-    """What should have been printed, for a sentence in any language: the type, and an example where one helps."""
-    if type == "decimal":
-        return {"type": type, "example": _number_example(locale)}
-    if type == "date":
-        return {"type": type, "example": _date_example(locale)}
-    return {"type": type}
+def _not_a_number(text: str, locale: LocaleRules) -> Unreadable:
+    return Unreadable(Message("text.not_a_number", text=_short(text), example=_number_example(locale)))
 
 
 def _number_example(locale: LocaleRules) -> str:
@@ -129,18 +125,14 @@ def _date_example(locale: LocaleRules) -> str:
     return locale.dates[0].write(date(2025, 8, 7), locale.month_names)
 
 
-def _expected(locale: LocaleRules) -> str:
-    return f" such as {_number_example(locale)}"
-
-
 def _date(text: str, locale: LocaleRules) -> date:
-    # Composed, because some PDFs print an é as an e and an accent.
+    # Composed, because some PDFs print an é as an e followed by an accent.
     plain = unicodedata.normalize("NFC", " ".join(text.split())) if len(text) <= LONGEST else text
     for form in locale.dates:
         found = form.read(plain, locale.months)
         if found is not None:
             return found
-    raise Unreadable(f"{_quoted(text)} is not a date such as {_date_example(locale)}")
+    raise Unreadable(Message("text.not_a_date", text=_short(text), example=_date_example(locale)))
 
 
 def _shown_number(value: Decimal | int, locale: LocaleRules) -> str:
@@ -150,12 +142,12 @@ def _shown_number(value: Decimal | int, locale: LocaleRules) -> str:
     sign, plain = ("-", plain[1:]) if plain.startswith("-") else ("", plain)
     whole, point, fraction = plain.partition(".")
     if locale.groups:
-        # A space must not break in a sentence.
+        # A group separator must not break across lines in a sentence.
         group = "\u00a0" if locale.groups[0] == " " else locale.groups[0]
         whole = f"{int(whole):,}".replace(",", group)
     return f"{sign}{whole}{locale.decimal if point else ''}{fraction}"
 
 
-def _quoted(text: str) -> str:
+def _short(text: str) -> str:
     plain = " ".join(text[:LONGEST].split())
-    return f"'{plain if len(plain) <= 60 else plain[:59] + '…'}'"
+    return plain if len(plain) <= 60 else plain[:59] + "…"

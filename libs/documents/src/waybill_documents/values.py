@@ -1,4 +1,4 @@
-"""A value and where it came from."""
+"""Values and their provenance."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
-from waybill_documents.words import Place
+from waybill_documents.geometry import Place
 
 Scalar = str | int | Decimal | date | bool | None
-"""What a field, a cell or an expression can be. There are no floats."""
+"""The type of a field, a cell or an expression. There are no floats."""
 
 
 @dataclass(slots=True)
@@ -23,13 +23,13 @@ class Value:
     rule: str
     """The part of the mapping that found it, as in `fields.number` or `tables.lines.columns.amount`."""
     places: tuple[Place, ...] = ()
-    """Where it stands; more than one place when it runs over a page break."""
+    """Where it is printed; more than one place if it crosses a page break."""
     confidence: int = 100
     """0 to 100; docs/mappings.md says how it is derived."""
     most: int = 100
-    """What a check that holds raises it to."""
+    """The confidence that a check can raise it to."""
     unchecked: int | None = None
-    """Its confidence before a check changed it; None if none did. What is corrected is judged anew from here."""
+    """Its confidence before a check changed it, or None. After a correction, checks start from here again."""
 
 
 Row = dict[str, Value]
@@ -43,7 +43,7 @@ class Carry:
     direction: Literal["out", "into"]
     amount: Decimal
     after_rows: int
-    """How many rows of the table stand before it, on this page and all before."""
+    """How many rows of the table come before it, on this page and all previous ones."""
     place: Place
     raw: str
 
@@ -55,14 +55,14 @@ class Extracted:
     fields: dict[str, Value]
     tables: dict[str, list[Row]]
     carries: dict[str, list[Carry]] = field(default_factory=dict)
-    """By table: what its pages say was carried over."""
+    """The carried sums by table."""
     pages: int | None = None
     """How many pages were read; None for a document that has none, such as JSON."""
 
     def data(self) -> dict[str, Any]:
         """The plain values: what expressions, XML and the JSON answer are made from."""
         plain: dict[str, Any] = {} if self.pages is None else {"pages": self.pages}
-        plain |= {name: value.value for name, value in self.fields.items()}  # a field called pages goes first
+        plain |= {name: value.value for name, value in self.fields.items()}  # a field called pages takes precedence
         for name, rows in self.tables.items():
             plain[name] = [{column: value.value for column, value in row.items()} for row in rows]
         return plain

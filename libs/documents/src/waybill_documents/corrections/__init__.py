@@ -1,8 +1,8 @@
-"""Corrections: what a person types instead of what was read, and what follows from it.
+"""Corrections: a person replaces values that were read, and everything that depends on them is computed again.
 
 A **record** is the JSON of a `Reading`. `revise` reads what was typed, in the document's locale, and makes the next
-record from the one before: only what was typed changes, then computed values, checks and confidence are made anew by
-the functions that made them first. `apply` replays the changes of a log: record n and its changes make record n + 1.
+record: only the typed values change, then the same functions as in a conversion make computed values, checks and
+confidence. `apply` replays the changes of a log: record n and its changes make record n + 1.
 """
 
 from __future__ import annotations

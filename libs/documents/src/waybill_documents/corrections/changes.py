@@ -1,4 +1,4 @@
-"""One correction: which value, from what to what. Changes are kept for ever and replayed, so they are plain JSON."""
+"""One correction: which value changed, from what to what. Changes are plain JSON: they are kept and replayed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from waybill_documents.faults import MappingFault
+from waybill_documents.messages import Message
 
 Typed = tuple[str, str]
-"""A path, and what a person typed there."""
+"""A path, and the text that a person typed there."""
 
 CORRECTED = "corrected"
 """The rule of a value that a person typed."""
 
 Plain = str | int | None
-"""A value as JSON carries it; decimals and dates are strings."""
+"""A value for JSON; decimals and dates are strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that became another one."""
+    """The change of one value."""
 
     path: str
     before: Plain
     after: Plain
     rule: str
-    """The part of the mapping that finds this value: what a report of corrections counts."""
+    """The part of the mapping that finds this value. The correction report counts by it."""
     typed: str
     """What the person typed."""
 
@@ -34,13 +35,13 @@ class Change:
 
     @classmethod
     def from_json(cls, given: Any) -> Change:
-        """Raises `MappingFault` for what is no change."""
+        """Raises `MappingFault` for anything that is not a change."""
         if not isinstance(given, dict) or given.keys() != {"path", "from", "to", "rule", "typed"}:
-            raise MappingFault("a change has a path, from, to, a rule and what was typed")
+            raise MappingFault(Message("record.change_members"))
         texts = [given["path"], given["rule"], given["typed"]]
         values = [given["from"], given["to"]]
         if not all(isinstance(text, str) for text in texts) or not all(_is_plain(value) for value in values):
-            raise MappingFault("a change is made of texts, whole numbers and nulls")
+            raise MappingFault(Message("record.change_types"))
         return cls(given["path"], given["from"], given["to"], given["rule"], given["typed"])
 
 

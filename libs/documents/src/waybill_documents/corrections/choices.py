@@ -1,4 +1,4 @@
-"""The texts that a value may be, where the mapping looks it up in a list: units of measure, kinds of goods."""
+"""Suggests texts for a value that the mapping looks up in a list, such as units of measure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ANY_OTHER = "*"
 
 
 def choices(loaded: LoadedMapping, path: str) -> list[str]:
-    """The texts of the look-ups that this value goes through, in their order; none if it goes through none.
+    """The texts of the look-ups that use this value, in their order; empty if there are none.
 
-    The path is as in findings (`lines[213].unit`), or without a row (`lines.unit`). Another text can be typed: the
-    look-up then says that it does not know it.
+    The path is as in findings (`lines[213].unit`), or without a row (`lines.unit`). A person can type another text,
+    which then leads to a finding of the look-up.
     """
     head, bracket, rest = path.partition("[")
     name = f"{head}.{rest.partition('].')[2]}" if bracket else path
@@ -35,7 +35,7 @@ def choices(loaded: LoadedMapping, path: str) -> list[str]:
 
 
 def _lookups(expression: Expression) -> Iterator[tuple[str, str]]:
-    """Each look-up of an expression, with the names whose texts it is given."""
+    """Each look-up of an expression, with the names whose texts it looks up."""
     for node in walk(expression.tree):
         if isinstance(node, Call) and node.function == "lookup" and isinstance(node.arguments[0], Constant):
             for given in node.arguments[1:2]:

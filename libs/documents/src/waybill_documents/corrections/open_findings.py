@@ -1,13 +1,12 @@
-"""Which findings of the reading still stand when values were corrected, and which corrections leave a gap.
+"""Decides which findings of the reading are still open after corrections, and which corrections leave a gap.
 
-Findings of computed values and of checks are made anew with them. What is left is what reading itself found: a field,
-a column or a cell that is missing or unreadable, and lines that nobody understood.
+Findings of computed values and of checks are made again along with them. This module handles the findings of the
+reading itself: a field, a column or a cell that is missing or unreadable, and lines that were not understood.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 import re2
 
@@ -15,16 +14,21 @@ from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule
-from waybill_documents.value_text import Unreadable, expected, read
+from waybill_documents.messages import Message
+from waybill_documents.tables.typed_rows import more_cells
+from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Extracted, Row, Scalar, Value
 
-_OF_CELLS = ("missing", "unreadable")
+_OF_CELLS = ("cell.missing", "cell.unreadable")
+_TOO_PRECISE = "value.too_precise"
+_TOO_PRECISE_KIND = "decimals"
+"""What release 0.1.0 wrote as `kind` instead of the key."""
 
 
 def restore(mapping: Mapping, extracted: Extracted, locale: LocaleRules) -> None:
     """Make every value what it was before anything was computed and checked.
 
-    A number with too many digits was emptied then; it is read again, so that it is refused again and told.
+    A number with too many decimals was emptied then. It is read again here, so that it is refused and reported again.
     """
     for name, rule in mapping.fields.items():
         _restore(extracted.fields[name], rule, locale)
@@ -48,7 +52,7 @@ def standing(
     mapping: Mapping, extracted: Extracted, found: Iterable[Finding], corrected: Collection[str], locale: LocaleRules
 ) -> list[Finding]:
     """The findings of the reading, in its order, without those that a correction has settled."""
-    known = [finding for finding in found if finding.params.get("kind") != "decimals"]
+    known = [finding for finding in found if not _is_about_precision(finding)]
     stand: list[Finding] = []
     for name, rule in mapping.fields.items():
         if name in corrected:
@@ -61,22 +65,21 @@ def standing(
     return stand
 
 
+def _is_about_precision(finding: Finding) -> bool:
+    return finding.key == _TOO_PRECISE or (finding.key is None and finding.params.get("kind") == _TOO_PRECISE_KIND)
+
+
 def _emptied(name: str, rule: FieldRule, value: Value) -> Iterator[Finding]:
     if value.value is None and rule.required:
         place = value.places[0] if value.places else None
-        yield Finding(
-            FaultCode.FIELD_MISSING,
-            f"{name} is missing.",
-            name,
-            f"fields.{name}",
-            place.page if place else None,
-            place.box if place else None,
-            {"kind": "emptied", "field": name},
-        )
+        yield Finding.at(place, FaultCode.FIELD_MISSING, Message("field.emptied", field=name), name, f"fields.{name}")
 
 
 def _is_of_table(finding: Finding, table: str, rule: TableRule, rows: list[Row]) -> bool:
-    """Whether a finding is about the table as such. A missing column is settled when every row has its value."""
+    """Whether a finding is about the table as a whole and still open.
+
+    A missing column is settled when every row has its value.
+    """
     if finding.rule is None or finding.code not in (FaultCode.TABLE_MISSING, FaultCode.UNREAD_LINE):
         return False
     if finding.rule == f"tables.{table}":
@@ -89,7 +92,7 @@ def _is_of_table(finding: Finding, table: str, rule: TableRule, rows: list[Row])
 
 
 def _is_note(table: str, rule: TableRule, row: Row) -> bool:
-    """Whether a row is a line across the columns, which has no cells that could be missing."""
+    """Whether a row is a note across the columns, which has no cells that could be missing."""
     for name in rule.notes:
         value = row.get(name)
         is_there = value is not None and (value.value is not None or value.places)
@@ -103,7 +106,7 @@ def _is_unreadable(value: Value) -> bool:
 
 
 def _reread(raw: str, rule: FieldRule | ColumnRule, locale: LocaleRules) -> Scalar:
-    """The value of a printed text; of a cell, what its pattern picks."""
+    """The value of a printed text; for a cell with a pattern, of the part that the pattern picks."""
     if isinstance(rule, ColumnRule) and rule.pattern is not None:
         pattern = re2.compile(rule.pattern)
         match = pattern.search(raw)
@@ -112,7 +115,7 @@ def _reread(raw: str, rule: FieldRule | ColumnRule, locale: LocaleRules) -> Scal
 
 
 class _Cells:
-    """Cells of one table that are missing or unreadable: of each column the first ones, then how many more."""
+    """Cells of one table that are missing or unreadable: the first ones of each column in full, the rest counted."""
 
     def __init__(
         self, table: str, rule: TableRule, locale: LocaleRules, known: list[Finding], corrected: Collection[str]
@@ -121,9 +124,7 @@ class _Cells:
         self._rule = rule
         self._locale = locale
         self._known = {
-            finding.path: finding
-            for finding in known
-            if finding.params.get("kind") in _OF_CELLS and finding.path not in corrected
+            finding.path: finding for finding in known if finding.key in _OF_CELLS and finding.path not in corrected
         }
         self._columns = {name: f"tables.{table}.columns.{name}" for name in rule.columns}
 
@@ -140,7 +141,7 @@ class _Cells:
                     yield self._known.get(path) or self._finding(path, index, name, kind, row)
         for (name, kind), count in counts.items():
             if count > MOST_FINDINGS:
-                yield self._more(name, kind, count - MOST_FINDINGS)
+                yield more_cells(self._table, name, count - MOST_FINDINGS, missing=kind == "missing")
 
     def _kind(self, name: str, value: Value) -> str | None:
         if value.value is not None:
@@ -148,30 +149,23 @@ class _Cells:
         if _is_unreadable(value):
             return "unreadable"
         rule = self._rule.columns[name]
-        # What a pattern found nothing in was printed all the same.
+        # A text in which the pattern found nothing is printed all the same, so the cell is not missing.
         nothing = value.raw in ("", *rule.empty) or rule.pattern is None
         return "missing" if nothing and rule.required and rule.default is None else None
 
     def _finding(self, path: str, index: int, name: str, kind: str, row: Row) -> Finding:
-        line, value = index + 1, row[name]
+        line, value, cell = index + 1, row[name], f"{self._table}.{name}"
         place = next((place for each in (value, *row.values()) for place in each.places), None)
-        params: dict[str, Any] = {"kind": kind, "table": self._table, "column": name, "line": line}
-        code, message = FaultCode.FIELD_MISSING, f"line {line}: {name} is missing"
-        if kind == "unreadable":
-            code, message = FaultCode.BAD_VALUE, f"line {line}: {name}: {self._why(name, value.raw)}"
-            params |= {"raw": value.raw, **expected(self._rule.columns[name].type, self._locale)}
-        page, box = (place.page, place.box) if place else (None, None)
-        return Finding(code, message, path, self._columns[name], page, box, params)
+        if kind == "missing":
+            message = Message("cell.missing", column=cell, line=line)
+            return Finding.at(place, FaultCode.FIELD_MISSING, message, path, self._columns[name])
+        why, type_ = self._why(name, value.raw), self._rule.columns[name].type
+        message = Message("cell.unreadable", column=cell, line=line, why=why, raw=value.raw, type=type_)
+        return Finding.at(place, FaultCode.BAD_VALUE, message, path, self._columns[name])
 
-    def _why(self, name: str, raw: str) -> str:
+    def _why(self, name: str, raw: str) -> Message:
         try:
             _reread(raw, self._rule.columns[name], self._locale)
         except Unreadable as error:
-            return error.message
-        return f"'{raw[:60]}' cannot be read"
-
-    def _more(self, name: str, kind: str, more: int) -> Finding:
-        code = FaultCode.FIELD_MISSING if kind == "missing" else FaultCode.BAD_VALUE
-        said = "is missing" if kind == "missing" else "cannot be read"
-        params = {"kind": "more", "table": self._table, "column": name, "count": more}
-        return Finding(code, f"{name} {said} in {more} more lines", self._table, self._columns[name], params=params)
+            return error.says
+        return Message("text.unreadable", text=raw[:60])

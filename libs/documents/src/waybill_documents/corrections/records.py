@@ -1,4 +1,4 @@
-"""A record back as the values it was made from: types from the mapping, places and confidence from the provenance."""
+"""Turns a record back into the values it was made from, with types from the mapping and places from the provenance."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from waybill_documents.computed_values import compute
 from waybill_documents.confidence import PROVED
 from waybill_documents.corrections.scalars import LONGEST_TEXT, scalar
 from waybill_documents.faults import FaultCode, Finding, MappingFault
+from waybill_documents.geometry import Box, Place
 from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
+from waybill_documents.messages import Message
 from waybill_documents.values import Carry, Extracted, Row, Value
-from waybill_documents.words import Box, Place
 
 _MOST_PLACES = 1_000
 _MOST_EMBEDDED_ROWS = 100_000
@@ -22,18 +23,18 @@ _NUMBERS = {int, float}
 def read_record(loaded: LoadedMapping, record: dict[str, Any]) -> Extracted:
     """Everything that was read and computed, as it was before it became JSON.
 
-    Raises `MappingFault` for a record that another mapping made, or another version of this one, and for one that
+    Raises `MappingFault` for a record that another mapping or another version of this one made, and for a record that
     does not fit the mapping.
     """
     extracted = read_values(loaded, record)
     if loaded.mapping.embedded is None:
-        compute(loaded.mapping, extracted)  # computed values are never believed but made anew
+        compute(loaded.mapping, extracted)  # computed values of the record are not trusted
         _overlay(loaded, record, extracted)
     return extracted
 
 
 def read_values(loaded: LoadedMapping, record: dict[str, Any]) -> Extracted:
-    """What was read, without what was computed."""
+    """The values that were read, without the computed ones."""
     check_mapping(loaded, record)
     data, provenance = part(record, "data", dict), part(record, "provenance", dict)
     origins, tables = part(provenance, "fields", dict), part(provenance, "tables", dict)
@@ -51,38 +52,38 @@ def read_values(loaded: LoadedMapping, record: dict[str, Any]) -> Extracted:
 
 
 def check_mapping(loaded: LoadedMapping, record: dict[str, Any]) -> None:
-    """A mapping that has changed may mean something else by the same names."""
+    """Refuse a record of another mapping: a mapping that has changed may mean something else by the same names."""
     made_by = part(record, "mapping", dict)
     if made_by.get("name") != loaded.mapping.name:
-        raise MappingFault(f"The record was made by another mapping than '{loaded.mapping.name}'.")
+        raise MappingFault(Message("record.other_mapping", mapping=loaded.mapping.name))
     if made_by.get("sha256") != loaded.sha256:
-        raise MappingFault("The mapping has changed since this was converted. Convert it again to correct it.")
+        raise MappingFault(Message("record.mapping_changed"))
 
 
 def part(given: Any, name: str, type_: type) -> Any:
-    """A part of the record that must be there."""
+    """A required member of the record."""
     found = given.get(name) if isinstance(given, dict) else None
     if not isinstance(found, type_):
-        raise MappingFault(f"the record has no '{name}'")
+        raise MappingFault(Message("record.incomplete", member=name))
     return found
 
 
 def findings_of(given: Any) -> list[Finding]:
     """The findings of a record or of one of its checks."""
     if not isinstance(given, list):
-        raise MappingFault("the record has no 'findings'")
+        raise MappingFault(Message("record.incomplete", member="findings"))
     return [_finding(each) for each in given]
 
 
 def places_of(given: Any, path: str) -> tuple[Place, ...]:
     """The places of a list."""
     if not isinstance(given, list) or len(given) > _MOST_PLACES:
-        raise MappingFault("the record does not say where it stands", path)
+        raise MappingFault(Message("record.no_place"), path)
     return tuple(_place(each, path) for each in given)
 
 
 def _overlay(loaded: LoadedMapping, record: dict[str, Any], extracted: Extracted) -> None:
-    """How sure the computed values were, after the checks had looked at them."""
+    """Take over the confidence that computed values had after the checks."""
     origins = record["provenance"]["fields"]
     for name in loaded.mapping.computed:
         _take_confidence(extracted.fields[name], origins.get(name), name)
@@ -95,7 +96,7 @@ def _overlay(loaded: LoadedMapping, record: dict[str, Any], extracted: Extracted
 
 def _take_confidence(value: Value, origin: Any, path: str) -> None:
     if not isinstance(origin, dict):
-        raise MappingFault("the record does not say where it came from", path)
+        raise MappingFault(Message("record.no_provenance"), path)
     value.confidence, value.unchecked = _confidence(origin, path), _unchecked(origin, path)
 
 
@@ -113,7 +114,7 @@ def _rows(data: dict[str, Any], tables: dict[str, Any], name: str, rule: TableRu
     rows: list[Row] = []
     for index, (cells, its) in enumerate(zip(plain, origins, strict=True)):
         if cells.keys() != its.keys() or not cells.keys() <= known:
-            raise MappingFault("the record has other columns than the mapping", f"{name}[{index}]")
+            raise MappingFault(Message("record.other_columns"), f"{name}[{index}]")
         row: Row = {}
         for column in cells:
             if column in types:
@@ -134,23 +135,23 @@ def _embedded_rows(data: dict[str, Any], tables: dict[str, Any]) -> list[Row]:
 
 
 def _both(data: dict[str, Any], tables: dict[str, Any], name: str, most: int) -> tuple[list[Any], list[Any]]:
-    """The rows of a table, and where they came from."""
+    """The rows of a table and their provenance."""
     plain, origins = part(data, name, list), part(tables, name, list)
     if len(plain) != len(origins) or len(plain) > most:
-        raise MappingFault("the record has other rows than it says where they came from, or too many", name)
+        raise MappingFault(Message("record.other_rows"), name)
     if not all(isinstance(row, dict) for row in (*plain, *origins)):
-        raise MappingFault("the record has rows that are none", name)
+        raise MappingFault(Message("record.bad_rows"), name)
     return plain, origins
 
 
 def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: ValueType, path: str) -> Value:
-    """One value. An invoice has thousands, and a person waits while they type: hence few calls and exact types."""
+    """One value. An invoice has thousands and a person is waiting, so this makes few calls and compares exact types."""
     origin = origins.get(name)
     if type(origin) is not dict or name not in data:
-        raise MappingFault("the record does not have it, or does not say where it came from", path)
+        raise MappingFault(Message("record.no_value"), path)
     rule, raw = origin.get("rule"), origin.get("raw")
     if type(rule) is not str or type(raw) is not str or len(raw) > LONGEST_TEXT:
-        raise MappingFault("the record does not say which rule found it", path)
+        raise MappingFault(Message("record.no_rule"), path)
     places: tuple[Place, ...] = ()
     if "page" in origin:
         places = (_place(origin, path),)
@@ -167,7 +168,7 @@ def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: Valu
 def _confidence(origin: dict[str, Any], path: str, name: str = "confidence") -> int:
     sure = origin.get(name)
     if type(sure) is not int or not 0 <= sure <= 100:
-        raise MappingFault("a confidence is a whole number from 0 to 100", path)
+        raise MappingFault(Message("record.bad_confidence"), path)
     return sure
 
 
@@ -178,20 +179,20 @@ def _unchecked(origin: dict[str, Any], path: str) -> int | None:
 def _place(given: Any, path: str) -> Place:
     page = given.get("page") if isinstance(given, dict) else None
     if type(page) is not int or page < 1:
-        raise MappingFault("the record does not say on which page it stands", path)
+        raise MappingFault(Message("record.no_page"), path)
     return Place(page, _box(given.get("box"), path))
 
 
 def _box(given: Any, path: str) -> Box:
     if not isinstance(given, list | tuple) or len(given) != 4 or not {*map(type, given)} <= _NUMBERS:
-        raise MappingFault("a box has four numbers", path)
+        raise MappingFault(Message("record.bad_box"), path)
     left, top, right, bottom = given
     return left, top, right, bottom
 
 
 def _carries(given: Any) -> list[Carry]:
     if not isinstance(given, list) or len(given) > 2 * _MOST_PLACES:
-        raise MappingFault("the record has no 'carries'")
+        raise MappingFault(Message("record.incomplete", member="carries"))
     return [_carry(each) for each in given]
 
 
@@ -201,20 +202,21 @@ def _carry(given: Any) -> Carry:
     amount = scalar(given.get("amount"), "decimal", "carries")
     after, raw = given.get("after_rows"), given.get("raw")
     if amount is None or not isinstance(after, int) or after < 0 or not isinstance(raw, str):
-        raise MappingFault("the record has a sum carried over that is none", "carries")
+        raise MappingFault(Message("record.bad_carry"), "carries")
     return Carry(place.page, direction, amount, after, place, raw)  # type: ignore[arg-type]  # a decimal, as asked
 
 
 def _finding(given: Any) -> Finding:
     if not isinstance(given, dict) or not isinstance(given.get("message"), str):
-        raise MappingFault("the record has a finding that is none")
+        raise MappingFault(Message("record.bad_finding"))
     path, rule, page, params = given.get("path"), given.get("rule"), given.get("page"), given.get("params", {})
-    texts = all(text is None or isinstance(text, str) for text in (path, rule))
+    key = given.get("key")
+    texts = all(text is None or isinstance(text, str) for text in (path, rule, key))
     if not texts or not (page is None or type(page) is int) or not isinstance(params, dict):
-        raise MappingFault("the record has a finding that is none")
+        raise MappingFault(Message("record.bad_finding"))
     try:
         code = FaultCode(str(given.get("code")))
     except ValueError:
-        raise MappingFault("the record has a finding that is none") from None
+        raise MappingFault(Message("record.bad_finding")) from None
     box = _box(given["box"], "findings") if "box" in given else None
-    return Finding(code, given["message"], path, rule, page, box, params)
+    return Finding(code, Message.stored(given["message"], key, params), path, rule, page, box)

@@ -1,4 +1,4 @@
-"""From one record to the next: what was typed is read, put in the place of what was read, and judged anew."""
+"""Makes the next record from the one before: reads what was typed, replaces the values, and checks everything again."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.messages import Message
 from waybill_documents.provenance import plain
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Stages
@@ -27,7 +28,7 @@ from waybill_documents.values import Extracted, Scalar, Value
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The next reading, how it differs from the one before, and what of that which was typed cannot be taken."""
+    """The next reading, the changes that lead to it, and findings for typed texts that were refused."""
 
     reading: Reading
     changes: list[Change]
@@ -35,12 +36,12 @@ class Revised:
 
 
 def revise(loaded: LoadedMapping, record: dict[str, Any], typed: Sequence[Typed]) -> Revised:
-    """Correct a record by what was typed. The record stays as it is; `reading.to_json()` is the next one.
+    """Correct a record by what a person typed. The record is not changed; `reading.to_json()` is the next one.
 
-    What cannot be read, or names nothing that was read, is refused and changes nothing; the rest is applied. Of two
-    texts for one path the last counts. A corrected value keeps its places; its `raw` is what was typed, its rule
-    `corrected`, its confidence 100 until a check doubts it. Raises `MappingFault` for a record that is not of this
-    mapping.
+    A text that cannot be read, or whose path names no value that was read, is refused and changes nothing; the others
+    are applied. If two texts have the same path, the last one counts. A corrected value keeps its places; its `raw` is
+    the typed text, its rule is `corrected`, and its confidence is 100 unless a check fails. Raises `MappingFault` if
+    the record was not made by this mapping.
     """
     draft = _Draft(loaded, record)
     changes: list[Change] = []
@@ -56,9 +57,9 @@ def revise(loaded: LoadedMapping, record: dict[str, Any], typed: Sequence[Typed]
 
 
 def apply(loaded: LoadedMapping, record: dict[str, Any], changes: Iterable[Change]) -> Reading:
-    """Replay the changes of a revision on the record before it; nothing that was typed is read again.
+    """Replay the changes of a revision on the record before it. Typed texts are not read again.
 
-    Raises `MappingFault` for a change that does not fit: its path is not there, or it changes another value.
+    Raises `MappingFault` for a change whose path does not exist, or whose old value is not the one in the record.
     """
     draft = _Draft(loaded, record)
     for change in changes:
@@ -67,7 +68,7 @@ def apply(loaded: LoadedMapping, record: dict[str, Any], changes: Iterable[Chang
 
 
 class _Draft:
-    """A record on its way to the next one."""
+    """A record that is being corrected."""
 
     def __init__(self, loaded: LoadedMapping, record: dict[str, Any]) -> None:
         self._loaded = loaded
@@ -81,7 +82,7 @@ class _Draft:
             restore(self._mapping, self._extracted, self._locale)
 
     def typed(self, path: str, text: str) -> Change | None:
-        """The change that a text makes; None if it says what is there already. Raises `Refused`."""
+        """The change that a text makes; None if the value is the same as before. Raises `Refused`."""
         found = target(self._mapping, self._extracted, path)
         if found is None:
             raise Refused(self._no_target(path))
@@ -95,9 +96,9 @@ class _Draft:
     def replay(self, change: Change) -> None:
         found = target(self._mapping, self._extracted, change.path)
         if found is None:
-            raise MappingFault("there is nothing that could be changed", change.path)
+            raise MappingFault(Message("record.nothing_to_correct"), change.path)
         if _plain(found.value(self._extracted).value) != change.before:
-            raise MappingFault("the change was made to another value", change.path)
+            raise MappingFault(Message("record.other_value"), change.path)
         value = scalar(change.after, found.rule.type if found.rule is not None else "text", change.path)
         self._put(found, value, change.typed)
 
@@ -120,12 +121,12 @@ class _Draft:
 
     def _no_target(self, path: str) -> Finding:
         if self._mapping.embedded is not None:
-            kind, why = "embedded", "the values of an embedded invoice are its sender's and cannot be corrected"
+            message = Message("correction.embedded", path=path[:100])
         elif is_computed(self._mapping, path):
-            kind, why = "computed", "this value is computed from others: correct those"
+            message = Message("correction.computed", path=path[:100])
         else:
-            kind, why = "unknown", "there is no such value in this document"
-        return Finding(FaultCode.BAD_VALUE, f"{path[:100]}: {why}", path, params={"kind": kind, "path": path[:100]})
+            message = Message("correction.unknown", path=path[:100])
+        return Finding(FaultCode.BAD_VALUE, message, path)
 
 
 def _plain(value: Scalar) -> Plain:
@@ -134,7 +135,7 @@ def _plain(value: Scalar) -> Plain:
 
 
 def _check(given: Any) -> CheckResult:
-    """A check of an embedded invoice, which is not run again: nothing of it can be corrected."""
+    """A check of an embedded invoice. It is not run again, because no value of such an invoice can be corrected."""
     values = tuple(str(path) for path in part(given, "values", list))
     found = tuple(findings_of(given.get("findings")))
     return CheckResult(str(given.get("name")), given.get("passed"), given.get("required") is True, found, values)

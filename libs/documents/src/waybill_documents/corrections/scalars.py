@@ -1,4 +1,4 @@
-"""Plain JSON back to typed values, by the types of the mapping. Strict: a record is ours and has no surprises."""
+"""Turns plain JSON back into typed values, by the types of the mapping. Strict, because we wrote the record."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from waybill_documents.expressions.numbers import MOST_DIGITS
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import ValueType
+from waybill_documents.messages import Message
 from waybill_documents.values import Scalar
 
 LONGEST_TEXT = 100_000
@@ -35,4 +36,4 @@ def scalar(given: Any, type_: ValueType, path: str) -> Scalar:
                 return date.fromisoformat(given)
             except ValueError:
                 pass
-    raise MappingFault(f"the record does not fit the mapping: this is not of the type {type_}", path)
+    raise MappingFault(Message("record.wrong_type", type=type_), path)

@@ -1,4 +1,4 @@
-"""What a path names: `net`, `lines[213].amount`. Only what was read from the page can be corrected."""
+"""Finds the value of a path such as `net` or `lines[213].amount`. Only values read from the page can be corrected."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Target:
 
     @property
     def line(self) -> int | None:
-        """As a person counts."""
+        """The line number, counted from 1; None for a field."""
         return None if self.table is None else self.index + 1
 
     def value(self, extracted: Extracted) -> Value:
-        """What it is now."""
+        """The current value."""
         if self.table is None:
             return extracted.fields[self.name]
         return extracted.tables[self.table][self.index][self.name]
 
     def put(self, extracted: Extracted, value: Value) -> None:
-        """What it is from now on."""
+        """Replace the value."""
         if self.table is None:
             extracted.fields[self.name] = value
         else:
@@ -46,7 +46,7 @@ class Target:
 
 
 def target(mapping: Mapping, extracted: Extracted, path: str) -> Target | None:
-    """What a path names, if that is there and was read."""
+    """The value of a path; None if it does not exist or was not read."""
     match = _PATH.fullmatch(path)
     if match is None:
         return None
@@ -65,7 +65,7 @@ def target(mapping: Mapping, extracted: Extracted, path: str) -> Target | None:
 
 
 def is_computed(mapping: Mapping, path: str) -> bool:
-    """Whether a path names a value that the mapping makes."""
+    """Whether a path names a computed value."""
     match = _PATH.fullmatch(path)
     if match is None:
         return False

@@ -1,7 +1,7 @@
-"""What a person typed, read as the document prints it: `37.050,00` and `7 Agustus 2025` where those are its habits.
+"""Reads what a person typed in the document's own spelling, such as `37.050,00` and `7 Agustus 2025`.
 
-The plain forms of computers are understood too, unless the document's habits give them another meaning: `1234.50` is
-a number everywhere, but `12.500` is twelve and a half thousand where the point groups.
+The spelling of programs is accepted too, unless it means something else in the document's locale: `1234.50` is always
+a number, but `12.500` is twelve and a half thousand where the point separates groups.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import re
 import unicodedata
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 from waybill_documents.corrections.targets import Target
 from waybill_documents.faults import FaultCode, Finding
-from waybill_documents.lines import fold
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule
+from waybill_documents.messages import Message
 from waybill_documents.precision import too_precise
-from waybill_documents.value_text import Unreadable, expected, read
+from waybill_documents.text_lines import fold
+from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
 
 LONGEST_TYPED = 10_000
@@ -26,11 +26,11 @@ LONGEST_TYPED = 10_000
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,30}\.(?P<fraction>[0-9]{1,10})", re.ASCII)
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Control characters, halves of characters, and what Unicode says is none: XML cannot hold most of them."""
+"""Control characters, lone surrogates and noncharacters: XML cannot hold most of them."""
 
 
 class Refused(Exception):
-    """What was typed cannot be taken. The finding says why."""
+    """The typed text is refused. The finding says why."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -38,11 +38,11 @@ class Refused(Exception):
 
 
 def read_typed(target: Target, text: str, locale: LocaleRules) -> Scalar:
-    """The value of what was typed; nothing is the rule's default, or empty. Raises `Refused`."""
+    """The value of a typed text. An empty text is the rule's default, or None. Raises `Refused`."""
     if len(text) > LONGEST_TYPED:
-        raise _refused(target, text, f"the text is longer than {LONGEST_TYPED:,} characters", "longer")
+        raise _refused(target, text, Message("text.too_long", most=LONGEST_TYPED))
     if _UNWRITABLE.search(text):
-        raise _refused(target, text, "the text has a character that cannot be written", "characters")
+        raise _refused(target, text, Message("text.unwritable"))
     rule = target.rule
     type_ = rule.type if rule is not None else "text"
     plain = unicodedata.normalize("NFC", " ".join(text.split()))
@@ -54,21 +54,20 @@ def read_typed(target: Target, text: str, locale: LocaleRules) -> Scalar:
     except Unreadable as error:
         value = _in_plain_form(plain, type_, locale)
         if value is None:
-            raise _refused(target, plain, error.message, "unreadable", **expected(type_, locale)) from None
-    if rule is not None and (why := too_precise(value, rule.decimals)):
-        printed = {"name": target.name, "printed": plain[:60], "most": rule.decimals}
-        raise _refused(target, plain, f"'{plain[:60]}' {why}", "decimals", **printed)
+            raise _refused(target, plain, error.says) from None
+    if rule is not None and (why := too_precise(value, rule.decimals, plain)):
+        raise _refused(target, plain, why)
     return value
 
 
 def _stands_for_nothing(text: str, rule: ColumnRule, locale: LocaleRules) -> bool:
-    """A dash, with the sign of a currency or without: what stands for nothing in the document does when typed."""
+    """Whether the text is what the document prints for “nothing”, such as a dash, with or without a currency sign."""
     sign, _, rest = text.partition(" ")
     return text in rule.empty or (rest in rule.empty and fold(sign) in {fold(each) for each in locale.currencies})
 
 
 def _in_plain_form(text: str, type_: str, locale: LocaleRules) -> Scalar:
-    """The value of a computer's spelling, where it can mean nothing else."""
+    """The value of a program's spelling, if it cannot mean anything else."""
     if type_ == "date" and _ISO_DAY.fullmatch(text):
         try:
             return date.fromisoformat(text)
@@ -80,11 +79,6 @@ def _in_plain_form(text: str, type_: str, locale: LocaleRules) -> Scalar:
     return Decimal(text)
 
 
-def _refused(target: Target, text: str, why: str, kind: str, **more: Any) -> Refused:
-    params: dict[str, Any] = {"kind": kind}
-    params |= {"field": target.name} if target.table is None else {"table": target.table, "column": target.name}
-    params |= {"line": target.line} if target.line is not None else {}
-    params |= {"raw": text[:60], **more}
-    before = f"line {target.line}: " if target.line is not None else ""
-    message = f"{before}{target.name}: {why}"
-    return Refused(Finding(FaultCode.BAD_VALUE, message, target.path, target.where, params=params))
+def _refused(target: Target, text: str, why: Message) -> Refused:
+    message = Message("correction.refused", name=target.path, line=target.line, why=why, raw=text[:60])
+    return Refused(Finding(FaultCode.BAD_VALUE, message, target.path, target.where))

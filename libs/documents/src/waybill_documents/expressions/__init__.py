@@ -9,9 +9,9 @@ grammar is found by `names`, which needs the whole mapping and is therefore not 
 
 from __future__ import annotations
 
-from waybill_documents.expressions.errors import ExpressionError
 from waybill_documents.expressions.expression import Comparison, Expression
 from waybill_documents.expressions.functions import FUNCTIONS, Function
 from waybill_documents.expressions.scope import Miss, Scope
+from waybill_documents.expressions.tokens import ExpressionError
 
 __all__ = ["FUNCTIONS", "Comparison", "Expression", "ExpressionError", "Function", "Miss", "Scope"]

@@ -1,4 +1,4 @@
-"""What the functions on columns do: a column is the list of its values in all rows, and empty ones do not count."""
+"""Functions on columns. A column is the list of its values in all rows; empty values do not count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from waybill_documents.expressions import numbers
-from waybill_documents.expressions.texts import as_number, empty
+from waybill_documents.expressions.text_functions import as_number, empty
 
 
 def _filled(column: Any) -> list[Any]:
@@ -21,10 +21,10 @@ def total(column: Any) -> Decimal | None:
 
 
 def shares(whole: Any, column: Any, places: Any = 2) -> list[Decimal | None]:
-    """A number dealt out by the weights of a column, rounded so that the shares add up to it.
+    """A number distributed by the weights of a column, rounded so that the shares add up to it.
 
-    Each share is what the rounded part of all rows so far has grown by. None is therefore more than one last digit
-    from its exact size, and where the number is no larger than the sum, none is larger than its weight.
+    Each share is the increase of the rounded cumulative share. It therefore differs from its exact size by at most one
+    last digit, and if the number is not larger than the sum, no share is larger than its weight.
     """
     weights = column if isinstance(column, list) else []
     weight_of_all = numbers.total(weights)
@@ -59,7 +59,7 @@ def last(column: Any) -> Any:
 
 
 def running(column: Any) -> bool | None:
-    """1, 2, 3, ... without gaps. A table of rows that all lack their number is not running, one without rows is."""
+    """Whether the numbers are 1, 2, 3, ... without gaps. True without rows, false if no row has a number."""
     if not isinstance(column, list):
         return None
     filled = _filled(column)
@@ -69,7 +69,7 @@ def running(column: Any) -> bool | None:
 
 
 def unique(column: Any) -> bool | None:
-    """No value twice."""
+    """Whether no value occurs twice."""
     if not isinstance(column, list):
         return None
     filled = [value for value in column if not empty(value) and not isinstance(value, dict | list)]

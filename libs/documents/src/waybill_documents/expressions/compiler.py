@@ -1,7 +1,7 @@
-"""From the tree of an expression to one Python function. Closures, because a check may run for thousands of rows.
+"""Compiles the tree of an expression to closures, because a check may run for thousands of rows.
 
-Empty values go through arithmetic and comparisons: `None + 1` and `None == 1` are both empty, and a condition that is
-empty does not hold, nor does its negation. `and` and `or` therefore know three answers, as in SQL.
+Empty values propagate through arithmetic and comparisons: `None + 1` and `None == 1` are both empty. A condition that
+is empty does not hold, nor does its negation. `and` and `or` therefore have three-valued logic, as in SQL.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from waybill_documents.dates import date_format
-from waybill_documents.expressions import numbers, texts
-from waybill_documents.expressions.errors import ExpressionError
+from waybill_documents.expressions import numbers, text_functions
 from waybill_documents.expressions.functions import FUNCTIONS, Kind, Run
 from waybill_documents.expressions.nodes import (
     Both,
@@ -30,6 +29,8 @@ from waybill_documents.expressions.nodes import (
     Not,
 )
 from waybill_documents.expressions.scope import Scope
+from waybill_documents.expressions.tokens import ExpressionError
+from waybill_documents.messages import Message, Mistake
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Decimal | None]] = {
     "+": numbers.add,
@@ -48,7 +49,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compile_node(node: Node) -> Run:
-    """The function that gives the node's value in a scope."""
+    """The function that returns the node's value in a scope."""
     match node:
         case Constant():
             return _constant(node.value)
@@ -75,7 +76,7 @@ def compile_node(node: Node) -> Run:
 
 
 def _compared(left: Any, sign: str, right: Any) -> bool | None:
-    """How two values compare; None when one is empty, or when they are of kinds that cannot be compared."""
+    """The result of a comparison; None when a value is empty or the kinds cannot be compared."""
     a, b = _alike(left, right)
     if a is None or b is None:
         return None
@@ -89,7 +90,7 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     if (isinstance(left, str) and isinstance(right, str)) or (isinstance(left, bool) and isinstance(right, bool)):
         return left, right
     if isinstance(left, date) or isinstance(right, date):
-        return texts.as_date(left), texts.as_date(right)
+        return text_functions.as_date(left), text_functions.as_date(right)
     return None, None
 
 
@@ -139,10 +140,10 @@ def _is_no_text(node: Node) -> bool:
 def _compare(node: Compare) -> Run:
     sign = node.operator
     if sign in {"==", "!="} and node.tolerance is None and (_is_no_text(node.left) or _is_no_text(node.right)):
-        # `x == ''` asks whether there is no x, which a comparison with an empty value could not tell.
+        # `x == ''` asks whether x is empty, which an ordinary comparison cannot answer.
         tested = compile_node(node.left if _is_no_text(node.right) else node.right)
         wanted = sign == "=="
-        return lambda scope: texts.empty(tested(scope)) is wanted
+        return lambda scope: text_functions.empty(tested(scope)) is wanted
     left, right = compile_node(node.left), compile_node(node.right)
     if node.tolerance is not None:
         return _compare_within(left, right, compile_node(node.tolerance), sign)
@@ -168,7 +169,7 @@ def _compare_within(left: Run, right: Run, tolerance: Run, sign: str) -> Run:
 
 
 def _joined(parts: tuple[Node, ...], *, decisive: bool) -> Run:
-    """`or` is decided by the first that holds, `and` by the first that does not; an empty one leaves it open."""
+    """`or` is decided by the first part that holds, `and` by the first that does not. Empty parts decide nothing."""
     runs = [compile_node(part) for part in parts]
 
     def run(scope: Scope) -> Any:
@@ -220,18 +221,19 @@ def _remembered(key: str, run: Run) -> Run:
 
 
 def _arguments(node: Call) -> list[Run]:
-    """The compiled arguments; patterns, formats and the like are made ready here, once and for all."""
+    """The compiled arguments. Patterns, formats and the like are prepared here, once."""
     function = FUNCTIONS[node.function]
     prepared: list[Any] = []
     for index, argument in enumerate(node.arguments):
         kind = function.parameter(index)
         if kind in _PREPARED:
             if not (isinstance(argument, Constant) and isinstance(argument.value, str)):
-                raise ExpressionError(f"the {kind.value} of {node.function} is a text in quotes", argument.position)
+                why = Message("expression.needs_quotes", argument=_QUOTED[kind], function=node.function)
+                raise ExpressionError(why, argument.position)
             try:
                 prepared.append(_PREPARED[kind](argument.value, prepared))
-            except ValueError as error:
-                raise ExpressionError(str(error), argument.position) from None
+            except Mistake as mistake:
+                raise ExpressionError(mistake.says, argument.position) from None
         else:
             prepared.append(None)
     return [
@@ -240,10 +242,17 @@ def _arguments(node: Call) -> list[Run]:
     ]
 
 
+_QUOTED = {
+    Kind.PATTERN: Message("expression.quoted.pattern"),
+    Kind.FORMAT: Message("expression.quoted.date_format"),
+    Kind.TEMPLATE: Message("expression.quoted.replacement"),
+    Kind.LOOKUP: Message("expression.quoted.lookup"),
+    Kind.CARRYING: Message("expression.quoted.table"),
+}
 _PREPARED: dict[Kind, Callable[[str, list[Any]], Any]] = {
-    Kind.PATTERN: lambda text, _: texts.compiled(text),
+    Kind.PATTERN: lambda text, _: text_functions.compiled(text),
     Kind.FORMAT: lambda text, _: date_format(text),
-    Kind.TEMPLATE: lambda text, before: texts.template(text, before[-1].groups),
+    Kind.TEMPLATE: lambda text, before: text_functions.template(text, before[-1].groups),
     Kind.LOOKUP: lambda text, _: text,
     Kind.CARRYING: lambda text, _: text,
 }

@@ -1,4 +1,4 @@
-"""An expression: parsed and compiled once, when the mapping is loaded, and evaluated as often as there are rows."""
+"""An expression. It is parsed and compiled once, when the mapping is loaded, and evaluated for every row."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from waybill_documents.expressions.functions import FUNCTIONS, Kind
 from waybill_documents.expressions.nodes import Both, Call, Column, Compare, Constant, Name, Node, Operator, walk
 from waybill_documents.expressions.parser import LONGEST, parse
 from waybill_documents.expressions.scope import Scope
+from waybill_documents.messages import Message, Mistake
 from waybill_documents.values import Scalar
 
 
@@ -33,7 +34,7 @@ class Comparison:
 class Expression:
     """An expression of the mapping language, made from its text.
 
-    `ExpressionError` when it is not one. Two expressions are the same when their texts are; in JSON it is its text.
+    Raises `ExpressionError` for invalid text. Two expressions are equal if their texts are. In JSON it is its text.
     """
 
     __slots__ = ("_run", "carrying", "functions", "lookups", "names", "spreading", "text", "tree")
@@ -55,10 +56,10 @@ class Expression:
             for part in parts
             if isinstance(part, Call) and part.function == "spread" and isinstance(part.arguments[1], Column)
         )
-        """The columns by which it deals a number out to their rows."""
+        """The columns by which it distributes a number over rows."""
 
     def evaluate(self, scope: Scope) -> Scalar | list[Any]:
-        """Its value: empty (None) where it has none. A bare column or table is a list. Nothing makes it raise."""
+        """Its value, or None if it is empty. A bare column or table is a list. Never raises."""
         return self._run(scope)  # type: ignore[no-any-return]  # closures are not typed by what they give
 
     def holds(self, scope: Scope) -> bool:
@@ -66,9 +67,9 @@ class Expression:
         return self._run(scope) is True
 
     def sides(self, scope: Scope) -> Comparison | None:
-        """The comparison it comes down to: itself, or the first of several joined by `and` that does not hold.
+        """The comparison that decides the result: the expression itself, or the first part of an `and` that fails.
 
-        None for anything else: a function such as `running`, a choice, a negation.
+        None for anything else, such as the function `running`, a choice or a negation.
         """
         return sides(self.tree, scope)
 
@@ -82,7 +83,7 @@ class Expression:
         return hash((Expression, self.text))
 
     def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
-        # Closures cannot be pickled: a mapping that goes to another process is parsed again there.
+        # Closures cannot be pickled, so a mapping is parsed again in another process.
         return Expression, (self.text,)
 
     @classmethod
@@ -102,7 +103,7 @@ class Expression:
         if isinstance(given, Expression):
             return given
         if not isinstance(given, str):
-            raise ValueError('an expression is a text, such as "quantity * price"')
+            raise Mistake(Message("expression.not_a_text"))
         return cls(given)
 
 
@@ -122,7 +123,7 @@ def sides(tree: Node, scope: Scope) -> Comparison | None:
 
 
 def _named(parts: list[Node], kind: Kind) -> Iterator[str]:
-    """The texts that calls are given as this kind."""
+    """The constant arguments of this kind."""
     for part in parts:
         if isinstance(part, Call):
             for index, argument in enumerate(part.arguments):

@@ -1,7 +1,7 @@
-"""The functions of the expression language: one table, from which parsing, checking and the documentation are made.
+"""The functions of the expression language, in one table that parsing, checking and the documentation use.
 
-No function fails. What it cannot do anything with, it answers with an empty value; what a mapping can get wrong
-(a pattern, a date format, a number of values) is refused when the mapping is loaded.
+No function fails. For a value it cannot handle, it returns an empty value. Mistakes of a mapping (a pattern, a date
+format, the number of values) are refused when the mapping is loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any
 
-from waybill_documents.expressions import columns, numbers, texts
+from waybill_documents.expressions import columns, numbers, text_functions
 from waybill_documents.expressions.scope import Scope
 
 Run = Callable[[Scope], Any]
@@ -19,7 +19,7 @@ Run = Callable[[Scope], Any]
 
 
 class Kind(StrEnum):
-    """What a function takes or gives. From `PATTERN` on, they are texts that stand in quotes."""
+    """What a function takes or returns. From `PATTERN` on, they are texts in quotes."""
 
     NUMBER = "number"
     TEXT = "text"
@@ -40,13 +40,13 @@ N, T, D, C, ANY = Kind.NUMBER, Kind.TEXT, Kind.DATE, Kind.TRUTH, Kind.ANY
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function: how it is written, what it takes and gives, what it is for, and what it does."""
+    """One function: its signature, parameters, result, documentation and implementation."""
 
     signature: str
-    """As in `round(x, places)`; what may be left out stands in brackets, what may be repeated before dots."""
+    """As in `round(x, [places])`. Optional parameters are in brackets, repeated ones are followed by dots."""
     takes: tuple[Kind, ...]
     gives: Kind
-    """`ANY` is whatever it was given."""
+    """`ANY` means the kind of its arguments."""
     implementation: Callable[..., Any]
     """Called with the values; with the scope and the compiled arguments if it is `lazy`."""
     _: KW_ONLY
@@ -59,7 +59,7 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What stands before the bracket."""
+        """The name, without the parameters."""
         return self.signature.partition("(")[0]
 
     @property
@@ -89,8 +89,8 @@ def _coalesce(scope: Scope, *alternatives: Run) -> Any:
     missed = len(scope.misses)
     for alternative in alternatives:
         value = alternative(scope)
-        if not texts.empty(value):
-            # The mapping says what to do about a text that a look-up lacks, so that is nothing to report.
+        if not text_functions.empty(value):
+            # The mapping handles a text that a look-up lacks, so there is nothing to report.
             del scope.misses[missed:]
             return value
     return None
@@ -98,13 +98,13 @@ def _coalesce(scope: Scope, *alternatives: Run) -> Any:
 
 def _empty(scope: Scope, value: Run) -> bool:
     missed = len(scope.misses)
-    answer = texts.empty(value(scope))
+    answer = text_functions.empty(value(scope))
     del scope.misses[missed:]
     return answer
 
 
 def _lookup(scope: Scope, lookup: Run, text: Run) -> str | None:
-    wanted = texts.as_text(text(scope))
+    wanted = text_functions.as_text(text(scope))
     return scope.look_up(lookup(scope), wanted) if wanted else None
 
 
@@ -115,7 +115,7 @@ def _carried(scope: Scope, table: Run) -> bool | None:
 def _spread(scope: Scope, whole: Run, column: Run, places: Run | None = None) -> Any:
     amount, weights = whole(scope), column(scope)
     to = 2 if places is None else places(scope)
-    # The scope holds the column for as long as it remembers, so its identity is its name.
+    # The scope keeps the column alive as long as its memory, so its identity is a safe key.
     key = f"spread {amount} {id(weights)} {to}"
     if key not in scope.memory:
         scope.memory[key] = columns.shares(amount, weights, to)
@@ -127,12 +127,12 @@ def _spread(scope: Scope, whole: Run, column: Run, places: Run | None = None) ->
 _TABLE = (
     # Numbers
     Function("round(x, [places])", (N, N), N, numbers.rounded, optional=1,
-             doc="`x` to so many decimals (0 if not given, at most 30), half up."),
+             doc="`x` rounded half up to that many decimals (0 if not given, at most 30)."),
     Function("abs(x)", (N,), N, numbers.absolute,
              doc="`x` without its sign."),
     Function("precision(x)", (N,), N, numbers.precision,
-             doc="What the last digit of `x` is worth, as it is printed: 1 for `37.500`, 0.01 for `37.500,00`."),
-    Function("number(text)", (ANY,), N, texts.as_number,
+             doc="The value of the last printed digit of `x`: 1 for `37.500`, 0.01 for `37.500,00`."),
+    Function("number(text)", (ANY,), N, text_functions.as_number,
              doc="The number in a text such as `-1234.50`: a decimal point, no grouping."),
     Function("min(a, ...)", (ANY,), ANY, columns.smallest, repeats=True,
              doc="The smallest of several values, or of a column. Empty ones do not count."),
@@ -142,7 +142,7 @@ _TABLE = (
     Function("sum(column)", (Kind.COLUMN,), N, columns.total,
              doc="The sum of a column. Empty cells do not count; without any other, it is 0."),
     Function("spread(x, column, [places])", (N, Kind.COLUMN, N), N, _spread, optional=1, lazy=True,
-             doc="This row's share of `x` by its part in the sum of a column of its own table, to so many decimals"
+             doc="This row's share of `x`, in proportion to a column of its own table, rounded to that many decimals"
                  " (2 if not given). The shares of all rows add up to `x`."),
     Function("count(table)", (Kind.TABLE,), N, columns.count,
              doc="The number of rows of a table, or of the cells of a column that are not empty."),
@@ -153,10 +153,10 @@ _TABLE = (
     Function("running(column)", (Kind.COLUMN,), C, columns.running,
              doc="Whether a column is 1, 2, 3, ... without gaps. Empty cells do not count."),
     Function("unique(column)", (Kind.COLUMN,), C, columns.unique,
-             doc="Whether no value stands in a column twice. Empty cells do not count."),
+             doc="Whether no value occurs in a column twice. Empty cells do not count."),
     Function("carried('table')", (Kind.CARRYING,), C, _carried, lazy=True,
-             doc="Whether the sums carried from page to page fit the rows between them, and no page lacks one. Empty,"
-                 " so that a check does not apply, where all rows begin on one page and none carries a sum."),
+             doc="Whether the sums carried from page to page match the rows between them, and no page lacks one. Empty,"
+                 " so that a check does not apply, if all rows are on one page and no sum is carried."),
     # Choices
     Function("if(condition, a, b)", (C, ANY, ANY), ANY, _if, lazy=True,
              doc="`a` if the condition holds, otherwise `b`."),
@@ -165,33 +165,34 @@ _TABLE = (
     Function("empty(x)", (ANY,), C, _empty, lazy=True,
              doc="Whether there is no value, or a text without a character."),
     Function("lookup('name', text)", (Kind.LOOKUP, ANY), T, _lookup, lazy=True,
-             doc="What a look-up of the mapping says for the text, whatever its case. A text it lacks is a finding."),
+             doc="The value that a look-up of the mapping has for the text; case does not matter. A missing text is a"
+                 " finding."),
     # Texts
-    Function("text(x)", (ANY,), T, texts.as_text,
+    Function("text(x)", (ANY,), T, text_functions.as_text,
              doc="`x` as a text: `37500.00`, `2025-08-07`."),
-    Function("concat(a, ...)", (ANY,), T, texts.concat, repeats=True,
+    Function("concat(a, ...)", (ANY,), T, text_functions.concat, repeats=True,
              doc="The values one after the other. Empty ones add nothing."),
-    Function("upper(text)", (ANY,), T, texts.upper,
+    Function("upper(text)", (ANY,), T, text_functions.upper,
              doc="In capitals."),
-    Function("lower(text)", (ANY,), T, texts.lower,
+    Function("lower(text)", (ANY,), T, text_functions.lower,
              doc="In small letters."),
-    Function("trim(text)", (ANY,), T, texts.trim,
+    Function("trim(text)", (ANY,), T, text_functions.trim,
              doc="Without spaces at either end."),
-    Function("digits(text)", (ANY,), T, texts.digits,
+    Function("digits(text)", (ANY,), T, text_functions.digits,
              doc="Only the digits 0 to 9."),
-    Function("pad(text, length, fill)", (ANY, N, T), T, texts.pad,
+    Function("pad(text, length, fill)", (ANY, N, T), T, text_functions.pad,
              doc="The text, filled up from the left to a length (at most 1,000) with a character."),
-    Function("left(text, n)", (ANY, N), T, texts.left,
+    Function("left(text, n)", (ANY, N), T, text_functions.left,
              doc="The first `n` characters."),
-    Function("right(text, n)", (ANY, N), T, texts.right,
+    Function("right(text, n)", (ANY, N), T, text_functions.right,
              doc="The last `n` characters."),
-    Function("contains(text, part)", (ANY, ANY), C, texts.contains,
-             doc="Whether the part stands in the text. Case does not matter."),
-    Function("matches(text, 'pattern')", (ANY, Kind.PATTERN), C, texts.matches,
+    Function("contains(text, part)", (ANY, ANY), C, text_functions.contains,
+             doc="Whether the text contains the part. Case does not matter."),
+    Function("matches(text, 'pattern')", (ANY, Kind.PATTERN), C, text_functions.matches,
              doc="Whether the RE2 pattern is found anywhere in the text; `^` and `$` are its ends."),
-    Function("replace(text, 'pattern', 'by')", (ANY, Kind.PATTERN, Kind.TEMPLATE), T, texts.replace,
-             doc="The text with all that matches the RE2 pattern replaced; `\\1` to `\\9` are its groups."),
-    Function("date(value, 'format')", (D, Kind.FORMAT), T, texts.date_text,
+    Function("replace(text, 'pattern', 'by')", (ANY, Kind.PATTERN, Kind.TEMPLATE), T, text_functions.replace,
+             doc="The text with all matches of the RE2 pattern replaced; `\\1` to `\\9` are its groups."),
+    Function("date(value, 'format')", (D, Kind.FORMAT), T, text_functions.date_text,
              doc="A date as a text, as in `date(issued, 'yyyy-MM-dd')`. Months have English names."),
 )
 # fmt: on

@@ -1,14 +1,13 @@
-"""What kind of value an expression gives, worked out without a document.
+"""Works out, without a document, what kind of value an expression gives.
 
-Evaluating never fails: adding a number to a text is just empty. A person who writes a mapping deserves to hear of it
-when it is loaded and not to wonder later why a value is missing, or why a check never applies.
+Evaluating never fails: the sum of a number and a text is just empty. The person who writes a mapping should hear about
+it when the mapping is loaded, and not wonder later why a value is missing or a check never applies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from waybill_documents.expressions.errors import ExpressionError
 from waybill_documents.expressions.functions import FUNCTIONS, Kind
 from waybill_documents.expressions.nodes import (
     Both,
@@ -23,29 +22,31 @@ from waybill_documents.expressions.nodes import (
     Node,
     Not,
 )
+from waybill_documents.expressions.tokens import ExpressionError
+from waybill_documents.messages import Message
 
 _NAMES = {
-    Kind.NUMBER: "a number",
-    Kind.TEXT: "a text",
-    Kind.DATE: "a date",
-    Kind.TRUTH: "a condition",
-    Kind.COLUMN: "a column",
-    Kind.TABLE: "a table",
-    Kind.ANY: "a value",
+    Kind.NUMBER: Message("expression.kind.number"),
+    Kind.TEXT: Message("expression.kind.text"),
+    Kind.DATE: Message("expression.kind.date"),
+    Kind.TRUTH: Message("expression.kind.condition"),
+    Kind.COLUMN: Message("expression.kind.column"),
+    Kind.TABLE: Message("expression.kind.table"),
+    Kind.ANY: Message("expression.kind.value"),
 }
 _ADVICE = {
-    (Kind.TEXT, Kind.NUMBER): "; give it the type decimal, or write number(…)",
-    (Kind.NUMBER, Kind.TRUTH): "; compare it, or write not empty(…)",
-    (Kind.TEXT, Kind.TRUTH): "; compare it, or write not empty(…)",
-    (Kind.DATE, Kind.TRUTH): "; compare it, or write not empty(…)",
-    (Kind.COLUMN, Kind.NUMBER): "; write sum(…), or compute it by row",
+    (Kind.TEXT, Kind.NUMBER): Message("expression.advice.number"),
+    (Kind.NUMBER, Kind.TRUTH): Message("expression.advice.condition"),
+    (Kind.TEXT, Kind.TRUTH): Message("expression.advice.condition"),
+    (Kind.DATE, Kind.TRUTH): Message("expression.advice.condition"),
+    (Kind.COLUMN, Kind.NUMBER): Message("expression.advice.sum"),
 }
 _WHOLE_COLUMNS = {"min", "max", "empty"}
 """Functions of values that also take a column."""
 
 
 def kind_of(node: Node, names: Mapping[str, Kind]) -> Kind:
-    """The kind of its value, given those of the names; `ExpressionError` where the kinds do not fit."""
+    """The kind of a node's value, given the kinds of the names. Raises `ExpressionError` if the kinds do not fit."""
     match node:
         case Constant():
             return Kind.TEXT if isinstance(node.value, str) else Kind.NUMBER
@@ -77,7 +78,7 @@ def kind_of(node: Node, names: Mapping[str, Kind]) -> Kind:
 
 
 def must_give(wanted: Kind, node: Node, names: Mapping[str, Kind]) -> Kind:
-    """The kind of a whole expression, which must be the wanted one; `ANY` takes every single value."""
+    """The kind of a whole expression, which must be the wanted one. `ANY` accepts every single value."""
     return _must_be(wanted, node, names)
 
 
@@ -88,9 +89,12 @@ def _must_be(wanted: Kind, node: Node, names: Mapping[str, Kind]) -> Kind:
         return kind
     if wanted is Kind.DATE and kind is Kind.TEXT:
         return kind
-    what = node.name if isinstance(node, Name | Column) else "this"
-    advice = _ADVICE.get((kind, wanted), "")
-    raise ExpressionError(f"{what} is {_NAMES[kind]}, but {_NAMES[wanted]} is needed here{advice}", node.position)
+    found, needed, advice = _NAMES[kind], _NAMES[wanted], _ADVICE.get((kind, wanted))
+    if isinstance(node, Name | Column):
+        why = Message("expression.wrong_kind", name=node.name, found=found, needed=needed, advice=advice)
+    else:
+        why = Message("expression.wrong_kind_here", found=found, needed=needed, advice=advice)
+    raise ExpressionError(why, node.position)
 
 
 def _check_comparison(node: Compare, names: Mapping[str, Kind]) -> None:
@@ -101,7 +105,9 @@ def _check_comparison(node: Compare, names: Mapping[str, Kind]) -> None:
     if any(isinstance(side, Constant) and side.value == "" for side in (node.left, node.right)):
         return
     if left is not right and Kind.ANY not in {left, right} and {left, right} != {Kind.DATE, Kind.TEXT}:
-        raise ExpressionError(f"{_NAMES[left]} cannot be compared with {_NAMES[right]}", node.position)
+        raise ExpressionError(
+            Message("expression.not_comparable", left=_NAMES[left], right=_NAMES[right]), node.position
+        )
 
 
 def _call(node: Call, names: Mapping[str, Kind]) -> Kind:
@@ -112,13 +118,11 @@ def _call(node: Call, names: Mapping[str, Kind]) -> Kind:
         if isinstance(argument, Column) and (wanted in {Kind.COLUMN, Kind.TABLE} or node.function in _WHOLE_COLUMNS):
             given.append(names[argument.name])
         elif wanted is Kind.COLUMN:
-            raise ExpressionError(
-                f"{node.function} takes a column, as in {node.function}(lines.amount)", argument.position
-            )
+            raise ExpressionError(Message("expression.takes_column", function=node.function), argument.position)
         elif wanted is Kind.TABLE or (node.function == "empty" and isinstance(argument, Name)):
             kind = kind_of(argument, names)
             if wanted is Kind.TABLE and kind is not Kind.TABLE:
-                raise ExpressionError(f"{node.function} takes a table, as in {node.function}(lines)", argument.position)
+                raise ExpressionError(Message("expression.takes_table", function=node.function), argument.position)
             given.append(kind)
         elif wanted in _NAMES:
             given.append(_must_be(wanted, argument, names))

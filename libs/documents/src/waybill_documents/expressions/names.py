@@ -1,6 +1,6 @@
-"""Whether the expressions of a mapping make sense in it: every name is there, in time, and of a kind that fits.
+"""Checks that the expressions of a mapping make sense: every name exists, is computed in time, and has a fitting kind.
 
-Part of loading a mapping. What passes here cannot go wrong with any document; at worst a value is empty.
+This is part of loading a mapping. A mapping that passes cannot fail on any document; at worst a value is empty.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from waybill_documents.expressions.errors import ExpressionError
 from waybill_documents.expressions.expression import Expression
 from waybill_documents.expressions.functions import Kind
 from waybill_documents.expressions.kinds import must_give
 from waybill_documents.expressions.parser import WORDS
+from waybill_documents.expressions.tokens import ExpressionError
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import CheckRule, TableRule, ValueType, XmlNode
 from waybill_documents.mapping.model import Mapping as MappingModel
+from waybill_documents.messages import Message
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """A value in the message of a check."""
 ALWAYS_KNOWN = frozenset({"left", "right", "line", "difference"})
-"""What a message can use besides names."""
+"""What a message can use besides the mapping's names."""
 PAGES = "pages"
-"""How many pages were read: a name that every expression knows, unless the mapping has one of its own like it."""
+"""The number of pages: a name that every expression has, unless the mapping defines it itself."""
 
 _KINDS: dict[ValueType, Kind] = {
     "text": Kind.TEXT,
@@ -37,7 +38,7 @@ Kinds = dict[str, Kind]
 
 
 def check_names(mapping: MappingModel) -> None:
-    """`MappingFault` for the first expression that cannot mean anything, and for names that are taken twice."""
+    """Raise `MappingFault` for the first expression that makes no sense, and for names that are used twice."""
     _check_unambiguous(mapping)
     document: Kinds = {PAGES: Kind.NUMBER}
     document |= {name: _KINDS[rule.type] for name, rule in mapping.fields.items()}
@@ -69,29 +70,29 @@ def _check_unambiguous(mapping: MappingModel) -> None:
     for section, names in (("fields", mapping.fields), ("tables", mapping.tables), ("computed", mapping.computed)):
         for name in names:
             if name in taken:
-                raise MappingFault(f"{taken[name]} has a '{name}' already", f"{section}.{name}")
+                raise MappingFault(Message("mapping.name_taken", name=name, section=taken[name]), f"{section}.{name}")
             taken[name] = section
     for table, rule in mapping.tables.items():
         for name in rule.computed:
             if name in rule.columns or name in rule.notes:
-                raise MappingFault(f"there is a column called '{name}' already", f"tables.{table}.computed.{name}")
+                raise MappingFault(Message("mapping.column_taken", name=name), f"tables.{table}.computed.{name}")
         for name in (*rule.columns, *rule.notes, *rule.computed):
             taken[name] = f"tables.{table}"
     for name, section in taken.items():
         if name in WORDS:
-            raise MappingFault(f"'{name}' is a word of the expression language; choose another name", section)
+            raise MappingFault(Message("mapping.reserved_name", name=name), section)
 
 
 def _check_table(mapping: MappingModel, table: str, rule: TableRule, document: Kinds) -> None:
     where = f"tables.{table}"
     if rule.row.begins is not None and rule.row.begins not in rule.columns:
-        raise _missing(rule.row.begins, rule.columns, f"{where}.row.begins", "column")
+        raise _missing(rule.row.begins, rule.columns, f"{where}.row.begins", Message("mapping.unknown_column"))
     if rule.carry is not None:
         kinds = _columns(rule)
         if rule.carry.column not in kinds:
-            raise _missing(rule.carry.column, kinds, f"{where}.carry.column", "column")
+            raise _missing(rule.carry.column, kinds, f"{where}.carry.column", Message("mapping.unknown_column"))
         if kinds[rule.carry.column] is not Kind.NUMBER:
-            raise MappingFault(f"'{rule.carry.column}' is not a number, so it has no sum", f"{where}.carry.column")
+            raise MappingFault(Message("mapping.carry_not_a_number", name=rule.carry.column), f"{where}.carry.column")
     for name, expression in rule.computed.items():
         later = [*rule.computed, *mapping.computed]
         kind = _check(mapping, expression, _row(table, document), f"{where}.computed.{name}", later=later, table=table)
@@ -102,7 +103,7 @@ def _check_check(mapping: MappingModel, check: CheckRule, document: Kinds, where
     names = document
     if check.each is not None:
         if check.each not in mapping.tables:
-            raise _missing(check.each, mapping.tables, where, "table")
+            raise _missing(check.each, mapping.tables, where, Message("mapping.unknown_table"))
         names = _row(check.each, document)
     _check(mapping, check.expect, names, where, wanted=Kind.TRUTH, table=check.each)
     if check.when is not None:
@@ -117,7 +118,7 @@ def _check_node(mapping: MappingModel, node: XmlNode, names: Kinds, above: str, 
     where = f"{above}.{node.name}"
     if node.each is not None:
         if node.each not in mapping.tables:
-            raise _missing(node.each, mapping.tables, where, "table")
+            raise _missing(node.each, mapping.tables, where, Message("mapping.unknown_table"))
         names, table = _row(node.each, names), node.each
     if node.when is not None:
         _check(mapping, node.when, names, f"{where}.when", wanted=Kind.TRUTH, table=table)
@@ -142,24 +143,24 @@ def _check(
     for name in sorted(expression.names):
         if name not in names:
             if name.rpartition(".")[2] in later:
-                raise MappingFault(f"'{name}' is not computed yet; values are computed in order, rows first", where)
+                raise MappingFault(Message("mapping.not_computed_yet", name=name), where)
             raise _missing(name, names, where)
     for lookup in sorted(expression.lookups):
         if lookup not in mapping.lookups:
-            raise _missing(lookup, mapping.lookups, where, "look-up")
+            raise _missing(lookup, mapping.lookups, where, Message("mapping.unknown_lookup"))
     for carrying in sorted(expression.carrying):
         if carrying not in mapping.tables or mapping.tables[carrying].carry is None:
-            raise MappingFault(f"there is no table called '{carrying}' that carries sums", where)
+            raise MappingFault(Message("mapping.no_carrying_table", name=carrying), where)
     for column in sorted(expression.spreading):
         if column.partition(".")[0] != table:
-            raise MappingFault(f"spread deals out to rows of a table, and this is no row that has '{column}'", where)
+            raise MappingFault(Message("mapping.spread_outside_rows", name=column), where)
     try:
         return must_give(wanted, expression.tree, names)
     except ExpressionError as error:
-        raise MappingFault(str(error), where) from None
+        raise MappingFault(error.says, where) from None
 
 
-def _missing(name: str, known: Mapping[str, object], where: str, what: str = "field or column") -> MappingFault:
+def _missing(name: str, known: Mapping[str, object], where: str, says: Message | None = None) -> MappingFault:
     near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    return MappingFault(f"there is no {what} called '{name}'{hint}", where)
+    says = says or Message("mapping.unknown_name")
+    return MappingFault(says.adding(name=name, meant=near[0] if near else None), where)

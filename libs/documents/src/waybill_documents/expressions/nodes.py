@@ -1,4 +1,4 @@
-"""The shape of a parsed expression: `compiler.py` makes it run, `kinds.py` checks it, findings put it in words."""
+"""The tree of a parsed expression. `compiler.py` compiles it, `kinds.py` checks it, findings explain it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Node:
     """A part of an expression."""
 
     position: int
-    """Where it begins in the text, for messages."""
+    """Its position in the text, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """A number or a text as it is written."""
+    """A number or a text in the expression."""
 
     value: Decimal | str
 
 
 @dataclass(frozen=True, slots=True)
 class Name(Node):
-    """A field, a computed value, a column of the present row, or a table."""
+    """A field, a computed value, a column of the current row, or a table."""
 
     name: str
 
@@ -55,7 +55,7 @@ class Negative(Node):
 
 @dataclass(frozen=True, slots=True)
 class Chain(Node):
-    """`a + b - c` or `a * b / c`: from left to right, flat, so that a long sum is not a deep one."""
+    """`a + b - c` or `a * b / c`, from left to right. It is flat, so that a long sum is not deeply nested."""
 
     first: Node
     rest: tuple[tuple[Sign, Node], ...]
@@ -63,7 +63,7 @@ class Chain(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """Two sides, and how far apart equal ones may be."""
+    """Two sides, and the tolerance for equality."""
 
     left: Node
     operator: Operator
@@ -94,14 +94,14 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function and what it is given."""
+    """A function and its arguments."""
 
     function: str
     arguments: tuple[Node, ...]
 
 
 def inner(node: Node) -> tuple[Node, ...]:
-    """The parts a node is made of."""
+    """The direct parts of a node."""
     match node:
         case Negative() | Not():
             return (node.operand,)
@@ -118,7 +118,7 @@ def inner(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything in it, as it is read."""
+    """The node and everything in it, in the order of the text."""
     yield node
     for part in inner(node):
         yield from walk(part)

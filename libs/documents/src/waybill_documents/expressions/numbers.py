@@ -1,4 +1,4 @@
-"""Decimal arithmetic that cannot fail and cannot grow: what is not a number, or has too many digits, is empty.
+"""Decimal arithmetic that cannot fail and cannot grow: a result that is not a number or is too long is empty.
 
 Every result keeps 40 significant digits, so an amount of 10^15 times a rate with 20 decimals is still exact, and a
 division such as 1/3 is cut after 40. There is no exponent to speak of: beyond 40 digits before the point a result is
@@ -28,7 +28,7 @@ _LARGEST = Decimal(10) ** MOST_DIGITS
 
 
 def number(value: Any) -> Decimal | None:
-    """The value if it is a number of a bearable size, otherwise None. True and False are not numbers."""
+    """The value if it is a number of an acceptable size, otherwise None. True and False are not numbers."""
     if isinstance(value, Decimal):
         return value if value.is_finite() and value.adjusted() < MOST_DIGITS else None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -37,7 +37,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def add(left: Any, right: Any) -> Decimal | None:
-    """Left and right together."""
+    """Left plus right."""
     if type(left) is Decimal and type(right) is Decimal:
         result = _add(left, right)
     elif (a := number(left)) is not None and (b := number(right)) is not None:
@@ -48,7 +48,7 @@ def add(left: Any, right: Any) -> Decimal | None:
 
 
 def subtract(left: Any, right: Any) -> Decimal | None:
-    """Left without right."""
+    """Left minus right."""
     if type(left) is Decimal and type(right) is Decimal:
         result = _subtract(left, right)
     elif (a := number(left)) is not None and (b := number(right)) is not None:
@@ -70,7 +70,7 @@ def multiply(left: Any, right: Any) -> Decimal | None:
 
 
 def divide(left: Any, right: Any) -> Decimal | None:
-    """Left by right; empty when right is 0."""
+    """Left divided by right; empty when right is 0."""
     if type(left) is Decimal and type(right) is Decimal:
         result = _divide(left, right)
     elif (a := number(left)) is not None and (b := number(right)) is not None:
@@ -81,12 +81,12 @@ def divide(left: Any, right: Any) -> Decimal | None:
 
 
 def negative(value: Any) -> Decimal | None:
-    """The number with the other sign. 0 has none."""
+    """The number with the opposite sign. 0 has no sign."""
     return subtract(_ZERO, value)
 
 
 def total(values: list[Any]) -> Decimal | None:
-    """The sum of what is not empty; empty when something in it is not a number, because a sum must not leave it out."""
+    """The sum of the values that are not empty. It is empty if a value is not a number, which must not be left out."""
     result = _ZERO
     for value in values:
         if value is None:
@@ -114,19 +114,19 @@ def rounded(value: Any, places: Any = 0) -> Decimal | None:
 
 
 def places(value: Decimal) -> int:
-    """How many digits stand after its decimal sign, zeros included: 2 for 37500.00."""
+    """The number of digits after the decimal sign, zeros included: 2 for 37500.00."""
     exponent = value.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def precision(value: Any) -> Decimal | None:
-    """What its last digit is worth: 1 for 37500 and 0.01 for 37500.00."""
+    """The value of its last digit: 1 for 37500 and 0.01 for 37500.00."""
     plain = number(value)
     return None if plain is None else Decimal(1).scaleb(-places(plain))
 
 
 def whole(value: Any) -> int | None:
-    """A length or a count: the number if it is whole and small enough to be one."""
+    """The number as a length or a count, if it is whole and small enough."""
     plain = number(value)
     if plain is None or not -1_000_000 <= plain <= 1_000_000 or plain != plain.to_integral_value():
         return None

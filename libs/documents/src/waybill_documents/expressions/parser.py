@@ -1,4 +1,4 @@
-"""From words and signs to the tree of an expression, by the grammar below. `compiler.py` makes the tree run.
+"""Parses words and signs into the tree of an expression, by the grammar below. `compiler.py` makes the tree run.
 
 either     = both { "or" both }
 both       = negation { "and" negation }
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from difflib import get_close_matches
 
-from waybill_documents.expressions.errors import ExpressionError
 from waybill_documents.expressions.functions import FUNCTIONS
 from waybill_documents.expressions.nodes import (
     Both,
@@ -35,15 +34,16 @@ from waybill_documents.expressions.nodes import (
     Sign,
 )
 from waybill_documents.expressions.numbers import MOST_DIGITS
-from waybill_documents.expressions.tokens import Token, tokens
+from waybill_documents.expressions.tokens import ExpressionError, Token, tokens
+from waybill_documents.messages import Message
 
 LONGEST = 500
 """Characters of an expression. Longer ones are better written as several computed values."""
 DEEPEST = 50
-"""Brackets, functions and negations inside each other. Keeps Python's own stack out of reach."""
+"""Brackets, functions and negations inside each other. The limit keeps us clear of Python's own recursion limit."""
 
 WORDS = frozenset({"and", "or", "not"})
-"""Words of the language, which no field can be called by."""
+"""Words of the language, which cannot be names."""
 
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COMPARISONS: dict[str, Operator] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -52,9 +52,9 @@ _PRODUCTS: dict[str, Sign] = {"*": "*", "/": "/"}
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression; `ExpressionError` when it is not one."""
+    """The tree of an expression. Raises `ExpressionError` if the text is not one."""
     if len(text) > LONGEST:
-        raise ExpressionError(f"an expression has at most {LONGEST} characters, this one has {len(text)}", LONGEST)
+        raise ExpressionError(Message("expression.too_long", most=LONGEST, characters=len(text)), LONGEST)
     return _Parser(tokens(text)).whole()
 
 
@@ -66,7 +66,7 @@ class _Parser:
 
     def whole(self) -> Node:
         if self._next().sort == "end":
-            raise ExpressionError("the expression is empty", 0)
+            raise ExpressionError(Message("expression.empty"), 0)
         node = self._either()
         if self._next().sort != "end":
             raise self._unexpected()
@@ -87,26 +87,26 @@ class _Parser:
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise ExpressionError(f"this is nested more than {DEEPEST} deep", self._next().position)
+            raise ExpressionError(Message("expression.too_deep", most=DEEPEST), self._next().position)
         yield
         self._depth -= 1
 
     def _unexpected(self) -> ExpressionError:
         token = self._next()
         if token.sort == "end":
-            sentence = "something is missing at the end"
+            why = Message("expression.unfinished")
         elif token.text == "±":
-            sentence = "a tolerance (±) stands only after == or !="
+            why = Message("expression.tolerance")
         elif token.text in _COMPARISONS:
-            sentence = "only two values can be compared at a time; write a < b and b < c"
+            why = Message("expression.two_comparisons")
         elif token.text == ")":
-            sentence = "this bracket was never opened, or something is missing before it"
+            why = Message("expression.closing_bracket")
         elif token.text == ",":
-            sentence = "a comma stands only between the values of a function; numbers are written as in 0.5"
+            why = Message("expression.comma")
         else:
             shown = f"'{token.text}'" if token.sort == "text" else token.text
-            sentence = f"{shown} is not expected here"
-        return ExpressionError(sentence, token.position)
+            why = Message("expression.unexpected", token=shown)
+        return ExpressionError(why, token.position)
 
     def _either(self) -> Node:
         return self._joined("or", self._both, Either)
@@ -172,14 +172,14 @@ class _Parser:
     def _close(self) -> None:
         if not self._take_if("sign", ")"):
             raise (
-                ExpressionError("a closing bracket is missing", self._next().position)
+                ExpressionError(Message("expression.open_bracket"), self._next().position)
                 if (self._next().sort == "end")
                 else self._unexpected()
             )
 
     def _number(self, token: Token) -> Node:
         if len(token.text) > MOST_DIGITS:
-            raise ExpressionError(f"a number has at most {MOST_DIGITS} digits", token.position)
+            raise ExpressionError(Message("expression.long_number", most=MOST_DIGITS), token.position)
         return Constant(token.position, Decimal(token.text))
 
     def _name_or_call(self, token: Token) -> Node:
@@ -187,22 +187,18 @@ class _Parser:
             return self._call(token)
         parts = token.text.split(".")
         if len(parts) > 2:
-            raise ExpressionError(
-                f"{token.text} has too many dots; a column is written as in lines.amount", token.position
-            )
+            raise ExpressionError(Message("expression.too_many_dots", name=token.text), token.position)
         for part in parts:
             if part in WORDS or not _PLAIN_NAME.fullmatch(part):
-                raise ExpressionError(
-                    f"{token.text} is not a name: names are lower case, as in net_total", token.position
-                )
+                raise ExpressionError(Message("expression.not_a_name", name=token.text), token.position)
         return Name(token.position, parts[0]) if len(parts) == 1 else Column(token.position, parts[0], parts[1])
 
     def _call(self, token: Token) -> Node:
         function = FUNCTIONS.get(token.text)
         if function is None:
             near = get_close_matches(token.text.lower(), FUNCTIONS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ExpressionError(f"there is no function called {token.text}{hint}", token.position)
+            unknown = Message("expression.unknown_function", name=token.text, meant=near[0] if near else None)
+            raise ExpressionError(unknown, token.position)
         arguments: list[Node] = []
         with self._deeper():
             if not self._take_if("sign", ")"):
@@ -211,5 +207,7 @@ class _Parser:
                     arguments.append(self._either())
                 self._close()
         if not function.accepts(len(arguments)):
-            raise ExpressionError(f"{token.text} is written {function.signature}", token.position)
+            raise ExpressionError(
+                Message("expression.signature", name=token.text, signature=function.signature), token.position
+            )
         return Call(token.position, token.text, tuple(arguments))

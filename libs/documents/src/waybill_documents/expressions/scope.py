@@ -1,4 +1,4 @@
-"""What the names of an expression mean: a document's values, its look-ups, and one row where there is one."""
+"""The values of names in an expression: those of the document, its look-ups and, if there is one, a row."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any, NamedTuple
 
 
 class Miss(NamedTuple):
-    """A text that was looked up and is not there."""
+    """A text that a look-up does not have."""
 
     lookup: str
     text: str
 
 
 class Scope:
-    """What names mean while expressions are evaluated.
+    """The values of names while expressions are evaluated.
 
-    A bare name is looked for in the row, then in the document. A dotted one is a column: `lines.amount` is the amount
-    of every row. What is nowhere is empty; `check_names` has refused the mapping if it cannot be anywhere. A row that
-    has its column empty hides a field of the same name; a row that lacks the column does not, so rows should have all
-    their columns (`compute` sees to it).
+    A bare name is looked up in the row, then in the document. A dotted name is a column: `lines.amount` is the amount
+    of every row. A name without a value is empty; `check_names` has refused names that cannot exist. An empty cell
+    hides a field of the same name, but a missing cell does not, so rows should have all columns (`compute` adds them).
 
-    Sums over a column are remembered, so that using one in every row costs no more than using it once. The data must
-    therefore not change while a scope is in use: make a new one, it costs nothing.
+    Sums over a column are cached, so that using one in every row costs no more than using it once. The data must
+    therefore not change while a scope is in use. Making a new scope is cheap.
     """
 
     __slots__ = ("_folded", "carried", "data", "index", "lookups", "memory", "misses", "row")
@@ -39,16 +38,16 @@ class Scope:
         self.lookups = lookups or {}
         self.row = row
         self.index: int | None = None
-        """Where the row stands in its table, from 0; None without a row."""
+        """The index of the row in its table; None without a row."""
         self.carried = carried or {}
-        """For each table, whether the sums carried from page to page agree; empty without any where none must be."""
+        """For each table, whether the carried sums agree; None if there are none and none are needed."""
         self.misses: list[Miss] = []
-        """What was looked up in vain, in order; shared with the scopes of rows."""
+        """Texts that look-ups did not have, in order; shared with the scopes of rows."""
         self.memory: dict[str, Any] = {}
         self._folded: dict[str, dict[str, str]] = {}
 
     def with_row(self, row: Mapping[str, Any], index: int | None = None) -> Scope:
-        """The same for one row; cheap, and what one row remembers the next one knows."""
+        """The same scope for one row. It is cheap, and all rows share the cache."""
         scope = object.__new__(Scope)
         scope.data = self.data
         scope.lookups = self.lookups
@@ -71,7 +70,7 @@ class Scope:
         return found
 
     def look_up(self, lookup: str, text: str) -> str | None:
-        """What the text becomes; case and spacing do not matter. What is not there is a miss, unless there is a `*`."""
+        """The value for the text; case and spacing do not matter. A missing text is a miss unless there is a `*`."""
         entries = self._folded.get(lookup)
         if entries is None:
             entries = {_folded(key): becomes for key, becomes in self.lookups.get(lookup, {}).items()}

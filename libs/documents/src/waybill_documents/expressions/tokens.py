@@ -1,17 +1,29 @@
-"""From the text of an expression to its words and signs. The first step of parsing; `parser.py` is the next."""
+"""Splits the text of an expression into words and signs. This is the first step of parsing; `parser.py` is the next."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal, NamedTuple
 
-from waybill_documents.expressions.errors import ExpressionError
+from waybill_documents.messages import Message, Mistake
+
+
+class ExpressionError(Mistake):
+    """An expression that does not follow the language."""
+
+    def __init__(self, why: Message, position: int) -> None:
+        super().__init__(Message("expression.mistake", why=why, position=position + 1))
+        self.sentence = why.english
+        """What is wrong, in English, without the position."""
+        self.position = position
+        """Counted from 0."""
+
 
 Sort = Literal["number", "text", "name", "sign", "end"]
 
 
 class Token(NamedTuple):
-    """One word or sign and where it stands."""
+    """One word or sign and its position."""
 
     sort: Sort
     text: str
@@ -29,22 +41,22 @@ _TOKEN = re.compile(
 _SPACES = re.compile(r"[ \t\r\n\u00a0]*")
 
 _HINTS = {
-    '"': "texts stand in single quotes, as in 'kg'",
-    "“": "texts stand in single quotes, as in 'kg'",
-    "‘": "texts stand in straight single quotes, as in 'kg'",
-    "’": "texts stand in straight single quotes, as in 'kg'",
-    "'": "this text has no closing quote",
-    "=": "to compare, write ==",
-    "!": "write != for “is not”, and not in front of what must not hold",
-    "&": "write and",
-    "|": "write or",
-    "^": "there are no powers; write x * x",
-    "%": "there is no per cent sign; write x / 100",
-    "×": "to multiply, write *",
-    "÷": "to divide, write /",
-    "−": "a minus is written with the hyphen, -",
-    ".": "a number begins with a digit, as in 0.5",
-    ";": "write , between the values of a function",
+    '"': Message("expression.hint.double_quote"),
+    "“": Message("expression.hint.double_quote"),
+    "‘": Message("expression.hint.curly_quote"),
+    "’": Message("expression.hint.curly_quote"),
+    "'": Message("expression.hint.open_quote"),
+    "=": Message("expression.hint.equals"),
+    "!": Message("expression.hint.exclamation"),
+    "&": Message("expression.hint.ampersand"),
+    "|": Message("expression.hint.pipe"),
+    "^": Message("expression.hint.power"),
+    "%": Message("expression.hint.percent"),
+    "×": Message("expression.hint.times"),
+    "÷": Message("expression.hint.divide"),
+    "−": Message("expression.hint.minus"),
+    ".": Message("expression.hint.point"),
+    ";": Message("expression.hint.semicolon"),
 }
 
 
@@ -55,7 +67,8 @@ def tokens(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ExpressionError(_HINTS.get(text[position], f"{text[position]!r} has no meaning here"), position)
+            unknown = Message("expression.unknown_sign", sign=text[position])
+            raise ExpressionError(_HINTS.get(text[position], unknown), position)
         found.append(_token(match))
         position = _end_of_spaces(text, match.end())
     found.append(Token("end", "", len(text)))

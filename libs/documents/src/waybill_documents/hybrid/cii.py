@@ -1,4 +1,4 @@
-"""What every module here needs to know about Cross Industry Invoice: its namespaces, and how to name a place in it."""
+"""Basics of Cross Industry Invoice: its namespaces and paths, and helpers to read elements."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PROCESS = "rsm:ExchangedDocumentContext/ram:BusinessProcessSpecifiedDocumentCont
 
 
 def all_of(context: etree._Element, path: str) -> Iterator[etree._Element]:
-    """The elements at a path that are not comments; white space around a text is not a value."""
+    """The elements at a path."""
     yield from context.iterfind(path, NAMESPACES)
 
 
 def first(context: etree._Element, path: str) -> etree._Element | None:
-    """The first element at a path that holds something: a text or further elements."""
+    """The first element at a path that is not empty."""
     for element in all_of(context, path):
         if len(element) or text_of(element):
             return element
@@ -51,9 +51,9 @@ _AMOUNT = re.compile(r"[-+]?(?:[0-9]{1,18}(?:\.[0-9]{0,10})?|\.[0-9]{1,10})", re
 
 
 def decimal_of(text: str) -> Decimal:
-    """A number as XML Schema writes it, of a size that sums stay exact with; a ValueError otherwise.
+    """A decimal as XML Schema writes it, small enough for exact sums. Raises ValueError otherwise.
 
-    Not everything that Python takes for one: `1e999999`, `sNaN` and `1_000` are no amounts.
+    Python accepts more than that: `1e999999`, `sNaN` and `1_000` are not amounts.
     """
     if not _AMOUNT.fullmatch(text):
         raise ValueError("not an amount")
@@ -61,7 +61,7 @@ def decimal_of(text: str) -> Decimal:
 
 
 def path_of(element: etree._Element) -> str:
-    """The place of an element with the usual prefixes, whatever prefixes the document uses."""
+    """The path of an element with the usual prefixes, whatever prefixes the document uses."""
     steps = []
     current: etree._Element | None = element
     while current is not None:

@@ -1,4 +1,4 @@
-"""The values of an embedded invoice, with the place in the attachment they came from instead of a place on the page."""
+"""The values of an embedded invoice. Their provenance is a path in the attachment instead of a place on a page."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from waybill_documents.hybrid.cii import (
     path_of,
     text_of,
 )
+from waybill_documents.messages import Message
 from waybill_documents.values import Extracted, Row, Scalar, Value
 
 
@@ -35,7 +36,7 @@ def _date(text: str) -> date:
 
 
 class _Of(NamedTuple):
-    """Where a value lies, and how it is read."""
+    """The path of a value, and how to read it."""
 
     path: str
     read: Callable[[str], Scalar] = _text
@@ -66,7 +67,7 @@ FIELDS = {
     "rounding": _Of(f"{SUMMATION}/ram:RoundingAmount", decimal_of),
     "payable": _Of(f"{SUMMATION}/ram:DuePayableAmount", decimal_of),
 }
-"""Missing ones are None, as empty fields are."""
+"""Missing values are None, like empty fields."""
 
 _LINE_TAX = "ram:SpecifiedLineTradeSettlement/ram:ApplicableTradeTax"
 _LINE_SUM = "ram:SpecifiedLineTradeSettlement/ram:SpecifiedTradeSettlementLineMonetarySummation"
@@ -91,34 +92,33 @@ def _type(of: _Of) -> Literal["text", "decimal", "date"]:
 
 TYPES = {name: _type(of) for name, of in FIELDS.items()}
 LINE_TYPES = {name: _type(of) for name, of in LINE.items()}
-"""What the values of an embedded invoice are, as a mapping would say it."""
+"""The types of the values, as in a mapping."""
 
 _ROOT_PLACE = "/rsm:CrossIndustryInvoice"
 _LINE_PLACE = f"{_ROOT_PLACE}/{LINES}"
 
 
 def extract(embedded: EmbeddedInvoice) -> Extracted:
-    """The invoice's fields and its `lines`; raises DocumentFault BAD_VALUE for what cannot be read."""
+    """The invoice's fields and its `lines`. Raises DocumentFault BAD_VALUE for values that cannot be read."""
     findings: list[Finding] = []
     fields = {name: _value(embedded.root, of, name, findings) for name, of in FIELDS.items()}
     fields["tax"] = _value(embedded.root, _tax_total(embedded.root), "tax", findings)
     elements = list(all_of(embedded.root, LINES))
     lines: list[Row] = []
     for index, element in enumerate(elements):
-        # A line's place is counted here: path_of would go through all lines before it, for every value.
+        # The path of a line is counted here, because path_of would walk through all previous lines for every value.
         place = f"{_LINE_PLACE}[{index + 1}]" if len(elements) > 1 else _LINE_PLACE
         row = {}
         for name, of in LINE.items():
             row[name] = _value(element, of, f"lines[{index}].{name}", findings, place)
         lines.append(row)
     if findings:
-        message = "The embedded invoice has values that cannot be read."
-        raise DocumentFault(FaultCode.BAD_VALUE, message, tuple(findings[:20]))
+        raise DocumentFault(FaultCode.BAD_VALUE, Message("embedded.unreadable_values"), tuple(findings[:20]))
     return Extracted(fields, {"lines": lines})
 
 
 def _tax_total(root: etree._Element) -> _Of:
-    """The total tax in the invoice's own currency; a second one may stand beside it in the currency of accounting."""
+    """The total tax in the invoice's currency. A second total may exist in the accounting currency."""
     currency = text_of(first(root, FIELDS["currency"].path))
     path = FIELDS["tax"].path
     own = f"{path}[@currencyID='{currency}']"
@@ -137,7 +137,11 @@ def _value(context: etree._Element, of: _Of, name: str, findings: list[Finding],
     try:
         value = of.read(text) if text else None
     except ValueError:
-        kind = "a date such as 20250807" if of.read is _date else "a number"
-        findings.append(Finding(FaultCode.BAD_VALUE, f"'{text}' is not {kind}", path=name, rule=f"embedded:{place}"))
+        message = (
+            Message("embedded.not_a_date", text=text)
+            if of.read is _date
+            else Message("embedded.not_a_number", text=text)
+        )
+        findings.append(Finding(FaultCode.BAD_VALUE, message, path=name, rule=f"embedded:{place}"))
         value = None
     return Value(value, raw, f"embedded:{place}")

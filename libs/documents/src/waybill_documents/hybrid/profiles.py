@@ -1,7 +1,7 @@
-"""The profiles of Factur-X / ZUGFeRD, and the schema each one has to fit.
+"""The profiles of Factur-X / ZUGFeRD and their schemas.
 
-The schemas are read from the drafthorse package, which ships the published ones; importing that package would load its
-whole object model, so only its folder is looked up.
+The published schemas come with the drafthorse package. We only look up its folder, because importing the package would
+load its whole object model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSION = "1.0.07"
 
 
 class Profile(StrEnum):
-    """How much an invoice says, from MINIMUM to EXTENDED. The value is the name in its schema's file."""
+    """How detailed an invoice is, from MINIMUM to EXTENDED. The value is part of the schema's file name."""
 
     MINIMUM = "MINIMUM"
     BASIC_WL = "BASICWL"
@@ -35,8 +35,8 @@ class Profile(StrEnum):
 def profile_of(guideline: str) -> Profile:
     """The profile that a guideline (BT-24) names.
 
-    What is not Factur-X's own is a national use of EN 16931, as XRechnung is, or an extension of it; anything else is
-    held against the EN 16931 schema too, which then says what does not fit.
+    A guideline outside Factur-X is a national use of EN 16931, such as XRechnung, or an extension of it. Unknown ones
+    are also validated by the EN 16931 schema, which then reports what does not fit.
     """
     name = guideline.lower()
     last = name.rpartition(":")[2]
@@ -68,9 +68,9 @@ def validate(embedded: EmbeddedInvoice) -> None:
 
 
 def to_cii(embedded: EmbeddedInvoice) -> bytes:
-    """The embedded invoice once it fits its schema: byte for byte as it is, or in UTF-8 if it is in anything else.
+    """The embedded invoice after validation: byte for byte, or converted to UTF-8 from any other encoding.
 
-    It also travels inside JSON, which is UTF-8, and must not say there that it is in another encoding.
+    It is also sent inside JSON, which is UTF-8, and must not declare another encoding there.
     """
     validate(embedded)
     document = embedded.root.getroottree()

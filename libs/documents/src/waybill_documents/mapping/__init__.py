@@ -1,1 +1,1 @@
-"""Mappings: the language, and the ones that are shipped."""
+"""Mappings: the language, loading, and the explanation of mistakes."""

@@ -1,7 +1,7 @@
-"""Loading a mapping: read, checked against the schema and against itself, and named by its hash.
+"""Loads a mapping: reads it, checks it against the schema and for contradictions, and identifies it by its hash.
 
-A mapping that loads has no unknown names, no broken pattern and no schema that is not there: what is wrong with a
-mapping is found when it is loaded and never while a document is being read.
+A mapping that loads has no unknown names, no broken patterns and no missing schema. Mistakes in a mapping are found
+when it is loaded and never while a document is being read.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.mistakes import mistakes
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
+from waybill_documents.messages import Message, Mistake
 from waybill_documents.precision import too_precise
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
@@ -34,7 +35,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LoadedMapping:
-    """A mapping that is fit to be used."""
+    """A valid mapping, with its hash and its schema."""
 
     mapping: Mapping
     sha256: str
@@ -42,11 +43,11 @@ class LoadedMapping:
 
 
 def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
-    """The mapping in a folder; the XSD it names lies beside it."""
+    """Load the mapping in a folder. Its XSD must be in the same folder."""
     try:
         content = (beside / name).read_bytes()
     except OSError as error:
-        raise MappingFault(f"'{name}' cannot be read: {error.strerror}") from error
+        raise MappingFault(Message("mapping.file_unreadable", name=name, detail=error.strerror)) from error
     mapping = parse(content)
     schema = _schema(beside, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
     return LoadedMapping(mapping, hashlib.sha256(content).hexdigest(), schema)
@@ -54,21 +55,23 @@ def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
 
 def _schema(folder: Path | Traversable, name: str) -> XmlSchema:
     if PurePath(name).name != name or not (folder / name).is_file():
-        raise MappingFault(f"there is no file '{name}' beside the mapping", "xml.xsd")
+        raise MappingFault(Message("mapping.schema.missing", name=name), "xml.xsd")
     return load_schema((folder / name).read_bytes(), folder, name)
 
 
 def parse(content: bytes) -> Mapping:
-    """The mapping in this JSON text. Raises `MappingFault`, which says where and what is wrong."""
+    """Parse a mapping. Raises `MappingFault`, which says what is wrong and where."""
     if len(content) > _MOST_BYTES:
-        raise MappingFault(f"the file is larger than {_MOST_BYTES:,} bytes")
+        raise MappingFault(Message("mapping.file_too_large", most=_MOST_BYTES))
     try:
-        # Numbers with a fraction would be floats; the language has none, so they are refused by the schema.
+        # The language has no floats; as decimals, they are refused by the schema.
         document = json.loads(content, parse_float=Decimal, object_pairs_hook=_no_duplicates)
+    except Mistake as mistake:
+        raise MappingFault(mistake.says) from mistake
     except (ValueError, RecursionError) as error:
-        raise MappingFault(f"this is not JSON: {error}") from error
+        raise MappingFault(Message("mapping.not_json", detail=str(error))) from error
     if isinstance(document, dict):
-        document.pop("$schema", None)  # for editors, which offer completions by it
+        document.pop("$schema", None)  # for editors
     try:
         mapping = Mapping.model_validate(document)
     except ValidationError as error:
@@ -83,7 +86,7 @@ def parse(content: bytes) -> Mapping:
 
 @cache
 def shipped(name: str) -> LoadedMapping | None:
-    """A shipped mapping by its name; none if there is none. Only listed names are ever made into a path."""
+    """A shipped mapping by its name, or None. Only listed names ever become part of a path."""
     return load(folder() / name) if name in names() else None
 
 
@@ -91,7 +94,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"'{name}' is there twice")
+            raise Mistake(Message("mapping.key_twice", name=name))
         found[name] = value
     return found
 
@@ -114,13 +117,13 @@ def _check_pattern(where: str, pattern: str) -> None:
     try:
         re2.compile(pattern, _options())
     except re2.error as error:
-        raise MappingFault(f"the pattern cannot be used: {_decoded(error)}", where) from error
+        raise MappingFault(Message("mapping.pattern_not_re2", detail=_decoded(error)), where) from error
 
 
 @cache
 def _options() -> Any:
     options = re2.Options()
-    options.log_errors = False  # it would write to the terminal as well
+    options.log_errors = False  # otherwise RE2 writes errors to the terminal
     return options
 
 
@@ -130,7 +133,7 @@ def _decoded(error: Exception) -> str:
 
 
 def _check_references(mapping: Mapping) -> None:
-    """What the schema cannot see: names that refer to each other, and defaults that are not of their type."""
+    """Check what the schema cannot: references between names, and the types of defaults."""
     locale = locale_rules(mapping.locale)
     for name, field in mapping.fields.items():
         for fixed in (field.constant, field.default):
@@ -138,24 +141,22 @@ def _check_references(mapping: Mapping) -> None:
     for name, table in mapping.tables.items():
         where = f"tables.{name}"
         if name in mapping.fields or name in mapping.computed:
-            raise MappingFault(f"'{name}' is also the name of a field or a computed value", where)
+            raise MappingFault(Message("mapping.table_name_taken", name=name), where)
         for column, rule in table.columns.items():
             _check_fixed(f"{where}.columns.{column}", rule.default, rule, locale)
             if rule.header is None and table.row.pattern is None:
-                raise MappingFault("a column needs its header's words", f"{where}.columns.{column}.header")
+                raise MappingFault(Message("mapping.no_header"), f"{where}.columns.{column}.header")
         if table.row.begins is not None and table.row.begins not in table.columns:
-            raise MappingFault(f"there is no column '{table.row.begins}'", f"{where}.row.begins")
+            raise MappingFault(Message("mapping.unknown_column", name=table.row.begins), f"{where}.row.begins")
         if table.row.pattern is not None:
             unknown = set(re2.compile(table.row.pattern).groupindex) - set(table.columns)
             if unknown:
-                raise MappingFault(f"there is no column '{min(unknown)}'", f"{where}.row.pattern")
+                raise MappingFault(Message("mapping.unknown_column", name=min(unknown)), f"{where}.row.pattern")
         if table.carry is not None and table.carry.column not in table.columns:
-            raise MappingFault(f"there is no column '{table.carry.column}'", f"{where}.carry.column")
+            raise MappingFault(Message("mapping.unknown_column", name=table.carry.column), f"{where}.carry.column")
     _check_titles(mapping)
     if mapping.embedded is not None and (mapping.fields or mapping.tables or mapping.xml or mapping.checks):
-        raise MappingFault(
-            "an embedded invoice has its own fields: leave out fields, tables, checks and xml", "embedded"
-        )
+        raise MappingFault(Message("mapping.embedded_with_fields"), "embedded")
 
 
 def _check_titles(mapping: Mapping) -> None:
@@ -164,7 +165,7 @@ def _check_titles(mapping: Mapping) -> None:
         known |= {f"{name}.{column}" for column in (*table.columns, *table.notes, *table.computed)}
     for path in mapping.titles:
         if path not in known and mapping.embedded is None:
-            raise MappingFault("there is nothing of this name that could have a title", f"titles.{path}")
+            raise MappingFault(Message("mapping.title_of_nothing"), f"titles.{path}")
 
 
 def _check_fixed(where: str, fixed: str | None, rule: FieldRule | ColumnRule, locale: LocaleRules) -> None:
@@ -173,6 +174,6 @@ def _check_fixed(where: str, fixed: str | None, rule: FieldRule | ColumnRule, lo
     try:
         value = read(fixed, rule.type, locale)
     except Unreadable as error:
-        raise MappingFault(str(error), where) from error
-    if why := too_precise(value, rule.decimals):
-        raise MappingFault(f"'{fixed}' {why}", where)
+        raise MappingFault(error.says, where) from error
+    if why := too_precise(value, rule.decimals, fixed):
+        raise MappingFault(why, where)

@@ -1,6 +1,6 @@
-"""What a mapping file gets wrong about the language, in words for the person who writes it.
+"""Explains what a mapping file gets wrong about the language to the person who writes it.
 
-Pydantic finds the mistakes and says them for programmers; here they are said for everybody else, all of them at once.
+Pydantic finds the mistakes, but words them for programmers. Here they get messages of our own, all of them at once.
 """
 
 from __future__ import annotations
@@ -13,80 +13,85 @@ from pydantic_core import ErrorDetails
 
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.messages import Message, Mistake
 
 _MOST = 20
 _KEY = "[key]"
-"""How pydantic says that it is about a key and not about its value."""
+"""Pydantic's mark for an error about a key instead of its value."""
 
 
 def mistakes(error: ValidationError) -> MappingFault:
-    """One fault with the others in it, in the order of the language."""
+    """One fault for the first mistake, with the others attached, in the order of the language."""
     first, *others = [
-        MappingFault(_sentence(detail), ".".join(str(part) for part in _where(detail)) or None)
+        MappingFault(_message(detail), ".".join(str(part) for part in _where(detail)) or None)
         for detail in error.errors(include_url=False)
     ]
-    return MappingFault(first.message, first.where, more=tuple(others[: _MOST - 1]))
+    return MappingFault(first.says, first.where, more=tuple(others[: _MOST - 1]))
 
 
 def _where(detail: ErrorDetails) -> tuple[int | str, ...]:
     path = tuple(part for part in detail["loc"] if part != _KEY)
-    return path[:-1] if detail["type"] == "missing" else path  # what is missing has no place, its parent has
+    return path[:-1] if detail["type"] == "missing" else path  # a missing key has no place, but its parent has
 
 
-def _sentence(detail: ErrorDetails) -> str:
-    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+def _message(detail: ErrorDetails) -> Message:
+    kind, given, context = detail["type"], _shown(detail["input"]), detail.get("ctx", {})
     key = str(detail["loc"][-1]) if detail["loc"] else ""
+    if isinstance(mistake := context.get("error"), Mistake):
+        return mistake.says
     if kind == "extra_forbidden":
         return _unknown(key, detail["loc"][:-1])
     if kind == "missing":
-        return f"'{key}' is missing"
+        return Message("mapping.key_missing", name=key)
     if key == _KEY:
-        return _SHAPES.get(context.get("pattern", ""), _A_NAME)
+        return _SHAPES.get(context.get("pattern", ""), Message("mapping.shape.name"))
     if kind == "literal_error":
-        return f"must be {context.get('expected')}, not {_shown(given)}"
+        return Message("mapping.literal", expected=context.get("expected"), given=given)
     if kind == "string_pattern_mismatch":
-        return f"{_SHAPES.get(context.get('pattern', ''), 'has a form that is not understood')}, not {_shown(given)}"
-    if kind in _PLAIN:
-        return f"must be {_PLAIN[kind]}, not {_shown(given)}"
-    message = detail["msg"].removeprefix("Value error, ")
+        shape = _SHAPES.get(context.get("pattern", "")) or Message("mapping.shape.unknown")
+        return Message("mapping.wrong_shape", shape=shape, given=given)
+    if kind in _TYPES:
+        return Message("mapping.wrong_type", type=_TYPES[kind], given=given)
+    # Pydantic's remaining sentences are about lengths and sizes; they stay in English.
+    message = detail["msg"]
     for technical in ("Input should be", "String should", "Tuple should", "Dictionary should"):
         if message.startswith(technical):
             rest = message.removeprefix(technical).strip()
-            return f"must {'be ' if technical == 'Input should be' else ''}{rest}, not {_shown(given)}"
-    return message
+            detail_ = f"be {rest}" if technical == "Input should be" else rest
+            return Message("mapping.must", detail=detail_, given=given)
+    return Message("mapping.invalid", detail=message.removeprefix("Value error, "))
 
 
-_A_NAME = "a name begins with a small letter and has small letters, digits and _ only, 64 at most"
 _SHAPES = {
-    r"^[a-z][a-z0-9_]{0,63}$": _A_NAME,
-    r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$": "a title is of a name such as 'net' or 'lines.amount'",
-    r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$": "must be a line or lines such as '1', '2-4' or '2-'",
-    r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$": "must be the name of an XML element",
+    r"^[a-z][a-z0-9_]{0,63}$": Message("mapping.shape.name"),
+    r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$": Message("mapping.shape.title"),
+    r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$": Message("mapping.shape.lines"),
+    r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$": Message("mapping.shape.element"),
 }
-_PLAIN = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dict_type": "an object in { }",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "model_attributes_type": "an object in { }",
-    "model_type": "an object in { }",
-    "string_type": "a text in quotes",
-    "tuple_type": "a list in [ ]",
+_TYPES = {
+    "bool_parsing": Message("mapping.type.boolean"),
+    "bool_type": Message("mapping.type.boolean"),
+    "dict_type": Message("mapping.type.object"),
+    "int_from_float": Message("mapping.type.whole_number"),
+    "int_parsing": Message("mapping.type.whole_number"),
+    "int_type": Message("mapping.type.whole_number"),
+    "model_attributes_type": Message("mapping.type.object"),
+    "model_type": Message("mapping.type.object"),
+    "string_type": Message("mapping.type.text"),
+    "tuple_type": Message("mapping.type.list"),
 }
 
 
-def _unknown(key: str, parents: tuple[int | str, ...]) -> str:
+def _unknown(key: str, parents: tuple[int | str, ...]) -> Message:
     known = _keys(parents)
     near = get_close_matches(key, known, n=1)
     if near:
-        return f"there is no '{key}' here; did you mean '{near[0]}'?"
-    return f"there is no '{key}' here; there is {', '.join(known)}" if known else f"there is no '{key}' here"
+        return Message("mapping.misspelt_key", name=key, meant=near[0])
+    return Message("mapping.unknown_key", name=key, known=", ".join(known) or None)
 
 
 def _keys(path: tuple[int | str, ...]) -> list[str]:
-    """The keys that the language has at this place."""
+    """The keys that the language allows at this place."""
     whole = Mapping.model_json_schema()
     node: dict[str, Any] = whole
     for step in path:
@@ -99,7 +104,7 @@ def _keys(path: tuple[int | str, ...]) -> list[str]:
 
 
 def _resolved(node: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """What a reference refers to; of alternatives, the one that has keys."""
+    """The target of a reference; among alternatives, the one with keys."""
     for alternative in node.get("anyOf", ()):
         found = _resolved(alternative, whole)
         if found.keys() & {"properties", "patternProperties", "items"}:
@@ -109,11 +114,11 @@ def _resolved(node: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _shown(given: Any) -> str:
+def _shown(given: Any) -> str | Message:
     if isinstance(given, dict):
-        return "an object"
+        return Message("json.an_object")
     if isinstance(given, list | tuple):
-        return "a list"
+        return Message("json.a_list")
     if isinstance(given, bool) or given is None:
         return str(given).lower() if given is not None else "null"
     text = str(given)

@@ -1,7 +1,7 @@
-"""The mapping language: what a mapping may say, with its defaults and why.
+"""The mapping language: all keys of a mapping, with their defaults.
 
-These classes are the schema. `schema.py` writes them as JSON Schema, `docs/mappings.md` teaches them, and loading a
-mapping checks it against them. Nothing here looks at a document.
+These classes are the schema. `json_schema.py` writes them as JSON Schema, `docs/mappings.md` explains them, and the
+loader validates a mapping by them. Nothing here reads a document.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from waybill_documents.expressions import Expression
+from waybill_documents.messages import Message, Mistake
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """The name of a mapping, field, table, column, lookup or computed value."""
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-"""Words as they are printed. Case, spacing and a closing colon do not matter; the order of the words does."""
+"""Printed words. Case, spacing and a closing colon do not matter; the order of the words does."""
 
 
 def _several(given: object) -> object:
@@ -31,7 +32,7 @@ Phrases = Annotated[
 """One phrase or several alternatives."""
 
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-"""A regular expression for RE2, which takes linear time whatever the text; its first group, if any, is the value."""
+"""A regular expression for RE2, which always takes linear time; its first group, if any, is the value."""
 
 ValueType = Literal["text", "digits", "integer", "decimal", "date"]
 
@@ -40,40 +41,40 @@ Decimals = Annotated[
     Field(
         ge=0,
         le=30,
-        description="The most digits that may stand after the decimal sign of a `decimal`; with more it is unreadable."
-        " Tells `12,500` from twelve and a half thousand.",
+        description="The most digits after the decimal sign of a `decimal`; a number with more is unreadable."
+        " This tells twelve and a half from twelve and a half thousand in `12,500`.",
     ),
 ]
 
 
 def _decimals_are_of_decimals(rule: FieldRule | ColumnRule) -> None:
     if rule.decimals is not None and rule.type != "decimal":
-        raise ValueError(f"only a decimal has decimals, and this is of the type {rule.type}")
+        raise Mistake(Message("mapping.decimals_of_other_type", type=rule.type))
 
 
 class Strict(BaseModel):
-    """Unknown keys are mistakes, and a mapping never changes once it is loaded."""
+    """The base of all rules: unknown keys are refused, and a loaded mapping cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Locale(Strict):
-    """How numbers and dates are printed: a known language, and what differs from it."""
+    """How numbers and dates are printed: a language, and the differences from it."""
 
     base: Literal["de", "en", "fr", "id", "nl"]
     decimal: Literal[",", "."] | None = None
     group: tuple[Literal[".", ",", " ", "'"], ...] | None = None
     dates: tuple[str, ...] | None = Field(None, description="Formats like `d MMMM yyyy`, tried in order.")
     months: dict[str, Annotated[int, Field(ge=1, le=12)]] | None = Field(
-        None, description="Further month names and what month they mean."
+        None, description="Further names of months, with their numbers."
     )
     currencies: tuple[str, ...] | None = Field(
-        None, description="Signs that may stand before or after an amount, joined or apart."
+        None, description="Signs before or after an amount, with or without a space."
     )
 
 
 class Area(Strict):
-    """A part of the page in per cent of its width and height."""
+    """A part of the page in percent of its width and height."""
 
     left: Annotated[int, Field(ge=0, le=100)] = 0
     top: Annotated[int, Field(ge=0, le=100)] = 0
@@ -83,12 +84,12 @@ class Area(Strict):
     @model_validator(mode="after")
     def _has_a_size(self) -> Area:
         if self.left >= self.right or self.top >= self.bottom:
-            raise ValueError("the area is empty: left must be less than right, top less than bottom")
+            raise Mistake(Message("mapping.empty_area"))
         return self
 
 
 class Recognise(Strict):
-    """How to tell that this mapping is the right one. All texts are looked for on every page."""
+    """How to recognise a document for this mapping. All phrases are searched for on every page."""
 
     all: tuple[Phrase, ...] = ()
     any: tuple[Phrase, ...] = ()
@@ -96,10 +97,10 @@ class Recognise(Strict):
 
 
 class FieldRule(Strict):
-    """One value: where to look (page, area, after, before), how to find it (label, pattern, area alone), what it is.
+    """One value: where to search (page, area, after, before), how to find it (label, pattern, area alone), its type.
 
-    With a label, the value is what stands beside it. With a pattern, it is what matches in a line of text. With
-    both, the pattern picks from what stands beside the label. With neither, it is all that stands in the area.
+    With a label, the value is the text beside it. With a pattern, it is the match in a line of text. With both, the
+    pattern picks a part of the text beside the label. With neither, it is all text in the area.
     """
 
     type: ValueType = "text"
@@ -108,53 +109,55 @@ class FieldRule(Strict):
     direction: Literal["right", "below", "block"] = Field(
         "right",
         description="`right`: on the label's line, up to a wide gap or the next label. `below`: the lines under the"
-        " label. `block`: what follows the label on its line and the lines under it.",
+        " label. `block`: the rest of the label's line and the lines under it.",
     )
     pattern: Pattern | None = None
     constant: str | None = Field(None, description="A fixed value that is not on the page.")
     page: Literal["first", "last", "any"] = "any"
     area: Area | None = None
-    after: Phrase | None = Field(None, description="Only below or right of this text on the same page.")
-    before: Phrase | None = Field(None, description="Only above or left of this text on the same page.")
-    until: tuple[Phrase, ...] = Field((), description="`below` and `block` end before a line that begins with one.")
+    after: Phrase | None = Field(None, description="Search only below or to the right of this text on the same page.")
+    before: Phrase | None = Field(None, description="Search only above or to the left of this text on the same page.")
+    until: tuple[Phrase, ...] = Field(
+        (), description="`below` and `block` end before a line that begins with one of these."
+    )
     lines: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$")] = Field(
         "1",
         description="Which lines of a `below`, a `block` or an area: `1`, `2-4` or `2-` for the second to the last.",
     )
-    join: str = Field(" ", max_length=10, description="What is put between two lines.")
-    pick: Literal["first", "last"] = Field("first", description="Which one, when it is found more than once.")
+    join: str = Field(" ", max_length=10, description="The text between two joined lines.")
+    pick: Literal["first", "last"] = Field("first", description="Which one to use when several are found.")
     required: bool = False
-    default: str | None = Field(None, description="The value when it is not found, as it would be printed.")
+    default: str | None = Field(None, description="The value when it is not found, in the document's spelling.")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> FieldRule:
         if self.constant is not None and (self.label or self.pattern or self.area):
-            raise ValueError("a constant is not looked for: leave out label, pattern and area")
+            raise Mistake(Message("mapping.constant_is_not_searched"))
         if self.constant is None and not (self.label or self.pattern or self.area):
-            raise ValueError("say how to find it: a label, a pattern, an area or a constant")
+            raise Mistake(Message("mapping.no_way_to_find"))
         if self.required and self.default is not None:
-            raise ValueError("a required field has no default")
+            raise Mistake(Message("mapping.required_with_default"))
         _decimals_are_of_decimals(self)
         return self
 
 
 class ColumnRule(Strict):
-    """One column, found by the words of its header and not by its position."""
+    """One column. It is found by the words of its header, not by its position."""
 
     header: Phrases | None = Field(
-        None, description="The header's words or alternatives to them. Left out in a table whose rows match a pattern."
+        None, description="The words of the header, or alternatives. Not needed if the rows match a pattern."
     )
     type: ValueType = "text"
     decimals: Decimals = None
-    required: bool = Field(False, description="Every row has it; a row without is a finding.")
-    optional: bool = Field(False, description="The column itself may be missing from the table.")
+    required: bool = Field(False, description="A row without this value is a finding.")
+    optional: bool = Field(False, description="Whether the table may lack the whole column.")
     wraps: bool | None = Field(
-        None, description="Whether its text may go on in the next line. By default texts do and other types do not."
+        None, description="Whether its text can continue in the next line. By default texts can and other types cannot."
     )
-    join: str = Field(" ", max_length=10, description="What is put between the lines of a text that wraps.")
-    pattern: Pattern | None = Field(None, description="What of the cell is the value.")
-    empty: tuple[str, ...] = Field(("-",), description="Texts that stand for an empty cell.")
-    default: str | None = Field(None, description="The value of an empty cell, as it would be printed.")
+    join: str = Field(" ", max_length=10, description="The text between the joined lines of a text that wraps.")
+    pattern: Pattern | None = Field(None, description="The part of the cell that is the value.")
+    empty: tuple[str, ...] = Field(("-",), description="Texts that mean an empty cell.")
+    default: str | None = Field(None, description="The value of an empty cell, in the document's spelling.")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> ColumnRule:
@@ -163,60 +166,62 @@ class ColumnRule(Strict):
 
 
 class RowRule(Strict):
-    """Where a row begins: at a line that has a value in a column, or at a line that matches a pattern.
+    """Where a row begins: at a line with a value in a certain column, or at a line that matches a pattern.
 
-    A pattern has named groups, one for each column; the table then needs no header.
+    A pattern has a named group for each column; the table then needs no header.
     """
 
     begins: Name | None = None
     pattern: Pattern | None = None
     anchor: Literal["first", "middle"] = Field(
-        "first", description="Which line of a wrapped row has the `begins` column: the first, or the one in the middle."
+        "first", description="Which line of a wrapped row has the `begins` column: the first or the middle one."
     )
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> RowRule:
         if (self.begins is None) == (self.pattern is None):
-            raise ValueError("a row either begins with a column or matches a pattern")
+            raise Mistake(Message("mapping.row_rule"))
         return self
 
 
 class CarryRule(Strict):
-    """Running sums at the foot of a page and at the top of the next: proof that no line is missing."""
+    """Sums that are carried from one page to the next. They prove that no line is missing."""
 
     column: Name
-    out: Phrases = Field(description="How a line begins that carries the sum forward.")
-    into: Phrases = Field(description="How a line begins that brings it in.")
+    out: Phrases = Field(description="The beginning of a line that carries the sum forward.")
+    into: Phrases = Field(description="The beginning of a line that brings the sum in.")
 
 
 class TableRule(Strict):
-    """A table that may run over many pages."""
+    """A table, which can span many pages."""
 
     columns: dict[Name, ColumnRule] = Field(min_length=1, max_length=40)
     row: RowRule
     start: Phrases | None = Field(
-        None, description="The table starts below a line that begins so; without a header only."
+        None, description="The table starts below a line that begins with one of these; only without a header."
     )
-    end: Phrases | None = Field(None, description="The table ends before a line that begins so.")
-    skip: tuple[Phrase, ...] = Field((), description="Lines that begin so are not part of the table.")
+    end: Phrases | None = Field(None, description="The table ends before a line that begins with one of these.")
+    skip: tuple[Phrase, ...] = Field((), description="Lines that begin with one of these are ignored.")
     notes: dict[Name, Pattern] = Field(
-        default_factory=dict, description="Lines that match become rows of their own with only this column."
+        default_factory=dict, description="Matching lines become rows of their own with only this column."
     )
     carry: CarryRule | None = None
-    computed: dict[Name, Expression] = Field(default_factory=dict, description="Values made for each row, in order.")
-    required: bool = Field(True, description="The table has at least one row.")
+    computed: dict[Name, Expression] = Field(
+        default_factory=dict, description="Values computed for each row, in order."
+    )
+    required: bool = Field(True, description="The table must have at least one row.")
     max_rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
 
 
 TitlePath = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$")]
-"""What a title is of: a field, a table, a computed value, a column as `lines.amount`, a check as `checks.subtotal`."""
+"""A field, a table, a computed value, a column such as `lines.amount`, or a check such as `checks.subtotal`."""
 
 
 def _in_english(given: object) -> object:
     return {"en": given} if isinstance(given, str) else given
 
 
-Message = Annotated[
+Wording = Annotated[
     dict[Literal["en", "id"], str],
     BeforeValidator(_in_english, json_schema_input_type=str | dict[Literal["en", "id"], str]),
 ]
@@ -224,55 +229,57 @@ Message = Annotated[
 
 
 class CheckRule(Strict):
-    """Something that must hold. What does not hold is a finding, and fails the document if it is required."""
+    """A condition that must hold. If it does not, it is a finding, and a required check fails the document."""
 
     expect: Expression
-    each: Name | None = Field(None, description="The table whose every row must hold it.")
+    each: Name | None = Field(None, description="The table whose rows are all checked.")
     when: Expression | None = None
     required: bool = True
-    message: Message | None = Field(
+    message: Wording | None = Field(
         None,
-        description="What to tell a clerk. `{name}` is a value as printed in the document's locale, `{left}` and"
-        " `{right}` are the two sides of the comparison, `{line}` is the row counted from 1.",
+        description="The message for a clerk. `{name}` is a value in the document's spelling, `{left}` and `{right}`"
+        " are the two sides of the comparison, `{line}` is the row, counted from 1.",
     )
 
 
 class XmlNode(Strict):
-    """An element: its value or its children, in this order."""
+    """An element with a value or children."""
 
     name: Annotated[str, StringConstraints(pattern=r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$")]
     value: Expression | None = None
     attributes: dict[str, Expression] = Field(default_factory=dict)
     children: tuple[XmlNode, ...] = ()
     each: Name | None = Field(None, description="One element for each row of this table.")
-    when: Expression | None = Field(None, description="Left out unless this holds.")
-    omit_empty: bool = Field(False, description="Left out when its value is empty; otherwise it stays, empty.")
+    when: Expression | None = Field(None, description="The element is left out unless this holds.")
+    omit_empty: bool = Field(
+        False, description="The element is left out when it is empty; otherwise an empty element is written."
+    )
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> XmlNode:
         if self.value is not None and self.children:
-            raise ValueError(f"<{self.name}> has a value or children, not both")
+            raise Mistake(Message("mapping.xml.value_and_children", name=self.name))
         return self
 
 
 class XmlRule(Strict):
-    """The document to write."""
+    """The XML document to write."""
 
     root: XmlNode
     namespaces: dict[str, str] = Field(
-        default_factory=dict, description="Prefix to address; the empty prefix is the default."
+        default_factory=dict, description="Addresses by prefix; the empty prefix is the default namespace."
     )
-    xsd: str | None = Field(None, description="A schema beside the mapping that the result must fit.")
+    xsd: str | None = Field(None, description="A schema beside the mapping, which the result must fit.")
 
 
 class EmbeddedRule(Strict):
-    """For hybrid PDFs: read the invoice that is embedded, and write it as it is (`cii`) or as UBL (`ubl`)."""
+    """For hybrid PDFs: read the embedded invoice and write it unchanged (`cii`) or as UBL (`ubl`)."""
 
     output: Literal["cii", "ubl"]
 
 
 class Mapping(Strict):
-    """How one sort of document becomes data and XML. Versioned by its name and never changed."""
+    """How one kind of document becomes data and XML. Its name has a version, and it is never changed."""
 
     format: Literal[1] = Field(description="The version of this language.")
     name: Name
@@ -283,16 +290,16 @@ class Mapping(Strict):
     fields: dict[Name, FieldRule] = Field(default_factory=dict, max_length=200)
     tables: dict[Name, TableRule] = Field(default_factory=dict, max_length=5)
     lookups: dict[Name, dict[str, str]] = Field(
-        default_factory=dict, description="Texts and what they become; case does not matter, `*` is for any other."
+        default_factory=dict, description="Replacements of texts; case does not matter, `*` is for any other text."
     )
     computed: dict[Name, Expression] = Field(
-        default_factory=dict, description="Values made for the document, in order."
+        default_factory=dict, description="Values computed for the document, in order."
     )
     checks: dict[Name, CheckRule] = Field(default_factory=dict, max_length=100)
-    titles: dict[TitlePath, Message] = Field(
+    titles: dict[TitlePath, Wording] = Field(
         default_factory=dict,
         max_length=1_000,
-        description="What a person calls a value, in English or for each language: `number`, `lines`, `lines.amount`,"
-        " `checks.subtotal`. Without one, `tax_base` is called Tax base.",
+        description="Titles of values for people, in English or for each language: `number`, `lines`, `lines.amount`,"
+        " `checks.subtotal`. Without a title, `tax_base` is called Tax base.",
     )
     xml: XmlRule | None = None

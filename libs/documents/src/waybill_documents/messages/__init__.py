@@ -1,12 +1,13 @@
-"""What a document says, in the reader's language: names of values, and findings as sentences.
+"""Messages: what findings and faults say, and how it is said in the reader's language.
 
-Findings are made in English, with all they were made from in `params`. English is what they say; the other languages
-are here, one module each.
+`Message` is a key and its parameters. `en.toml` and `id.toml` hold the sentences, one file per language. `tell` renders
+a finding, `describe` names a value by its title in the mapping.
 """
 
 from __future__ import annotations
 
-from waybill_documents.messages.findings import LANGUAGES, Language, tell
-from waybill_documents.messages.names import describe
+from waybill_documents.messages.message import Message, Mistake, Shown
+from waybill_documents.messages.reader import describe, readable, tell
+from waybill_documents.messages.sentences import LANGUAGES, Language
 
-__all__ = ["LANGUAGES", "Language", "describe", "tell"]
+__all__ = ["LANGUAGES", "Language", "Message", "Mistake", "Shown", "describe", "readable", "tell"]

@@ -1,7 +1,7 @@
-"""Is this text a table, and with which sign between its cells?
+"""Decides whether a text is a table, and which sign separates its cells.
 
-`csv.Sniffer` looks for any repeated character and finds tables in prose. Here a sign has to be one of four and give
-nearly all lines the same number of cells; when in doubt, a text is a text.
+`csv.Sniffer` accepts any repeated character and finds tables in prose. Here the sign must be one of four and give
+nearly all lines the same number of cells. In doubt, it is not a table.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import re
 from collections import Counter
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.office.limits import OfficeLimits
+from waybill_documents.messages import Message
+from waybill_documents.office.office_limits import OfficeLimits
 
 _SIGNS = ("\t", ";", "|", ",")
-"""In the order in which they are believed: commas also stand in prose and in numbers."""
+"""The most reliable first: commas also occur in prose and in numbers."""
 _SAMPLE = 200
 _ALIKE = 0.9
-"""Which part of the lines has to have the same number of cells; titles and totals may differ."""
+"""The fraction of the lines that must have the same number of cells; titles and totals may differ."""
 _CHOSEN = re.compile(r"^sep=(.)\n")
 
 
 def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
-    """The rows of a CSV text, all equally long; None when it is none."""
+    """The rows of a CSV text, all of the same length; None if it is not CSV."""
     chosen = _CHOSEN.match(text)
     if chosen:  # Excel's own way to say it
         text = text[chosen.end() :]
@@ -35,11 +36,11 @@ def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
         return None
     width = max(map(len, rows))
     if len(rows) > limits.rows:
-        raise DocumentFault(FaultCode.TOO_MANY_ROWS, f"The table has {len(rows):,} rows; {limits.rows:,} can be read.")
-    if len(rows) * width > limits.cells:
         raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT, f"The table has more than the {limits.cells:,} cells that can be read."
+            FaultCode.TOO_MANY_ROWS, Message("text_file.too_many_rows", rows=len(rows), most=limits.rows)
         )
+    if len(rows) * width > limits.cells:
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("text_file.too_many_cells", most=limits.cells))
     return [row + [""] * (width - len(row)) for row in rows]
 
 
@@ -56,12 +57,12 @@ def _sign(text: str) -> str | None:
 
 
 def _score(rows: list[list[str]], sample: str, sign: str) -> tuple[float, int] | None:
-    """How alike the rows are, and how wide; None when this is no table."""
+    """How similar and how wide the rows are; None if this is not a table."""
     width, times = Counter(map(len, rows)).most_common(1)[0]
     if len(rows) < 2 or width < 2 or times < _ALIKE * len(rows):
         return None
     if sign in ",;" and width < 5:
-        # In a sentence a comma is followed by a space, and its parts are words; in a table neither is the rule.
+        # In a sentence, a comma is followed by a space; in a table it usually is not.
         spaced = sample.count(sign + " ")
         if spaced > 0.5 * sample.count(sign):
             return None
@@ -77,6 +78,6 @@ def _is_decimal(row: list[str]) -> bool:
 def _parsed(text: str, sign: str) -> list[list[str]] | None:
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=sign)]
-    except csv.Error:  # a cell of more than 128 KB: an open quotation mark in a text that is no table
+    except csv.Error:  # a cell of more than 128 KB: an unclosed quotation mark in a text that is not a table
         return None
     return [row for row in rows if any(row)]

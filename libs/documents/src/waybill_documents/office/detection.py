@@ -1,6 +1,6 @@
-"""What a file is, by its content: never by its name, which anybody can choose.
+"""Detects the format of a file by its content, never by its name.
 
-A detected kind is a promise about the first look only; reading may still find the file damaged.
+Detection looks only at the beginning; the file may still turn out to be damaged.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.messages import Message
 from waybill_documents.office.text_encoding import decode
 
 Detected = Literal["pdf", "docx", "xlsx", "text", "protected", "doc", "xls", "xlsb", "ods", "odt", "pptx"]
-"""The four kinds that are read, and those that get a sentence of their own for not being read."""
+"""The four formats that we read, and the ones we refuse with a specific message."""
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_STREAMS: tuple[tuple[str, Detected], ...] = (
@@ -38,18 +39,18 @@ _OPEN_DOCUMENT: tuple[tuple[bytes, Detected], ...] = (
 _HEAD = 64 * 1024
 _MOST_PARTS = 10_000
 
-_UNREAD: dict[str, str] = {
-    "doc": "This is a Word document in the format before 2007 (.doc). Open it in Word and save it as .docx.",
-    "xls": "This is an Excel workbook in the format before 2007 (.xls). Open it in Excel and save it as .xlsx.",
-    "xlsb": "This is an Excel binary workbook (.xlsb). Open it in Excel and save it as .xlsx.",
-    "ods": "This is an OpenDocument spreadsheet (.ods). Save it as .xlsx.",
-    "odt": "This is an OpenDocument text (.odt). Save it as .docx.",
-    "pptx": "This is a presentation. Documents, workbooks and texts are read, presentations are not.",
+_UNREAD: dict[str, Message] = {
+    "doc": Message("office.old_word"),
+    "xls": Message("office.old_excel"),
+    "xlsb": Message("office.binary_workbook"),
+    "ods": Message("office.open_spreadsheet"),
+    "odt": Message("office.open_text"),
+    "pptx": Message("office.presentation"),
 }
 
 
 def detect(path: Path) -> Detected | None:
-    """The kind of the file, or None when it is empty or nothing we know."""
+    """The format of the file; None when it is empty or unknown."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
         if not head:
@@ -59,7 +60,7 @@ def detect(path: Path) -> Detected | None:
         if head.startswith(_OLE):
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return _inside_ole(content)
-    # Readers accept up to a kilobyte of anything before a PDF, and mailers do put it there.
+    # PDF readers accept up to a kilobyte before the header, and mail programs put text there.
     if (at := head.find(b"%PDF-", 0, 1024)) >= 0 and not head[:at].strip(b"\xef\xbb\xbf \t\r\n\0"):
         return "pdf"
     if at >= 0 and b"startxref" in _tail(path):
@@ -68,33 +69,30 @@ def detect(path: Path) -> Detected | None:
 
 
 def refuse(kind: Detected | None) -> DocumentFault:
-    """Why a file of this kind is not read, for the person who sent it."""
+    """The fault for a file of this format, for the person who sent it."""
     if kind == "protected":
-        return DocumentFault(
-            FaultCode.ENCRYPTED, "The document is protected with a password. Save it without one and send it again."
-        )
-    sentence = _UNREAD.get(kind or "", "The file is neither a PDF nor a Word, Excel or text document.")
-    return DocumentFault(FaultCode.UNREADABLE, sentence)
+        return DocumentFault(FaultCode.ENCRYPTED, Message("office.encrypted"))
+    return DocumentFault(FaultCode.UNREADABLE, _UNREAD.get(kind or "") or Message("office.unknown_format"))
 
 
 def _inside_zip(path: Path, head: bytes) -> Detected | None:
     for media_type, kind in _OPEN_DOCUMENT:
-        if media_type in head[:200]:  # the format demands it there, uncompressed
+        if media_type in head[:200]:  # the format requires it there, uncompressed
             return kind
     names = zip_names(path, _MOST_PARTS)
     if names is None:
-        # Cut off or damaged. Local headers still tell what it was, so that the fault can be a good one.
+        # The file is truncated or damaged. Local headers still show what it was, for a better message.
         return "docx" if b"word/" in head else "xlsx" if b"xl/" in head else _cut_office(head)
     return next((kind for part, kind in _MAIN_PARTS.items() if part in names), None)
 
 
 def _cut_office(head: bytes) -> Detected | None:
-    """Not even the main part's name is left; Word and Excel both begin with this one."""
+    """Recognise a truncated file by its first part, which Word and Excel both have."""
     return "docx" if head[30:49] == b"[Content_Types].xml" else None
 
 
 def zip_names(path: Path, most: int) -> set[str] | None:
-    """The names in a ZIP; None when its directory cannot be read or has more entries than that."""
+    """The names in a ZIP; None if its directory cannot be read or has more than `most` entries."""
     if not 0 < directory_entries(path, most) <= most:
         return None
     try:
@@ -105,16 +103,16 @@ def zip_names(path: Path, most: int) -> set[str] | None:
 
 
 def directory_entries(path: Path, most: int) -> int:
-    """At most how many entries the ZIP's directory has, counted without believing it, and only beyond `most`.
+    """An upper bound for the entries of a ZIP, counted up to `most` + 1 without trusting the directory.
 
-    `zipfile` makes an object of each before anybody can ask how many there are.
+    `zipfile` makes an object for each entry before it reports their number.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return sum(1 for _ in islice(re.finditer(b"PK\x01\x02", content), most + 1))
 
 
 def _inside_ole(content: mmap.mmap) -> Detected | None:
-    """By the names of its streams: directory entries are 128 bytes each and lie in sectors of 512 or 4,096."""
+    """The format by the names of the streams. Directory entries have 128 bytes, in sectors of 512 or 4,096."""
     for name, kind in _OLE_STREAMS:
         wanted = name.encode("utf-16-le") + b"\0\0"
         at = content.find(wanted)

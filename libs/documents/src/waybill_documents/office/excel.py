@@ -1,7 +1,7 @@
-"""Excel workbooks: one page for each sheet, its cells as Excel would show them in a plain column.
+"""Reads Excel workbooks: one page per sheet, with cells as Excel shows them without formatting.
 
-calamine reads the values that Excel last computed. Numbers are written exactly as far as Excel knows them, which is
-fifteen digits; the floats they are stored as never show.
+calamine reads the values that Excel last computed. Numbers are written with the fifteen digits that Excel keeps, so
+that the floats they are stored as never show.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Any
 from python_calamine import CalamineSheet, CalamineWorkbook, SheetMetadata, SheetTypeEnum, SheetVisibleEnum
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.office.limits import Budget, OfficeLimits
+from waybill_documents.messages import Message
+from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.package import Package, damaged, open_package
 from waybill_documents.office.regions import Merged, find_tables
 from waybill_documents.office.sheets import check_workbook
-from waybill_documents.plain import Plain, PlainPage, PlainTable
+from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
 
 _EXACT = 2**53
-"""Up to here every whole number is itself as a float."""
+"""Up to here every whole number has an exact float."""
 
 
-def read_excel(path: Path, limits: OfficeLimits | None = None) -> Plain:
-    """The sheets and tables of an xlsx (also xlsm; macros are dropped unread)."""
+def read_excel(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
+    """The sheets and tables of an xlsx or xlsm; macros are ignored."""
     limits = limits or OfficeLimits()
     package = open_package(path, limits)
     check_workbook(package, limits)
@@ -36,11 +37,11 @@ def read_excel(path: Path, limits: OfficeLimits | None = None) -> Plain:
     names = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(names) > limits.sheets:
         raise DocumentFault(
-            FaultCode.TOO_MANY_PAGES, f"The workbook has {len(names):,} sheets; {limits.sheets:,} can be read."
+            FaultCode.TOO_MANY_PAGES, Message("workbook.too_many_sheets", sheets=len(names), most=limits.sheets)
         )
     budget = Budget(limits)
     sheets = [_sheet(workbook, metadata, number, budget) for number, metadata in enumerate(names, start=1)]
-    return Plain(
+    return PlainDocument(
         kind="xlsx",
         pages=tuple(page for page, _ in sheets),
         tables=tuple(table for _, tables in sheets for table in tables),
@@ -78,7 +79,7 @@ def _boolean(value: bool) -> str:
 
 
 def _number(value: float) -> str:
-    # Excel keeps 15 digits and shows no more: 0.1 + 0.2 is 0.3, and so it is here. Most numbers have fewer anyway.
+    # Excel keeps 15 digits, so 0.1 + 0.2 is 0.3, here as well. Most numbers have fewer.
     text = repr(value)
     if len(text) < 17 and "e" not in text and "n" not in text:
         return text.removesuffix(".0") if value else "0"
@@ -99,7 +100,7 @@ def _time(value: time) -> str:
 
 
 def _second(value: datetime) -> datetime:
-    """To the second: half past two is stored as a fraction of a day and comes out a millisecond early."""
+    """Round to the second. Times are stored as fractions of a day and may be off by a millisecond."""
     if 0 < value.microsecond < 1000 or value.microsecond >= 999_000:
         return (value + timedelta(microseconds=500_000)).replace(microsecond=0)
     return value
@@ -133,7 +134,7 @@ def _opened(package: Package) -> CalamineWorkbook:
 
 
 def _values(workbook: CalamineWorkbook, name: str) -> tuple[list[list[Any]], Merged]:
-    """The cells from the first filled one on, and the merged ones counted from there."""
+    """The cells from the first filled one on, and the merged ranges relative to it."""
     with _at_fault():
         sheet: CalamineSheet = workbook.get_sheet_by_name(name)
         values = sheet.to_python(skip_empty_area=True)
@@ -148,7 +149,7 @@ def _values(workbook: CalamineWorkbook, name: str) -> tuple[list[list[Any]], Mer
 
 @contextlib.contextmanager
 def _at_fault() -> Iterator[None]:
-    """Whatever calamine stumbles over is the file's fault, a panic of its Rust included, which is no `Exception`."""
+    """Turns every error of calamine into a damaged file, including a Rust panic, which is not an `Exception`."""
     try:
         yield
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""The numbers and bullets of Word's lists, which stand nowhere in the text: Word counts them when it shows them.
+"""The numbers and bullets of Word's lists. The file does not contain them; Word counts when it shows the document.
 
-"3.2 Delivery" is what a reader cites, so it is what we write. Counting follows Word: one counter for each level of a
-list, a deeper level starts anew after a shallower one.
+A reader cites "3.2 Delivery", so we write that. Counting follows Word: each level of a list has a counter, and a deeper
+level restarts after a shallower one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from docx.oxml.ns import qn
 _PLACEHOLDER = re.compile(r"%([1-9])")
 _LEVELS = 9
 _MOST = 100_000
-"""Beyond it a number is not worth writing in letters or Roman."""
+"""Larger numbers are not written in letters or Roman numerals."""
 _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
     (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
@@ -61,7 +61,7 @@ class Numbering:
     @staticmethod
     def _shown(levels: dict[int, _Level], level: int, counters: dict[int, int]) -> str:
         if levels[level].form == "bullet":
-            return "•"  # the list's own sign is often a private character of a symbol font
+            return "•"  # the list's own bullet is often a private character of a symbol font
 
         def number(found: re.Match[str]) -> str:
             which = int(found[1]) - 1
@@ -71,7 +71,7 @@ class Numbering:
         return _PLACEHOLDER.sub(number, levels[level].text)
 
     def _list_of(self, paragraph: Any) -> tuple[str | None, str | None]:
-        """The list and level of a paragraph: its own, or those of its style or the styles that one is based on."""
+        """The list and level of a paragraph: its own, or those of its style or of a base style."""
         properties = paragraph.find(qn("w:pPr"))
         number, depth = _numbers_in(properties)
         style = value(properties, "w:pStyle")
@@ -95,7 +95,7 @@ class Numbering:
             for override in overrides:
                 self._override(levels, override)
             self._lists[number] = levels
-            # Lists of one shape count on from each other, unless one of them says that it starts anew.
+            # Lists with the same definition continue each other, unless one of them restarts.
             self._counters_of[number] = f"num {number}" if overrides else f"shape {shape_id}"
 
     @staticmethod
@@ -119,7 +119,7 @@ def value(element: Any, child: str) -> str | None:
 
 
 def whole(text: str | None, otherwise: int) -> int:
-    """A whole number of a sane size; anything else is as if it were not there."""
+    """A whole number of a sane size; otherwise the default."""
     return int(text) if text and len(text) <= 6 and text.isascii() and text.isdigit() else otherwise
 
 

@@ -1,8 +1,8 @@
-"""A Word or Excel package, opened by us before a library sees it.
+"""Reads and checks a Word or Excel package before a library sees it.
 
-The ZIP is read once, here, with every bound checked while reading, and handed on as a new ZIP of what was read:
-stored, without duplicates, pictures, macros or odd names. So a library sees exactly what was checked, whatever the
-original's directory says about sizes and places, and none of them needs to be trusted with a bomb.
+The ZIP is read once, with every limit checked while reading, and passed on as a new ZIP: uncompressed, without
+duplicates, pictures, macros or odd names. A library therefore sees exactly what was checked, whatever the original's
+directory claims, and we need not trust it with a zip bomb.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import zlib
 from pathlib import Path
 
 from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.messages import Message
 from waybill_documents.office.detection import detect, directory_entries, refuse
-from waybill_documents.office.limits import OfficeLimits
+from waybill_documents.office.office_limits import OfficeLimits
 
 _CHUNK = 256 * 1024
 _RATIO_MATTERS_FROM = 4 * 2**20
@@ -24,20 +25,20 @@ _ENCODINGS = {b"utf-8", b"utf8", b"us-ascii", b"ascii"}
 
 
 class Package:
-    """The XML parts of a package by name; anything else is there by name only."""
+    """The parts of a package by name. Parts that are not XML are empty."""
 
     def __init__(self, parts: dict[str, bytes]) -> None:
         self.parts = parts
 
     def __getitem__(self, name: str) -> bytes:
-        """A part, whatever the case of its name: that is how the format compares them."""
+        """A part by its name. The format ignores case in names."""
         if name in self.parts:
             return self.parts[name]
         wanted = name.lower()
         for known, content in self.parts.items():
             if known.lower() == wanted:
                 return content
-        raise damaged(f"it has no {name}")
+        raise damaged(Message("office.damage.part_missing", part=name))
 
     def repacked(self) -> io.BytesIO:
         """The checked parts as a ZIP."""
@@ -49,26 +50,23 @@ class Package:
         return packed
 
 
-def damaged(detail: str = "") -> DocumentFault:
-    """The file is not what it begins like."""
-    because = f" ({detail})" if detail else ""
-    return DocumentFault(
-        FaultCode.UNREADABLE, f"The document is damaged or incomplete{because}. Save it again, or send another copy."
-    )
+def damaged(why: Message | None = None) -> DocumentFault:
+    """The file begins like an Office document but is damaged."""
+    return DocumentFault(FaultCode.UNREADABLE, Message("office.damaged", why=why))
 
 
 def open_package(path: Path, limits: OfficeLimits) -> Package:
-    """Read all XML of the package, or say why not."""
+    """Read all XML of the package. Raises `DocumentFault`."""
     try:
         if directory_entries(path, limits.parts) > limits.parts:
-            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, f"The document is made of more than {limits.parts:,} parts.")
+            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.too_many_parts", most=limits.parts))
         with zipfile.ZipFile(path) as archive:
             return Package(_read_all(archive, path.stat().st_size, limits))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
         kind = detect(path)
         raise (damaged() if kind in ("docx", "xlsx") else refuse(kind)) from error
-    except (NotImplementedError, RuntimeError) as error:  # a compression or an encryption that ZIP in Office never has
-        raise damaged("it is packed in a way that Word and Excel do not use") from error
+    except (NotImplementedError, RuntimeError) as error:  # a compression or encryption that Office does not use
+        raise damaged(Message("office.damage.packing")) from error
 
 
 def _read_all(archive: zipfile.ZipFile, size: int, limits: OfficeLimits) -> dict[str, bytes]:
@@ -79,7 +77,7 @@ def _read_all(archive: zipfile.ZipFile, size: int, limits: OfficeLimits) -> dict
     total = 0
     for name, info in wanted.items():
         if not _is_xml(name):
-            parts[name] = b""  # its name is kept: relationships point to it
+            parts[name] = b""  # the name is kept, because relationships refer to it
             continue
         if info.flag_bits & 0x1:
             raise refuse("protected")
@@ -101,23 +99,19 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, before: in
 def _check_size(unpacked: int, size: int, limits: OfficeLimits) -> None:
     if unpacked > limits.unpacked_bytes:
         raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT,
-            f"The document unpacks to more than the {limits.unpacked_bytes // 2**20} MB that can be read.",
+            FaultCode.TOO_MUCH_TEXT, Message("office.unpacks_too_large", megabytes=limits.unpacked_bytes // 2**20)
         )
     if unpacked > _RATIO_MATTERS_FROM and unpacked > limits.ratio * size:
-        raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT,
-            f"The document unpacks to more than {limits.ratio} times its size, which no real document does.",
-        )
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.unpacks_too_far", times=limits.ratio))
 
 
 def _check_xml(name: str, content: bytes) -> None:
-    """Only UTF-8 and no document type: Office writes nothing else, and entities and other encodings hide bombs."""
+    """Allow only UTF-8 and no document type. Office writes nothing else; entities and other encodings hide bombs."""
     declared = _DECLARATION.match(content[:200])
     if b"\0" in content or (declared and declared[1].lower() not in _ENCODINGS):
-        raise damaged(f"{_shown(name)} is not UTF-8")
+        raise damaged(Message("office.damage.not_utf_8", part=_shown(name)))
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise damaged(f"{_shown(name)} declares XML entities, which Word and Excel never do")
+        raise damaged(Message("office.damage.entities", part=_shown(name)))
 
 
 def _shown(name: str) -> str:
@@ -129,5 +123,5 @@ def _is_xml(name: str) -> bool:
 
 
 def _is_sane(name: str) -> bool:
-    """Nothing is ever unpacked to disk; names that try to leave the folder are simply not part of a document."""
+    """Whether the name is a normal one. Nothing is unpacked to disk; parts with other names are ignored."""
     return not (name.startswith(("/", "\\")) or "\\" in name or ".." in name.split("/") or name.endswith("/"))

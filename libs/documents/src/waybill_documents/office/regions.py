@@ -1,8 +1,8 @@
-"""Where the tables are on a sheet: islands of filled cells.
+"""Finds the tables on a sheet as islands of filled cells.
 
-A sheet is a wall to pin things on: a title, a table, another one beside it, a note. Filled cells that touch, or have
-one blank row or column between them, belong together; a diagonal touch does not count. Nothing is lost by a wrong
-guess, as the sheet's text has every cell.
+A sheet can have a title, a table, another table beside it, a note. Filled cells that touch, or have one blank row or
+column between them, belong together; a diagonal touch does not count. A wrong guess loses nothing, because the text of
+the sheet has every cell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Cells = Sequence[Sequence[str]]
 Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 
 _GAP = 1
-"""Blank rows or columns that do not part a table: a spacer column, a line left free above the total."""
+"""Blank rows or columns that do not split a table, such as a spacer column or a blank row above the total."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Region:
         )
 
     def grow(self, other: Region) -> None:
-        """Take the other one in."""
+        """Extend this region to include the other one."""
         self.top, self.left = min(self.top, other.top), min(self.left, other.left)
         self.bottom, self.right = max(self.bottom, other.bottom), max(self.right, other.right)
 
@@ -100,7 +100,7 @@ def _touching(runs: list[tuple[int, int, int]], others: list[tuple[int, int, int
 
 
 def _covered(merged: Merged, rows: int) -> dict[int, list[tuple[int, int]]]:
-    """The columns that merged cells cover in each row. They are as filled as their first cell is."""
+    """The columns that merged cells cover in each row. They count as filled if their first cell is."""
     found: dict[int, list[tuple[int, int]]] = {}
     budget = 100_000  # a list of merged cells can claim the whole sheet a million times
     for (top, left), (bottom, right) in merged:
@@ -113,7 +113,7 @@ def _covered(merged: Merged, rows: int) -> dict[int, list[tuple[int, int]]]:
 
 
 def _runs(row: Sequence[str], covered: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbouring filled cells of a row, small gaps bridged."""
+    """Runs of neighbouring filled cells in a row; small gaps are bridged."""
     if not covered and row and all(row):
         return [(0, len(row) - 1)]
     spans = [(column, column) for column, text in enumerate(row) if text]
@@ -129,8 +129,8 @@ def _runs(row: Sequence[str], covered: Sequence[tuple[int, int]]) -> list[tuple[
 
 
 def _joined(regions: list[Region]) -> list[Region]:
-    """Islands whose rectangles overlap are one table: a blank corner is no border."""
-    if len(regions) > 2000:  # confetti, not tables
+    """Join islands whose rectangles overlap, because a blank corner does not split a table."""
+    if len(regions) > 2000:  # scattered cells, not tables
         return []
     found: list[Region] = []
     for region in regions:
@@ -146,7 +146,7 @@ def _joined(regions: list[Region]) -> list[Region]:
 
 
 def _beside(cells: Cells, region: Region) -> list[Region]:
-    """A blank column parts two tables that do not stand side by side for most of their rows; else it is a spacer."""
+    """Split a region at blank columns, unless both sides share most of their rows: then the column is a spacer."""
     rows = range(region.top, region.bottom + 1)
     extents: list[list[int] | None] = [None] * (region.right + 2)  # first and last filled row of each column
     for row in rows:
@@ -171,7 +171,7 @@ def _beside(cells: Cells, region: Region) -> list[Region]:
 
 
 def _side_by_side(before: Region, first: Region, extents: list[list[int] | None], last: int) -> bool:
-    """Whether what follows a blank column, up to the next blank one, shares at least half of its rows."""
+    """Whether the cells after a blank column, up to the next blank one, share at least half of their rows."""
     after = Region(first.top, first.left, first.bottom, first.right)
     for column in range(first.left, last + 1):
         extent = extents[column]
@@ -183,7 +183,7 @@ def _side_by_side(before: Region, first: Region, extents: list[list[int] | None]
 
 
 def _below(cells: Cells, region: Region, is_text: Callable[[int, int], bool]) -> list[Region]:
-    """After a blank row, a row of headings begins another table: all text, with something else below it."""
+    """Split a region at a blank row that is followed by headings: a row of texts with other values below it."""
     parts: list[Region] = []
     top = region.top
     for row in range(region.top + 1, region.bottom):
@@ -199,7 +199,7 @@ def _below(cells: Cells, region: Region, is_text: Callable[[int, int], bool]) ->
 
 
 def _titled(cells: Cells, region: Region) -> Island:
-    """Rows above the first one with several cells are the title; blank rows at the ends and columns at the sides go."""
+    """Make the rows above the first row with several cells the title, and remove blank rows and columns around."""
     rows = [list(cells[row][region.left : region.right + 1]) for row in range(region.top, region.bottom + 1)]
     top = region.top
     title: list[str] = []

@@ -1,8 +1,8 @@
-"""Looks through a workbook's XML before calamine does, because calamine believes it.
+"""Checks a workbook's XML before calamine reads it, because calamine trusts it.
 
-calamine makes a rectangle of every cell between the first and the last filled one, and a copy of a shared string for
-every cell that uses it: two cells in opposite corners of a sheet, or one long string used a million times, end the
-process without an exception. Here only bounds are counted, in one pass, with a parser that keeps nothing.
+calamine allocates the whole rectangle between the first and the last filled cell, and copies a shared string for every
+cell that uses it. Two cells in opposite corners of a sheet, or one long string used a million times, would kill the
+process without an exception. The check only counts, in one pass, with a parser that keeps nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from xml.parsers import expat
 from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.office.limits import OfficeLimits, too_much_text
+from waybill_documents.messages import Message
+from waybill_documents.office.office_limits import OfficeLimits, too_much_text
 from waybill_documents.office.package import Package, damaged
 
 _ERROR_CELL = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt\s*=\s*)(["'])e\2""")
@@ -27,9 +28,9 @@ _REFERENCE = re.compile(r"^\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 
 
 def check_workbook(package: Package, limits: OfficeLimits) -> None:
-    """Refuse a workbook that would not fit; see that errors like `#DIV/0!` are read as their text.
+    """Refuse a workbook that is too large, and make errors such as `#DIV/0!` readable as text.
 
-    calamine gives an empty cell for an error. Told that it is a formula's text, it gives the text.
+    calamine returns an empty cell for an error. If the cell is marked as a formula's text, it returns the text.
     """
     _check_targets(package)
     lengths = _string_lengths(package)
@@ -40,7 +41,7 @@ def check_workbook(package: Package, limits: OfficeLimits) -> None:
             continue
         if b'"e"' in content or b"'e'" in content:
             content = package.parts[name] = _ERROR_CELL.sub(rb"\1\2str\2", content)
-        # Only when a workbook could exceed the limit is it worth to look up each string that it uses.
+        # Looking up each string is only worthwhile if the workbook could exceed the limit.
         doubtful = max(lengths, default=0) * content.count(b"<") > limits.characters
         bounds = _Bounds(lengths if doubtful else None)
         if doubtful or not bounds.glance(content, limits):
@@ -55,27 +56,25 @@ def check_workbook(package: Package, limits: OfficeLimits) -> None:
 
 
 def _too_many_cells(limits: OfficeLimits) -> DocumentFault:
-    return DocumentFault(
-        FaultCode.TOO_MUCH_TEXT, f"The workbook has more than the {limits.cells:,} filled cells that can be read."
-    )
+    return DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("workbook.too_many_cells", most=limits.cells))
 
 
 def _check_targets(package: Package) -> None:
-    """Each sheet has a part of its own: a thousand sheets that share one would be read a thousand times."""
+    """Refuse sheets that share a part: a thousand of them would be read a thousand times."""
     try:
         parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
         relations = etree.fromstring(package["xl/_rels/workbook.xml.rels"], parser)
         workbook = etree.fromstring(package["xl/workbook.xml"], parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise damaged("its list of sheets is broken") from error
+        raise damaged(Message("office.damage.sheet_list")) from error
     targets = {_text(one, "Id"): posixpath.normpath(_text(one, "Target").lower()) for one in relations.iter("{*}*")}
     used = [targets.get(_text(sheet, "id"), "") for sheet in workbook.iter("{*}sheet")]
     if len(set(used)) != len(used):
-        raise damaged("two of its sheets share their content")
+        raise damaged(Message("office.damage.shared_sheets"))
 
 
 def _text(element: etree._Element, attribute: str) -> str:
-    """An attribute whatever its namespace: strict and transitional files differ in it."""
+    """An attribute in any namespace; strict and transitional files use different ones."""
     for name, text in element.attrib.items():
         if str(name).rpartition("}")[2] == attribute:
             return str(text)
@@ -83,10 +82,10 @@ def _text(element: etree._Element, attribute: str) -> str:
 
 
 def _string_lengths(package: Package) -> list[int]:
-    """At most how long each shared string is: the length of its XML."""
+    """An upper bound for the length of each shared string: the length of its XML."""
     found = [content for name, content in package.parts.items() if name.lower().endswith("sharedstrings.xml")]
     if len(found) > 1:
-        raise damaged("it has two lists of texts")
+        raise damaged(Message("office.damage.two_text_lists"))
     starts = [item.start() for item in _STRING_ITEM.finditer(found[0])] if found else []
     ends = [*starts[1:], len(found[0])] if found else []
     return [end - start for start, end in zip(starts, ends, strict=bool(starts))]
@@ -108,9 +107,9 @@ class _Bounds:
         self._kinds: dict[str, str] = {}
 
     def glance(self, content: bytes, limits: OfficeLimits) -> bool:
-        """Find the bounds ten times as fast, in a sheet whose every cell begins as Excel writes it.
+        """Find the bounds ten times as fast if every cell begins the way Excel writes it.
 
-        Empty cells count too, so it may find too much and is then not believed.
+        Empty cells count too, so the result may be too large; in that case it returns False.
         """
         cells = sum(content.count(b"<c" + end) for end in _NAME_ENDS)
         if not 0 < cells <= limits.cells or any(b":c" + end in content for end in _NAME_ENDS):
@@ -128,7 +127,7 @@ class _Bounds:
 
     def feed(self, content: bytes) -> None:
         """Look through a sheet's XML."""
-        # The encoding is given, so that no other is believed; see package._check_xml.
+        # The encoding is fixed, so that the file cannot declare another one; see package._check_xml.
         parser = expat.ParserCreate("utf-8")
         parser.ordered_attributes = True
         parser.StartElementHandler = self._start
@@ -138,7 +137,7 @@ class _Bounds:
         try:
             parser.Parse(content, True)
         except expat.ExpatError as error:
-            raise damaged("one of its sheets is broken") from error
+            raise damaged(Message("office.damage.sheet_broken")) from error
 
     def check(self, limits: OfficeLimits) -> None:
         """Refuse a rectangle that is too large, whether filled or not."""
@@ -148,23 +147,18 @@ class _Bounds:
             return
         rows, columns = self._bottom - self._top + 1, self._right - self._left + 1
         if rows > limits.rows:
-            raise DocumentFault(
-                FaultCode.TOO_MANY_ROWS,
-                f"A sheet of the workbook uses {rows:,} rows; {limits.rows:,} can be read."
-                " Often a single stray cell far below the rest is the reason.",
-            )
+            raise DocumentFault(FaultCode.TOO_MANY_ROWS, Message("workbook.too_many_rows", rows=rows, most=limits.rows))
         if rows * columns > limits.cells:
             raise DocumentFault(
                 FaultCode.TOO_MUCH_TEXT,
-                f"A sheet of the workbook uses {rows:,} rows and {columns:,} columns, more than the {limits.cells:,}"
-                " cells that can be read. Often a single stray cell far from the rest is the reason.",
+                Message("workbook.too_wide", rows=rows, columns=columns, most=limits.cells),
             )
 
     def _start(self, name: str, attributes: list[Any]) -> None:
         kind = self._kinds.get(name)
         if kind is None:
             if len(self._kinds) > 1000:
-                raise damaged("one of its sheets is broken")
+                raise damaged(Message("office.damage.sheet_broken"))
             kind = self._kinds[name] = name.rpartition(":")[2]
         if kind == "c":
             self._cell(attributes)
@@ -185,7 +179,7 @@ class _Bounds:
         if "r" in attributes[::2]:
             number = attributes[attributes.index("r") + 1]
             if not (number.isascii() and number.isdigit() and len(number) <= 7):
-                raise damaged("one of its sheets has an impossible row")
+                raise damaged(Message("office.damage.impossible_row"))
             self._row = int(number) - 1
 
     def _cell(self, attributes: list[Any]) -> None:
@@ -196,9 +190,9 @@ class _Bounds:
             if attributes[at] == "r":
                 found = _REFERENCE.match(attributes[at + 1])
                 if found is None:
-                    raise damaged("one of its sheets has an impossible cell")
+                    raise damaged(Message("office.damage.impossible_cell"))
                 self._column = _column(found[1])
-                row = int(found[2]) - 1  # may contradict its row, and calamine believes the cell
+                row = int(found[2]) - 1  # may contradict its row; calamine uses the cell's reference
             elif attributes[at] == "t":
                 self._shared = attributes[at + 1] == "s"
         self._pending = (row, self._column)

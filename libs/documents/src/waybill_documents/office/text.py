@@ -1,4 +1,4 @@
-"""Plain text: lines, pages where a printer would have turned one, and a table when it is a CSV file."""
+"""Plain text files: lines, a page for every form feed, and a table if the file is CSV."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.messages import Message
 from waybill_documents.office.delimited import rows_of
 from waybill_documents.office.detection import detect, refuse
-from waybill_documents.office.limits import Budget, OfficeLimits
+from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.text_encoding import decode
-from waybill_documents.plain import Plain, PlainPage, PlainTable
+from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x85\u2028\u2029]")
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
@@ -19,17 +20,16 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]"
 _MOST_PAGES = 10_000
 
 
-def read_text(path: Path, limits: OfficeLimits | None = None) -> Plain:
-    """The text in any of the usual encodings, with plain line ends and without control characters."""
+def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
+    """Read a text in any of the usual encodings, with plain line ends and without control characters."""
     limits = limits or OfficeLimits()
     if path.stat().st_size > limits.text_bytes:
         raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT,
-            f"The text is larger than the {limits.text_bytes // 1_000_000} MB that can be read.",
+            FaultCode.TOO_MUCH_TEXT, Message("text_file.too_large", megabytes=limits.text_bytes // 1_000_000)
         )
     data = path.read_bytes()
     if not data:
-        raise DocumentFault(FaultCode.NO_TEXT, "The file is empty.")
+        raise DocumentFault(FaultCode.NO_TEXT, Message("text_file.empty"))
     text = decode(data)
     if text is None:
         kind = detect(path)
@@ -37,13 +37,13 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> Plain:
     text = clean(text)
     Budget(limits).spend(len(text))
     if not text.strip():
-        raise DocumentFault(FaultCode.NO_TEXT, "The file holds nothing but blank lines.")
+        raise DocumentFault(FaultCode.NO_TEXT, Message("text_file.blank"))
     pages = text.split("\f")
     if len(pages) > _MOST_PAGES:
         raise DocumentFault(
-            FaultCode.TOO_MANY_PAGES, f"The text has {len(pages):,} pages; {_MOST_PAGES:,} can be read."
+            FaultCode.TOO_MANY_PAGES, Message("text_file.too_many_pages", pages=len(pages), most=_MOST_PAGES)
         )
-    return Plain(
+    return PlainDocument(
         kind="text",
         pages=tuple(PlainPage(number=number, text=page.strip("\n")) for number, page in enumerate(pages, start=1)),
         tables=tuple(
@@ -55,5 +55,5 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> Plain:
 
 
 def clean(text: str) -> str:
-    """Lines end with a line feed, pages with a form feed, and no other control character but the tab is left."""
+    """Normalise line ends, and remove all control characters except tab, line feed and form feed."""
     return _CONTROL.sub("", _TERMINAL.sub("", _LINE_ENDS.sub("\n", text))).removesuffix("\f")

@@ -1,7 +1,7 @@
-"""Bytes to text, when nobody says in which encoding: a mark at the beginning, else UTF-8, else what Windows writes.
+"""Decodes bytes of unknown encoding: by a byte order mark, else as UTF-8, else as windows-1252.
 
-UTF-8 is recognised, not assumed: a text in an older encoding is practically never valid UTF-8. Which older one it is
-cannot be told from the bytes; windows-1252 is what Western European and Indonesian machines have written.
+UTF-8 is recognised reliably, because a text in an older encoding is practically never valid UTF-8. Which older encoding
+it is cannot be told from the bytes; windows-1252 is what Western European and Indonesian machines used.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import re
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, because its mark begins with that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _PLAIN = bytes(range(0x80))
 _NO_TEXT = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
-"""What no text has much of. Tab, line ends, form feed, escape (printer files) and backspace may stand in one."""
+"""Characters that are rare in texts. Tab, line ends, form feed, escape (printer files) and backspace are not."""
 
 
 def decode(data: bytes, *, whole: bool = True) -> str | None:
-    """The text, or None when it is none. Without the whole file, its last character may be cut in two."""
+    """The text, or None if the bytes are not a text. Without the whole file, the last character may be incomplete."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _checked(_decode(data[len(mark) :], encoding, whole=whole))
@@ -47,12 +47,12 @@ def _wide(data: bytes) -> str | None:
 
 
 def _older(data: bytes) -> str | None:
-    # Mostly plain letters with a few bytes above: otherwise it is data, and any bytes are valid latin-1.
+    # A text is mostly ASCII. Other bytes are data; any bytes would be valid latin-1.
     if len(data.translate(None, _PLAIN)) > 0.3 * len(data):
         return None
     try:
         return data.decode("windows-1252")
-    except UnicodeDecodeError:  # five bytes have no character there
+    except UnicodeDecodeError:  # five bytes are undefined there
         return data.decode("latin-1")
 
 
@@ -64,7 +64,7 @@ def _decode(data: bytes, encoding: str, *, whole: bool) -> str | None:
 
 
 def _checked(text: str | None) -> str | None:
-    """A stray control character is dust; more than one in a hundred is not a text."""
+    """The text, unless more than one in a hundred characters is a control character."""
     if text is None:
         return None
     return text if len(_NO_TEXT.findall(text)) * 100 <= len(text) else None

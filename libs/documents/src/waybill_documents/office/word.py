@@ -1,8 +1,7 @@
-"""Word documents: what a reader sees, in the order of the document, as one page.
+"""Reads Word documents: the visible text, in the order of the document, as one page.
 
-A docx knows no pages (a printer makes them). python-docx opens the package and knows which part is what; the text is
-taken from the XML itself, because python-docx's `text` leaves out what is inserted with tracked changes, content
-controls and text boxes.
+A docx has no pages; Word makes them for display. python-docx opens the package and finds the parts. The text comes from
+the XML itself, because python-docx's `text` leaves out tracked insertions, content controls and text boxes.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.office.limits import Budget, OfficeLimits
+from waybill_documents.messages import Message
 from waybill_documents.office.list_numbers import Numbering, value, whole
+from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.package import Package, damaged, open_package
-from waybill_documents.plain import Plain, PlainPage, PlainTable
+from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
 
 _MOST_COLUMNS = 63
-"""Word's own limit; a wider span is a lie."""
+"""Word's own limit; wider spans are invalid."""
 _ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
 _CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
 _WRAPPERS = {qn(name) for name in ("w:sdt", "w:sdtContent", "w:ins", "w:moveTo", "w:customXml", "w:smartTag")}
@@ -46,14 +46,12 @@ _LIKE_MAIN = (
 )
 
 
-def read_word(path: Path, limits: OfficeLimits | None = None) -> Plain:
-    """The text and tables of a docx (also docm and dotx; macros are dropped unread)."""
+def read_word(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
+    """The text and tables of a docx, docm or dotx; macros are ignored."""
     limits = limits or OfficeLimits()
     package = open_package(path, limits)
     if sum(content.count(b"<") - content.count(b"</") for content in package.parts.values()) > limits.elements:
-        raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT, f"The document is made of more than {limits.elements:,} pieces of text and layout."
-        )
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.too_many_elements", most=limits.elements))
     document = _opened(package)
     reader = _Reader(_numbering(document), Budget(limits))
     heads, feet = _around(document)
@@ -61,7 +59,9 @@ def read_word(path: Path, limits: OfficeLimits | None = None) -> Plain:
     lines += reader.lines(document.element.body)
     lines += [line for part in (*_notes(package), *feet) for line in reader.lines(part)]
     page = PlainPage(number=1, text="\n".join(lines))
-    return Plain(kind="docx", pages=(page,), tables=tuple(PlainTable(page=1, rows=rows) for rows in reader.tables))
+    return PlainDocument(
+        kind="docx", pages=(page,), tables=tuple(PlainTable(page=1, rows=rows) for rows in reader.tables)
+    )
 
 
 def _opened(package: Package) -> Document:
@@ -72,10 +72,10 @@ def _opened(package: Package) -> Document:
     try:
         document = docx.Document(package.repacked())
         has_text = document.element.body is not None
-    except Exception as error:  # whatever it stumbles over, it is the file's fault
+    except Exception as error:  # any error of python-docx means that the file is damaged
         raise damaged() from error
     if not has_text:
-        raise damaged("it has no text part")
+        raise damaged(Message("office.damage.no_text_part"))
     return document
 
 
@@ -88,7 +88,7 @@ def _numbering(document: Document) -> Numbering:
 
 
 def _around(document: Document) -> tuple[list[Any], list[Any]]:
-    """The headers and the footers, each once, in the order in which sections use them."""
+    """The headers and the footers, each once, in the order of the sections."""
     found: dict[str, dict[str, Any]] = {"headerReference": {}, "footerReference": {}}
     for kind, parts in found.items():
         for reference in document.element.body.iter(qn(f"w:{kind}")):
@@ -109,12 +109,12 @@ def _notes(package: Package) -> Iterator[Any]:
         try:
             notes = parse_xml(package.parts[name])
         except (SyntaxError, ValueError) as error:
-            raise damaged(f"{name} is broken") from error
+            raise damaged(Message("office.damage.part_broken", part=name)) from error
         yield from (note for note in notes.iter(qn(tag)) if note.get(qn("w:type")) in (None, "normal"))
 
 
 class _Reader:
-    """Walks the document once, in its order; tables are collected on the way, an outer one before those in it."""
+    """Walks the document once, in its order, and collects tables; an outer table comes before those in it."""
 
     def __init__(self, numbering: Numbering, budget: Budget) -> None:
         self.tables: list[list[list[str]]] = []
@@ -145,7 +145,7 @@ class _Reader:
 
     def _table(self, table: Any) -> list[list[str]]:
         rows: list[list[str]] = []
-        # Its place before the tables in it; filled when they are known.
+        # Appended before the tables in it, and filled afterwards.
         self.tables.append(rows)
         for row in _inside(table, _ROW):
             cells = self._row(row)
@@ -169,12 +169,12 @@ class _Reader:
             cells.append("" if goes_on else "\n".join(self.lines(cell)))
             cells += [""] * (span - 1)
             if len(cells) > _MOST_COLUMNS * 4:
-                raise damaged("a table has more columns than Word allows")
+                raise damaged(Message("office.damage.too_many_columns"))
         return cells + _empty(row, "w:gridAfter")
 
 
 def _empty(row: Any, side: str) -> list[str]:
-    """The columns a row leaves free at one of its ends."""
+    """The empty columns at one end of a row."""
     return [""] * min(whole(value(row.find(qn("w:trPr")), side), 0), _MOST_COLUMNS)
 
 
@@ -203,7 +203,7 @@ def _is_deleted(row: Any) -> bool:
 
 
 def _seen(element: Any) -> Iterator[Any]:
-    """The children, with the first of several alternatives in the place of all of them."""
+    """The children; of several alternatives, only the first."""
     for child in element.iterchildren("*"):
         if child.tag == _ALTERNATIVES:
             chosen = child.find(_CHOICE)
@@ -213,7 +213,7 @@ def _seen(element: Any) -> Iterator[Any]:
 
 
 def _pieces(element: Any, boxes: list[Any]) -> Iterator[str]:
-    """The text of a paragraph piece by piece; text boxes anchored in it are put aside for after it."""
+    """The text of a paragraph, piece by piece. Text boxes anchored in it are collected for later."""
     for child in _seen(element):
         tag = child.tag
         if tag in _TEXTS:

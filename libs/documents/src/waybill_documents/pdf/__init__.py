@@ -1,1 +1,1 @@
-"""PDF files: opening them, and reading words with boxes off their pages."""
+"""PDF files: opening them, reading words with boxes, and drawing pages."""

@@ -1,4 +1,4 @@
-"""Opening a PDF, or saying in words why it cannot be read."""
+"""Opens a PDF, or raises a `DocumentFault` that says why it cannot be read."""
 
 from __future__ import annotations
 
@@ -10,37 +10,32 @@ import pypdfium2
 from pypdfium2 import raw
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.limits import Limits
+from waybill_documents.messages import Message
+from waybill_documents.pdf.pdf_limits import PdfLimits
 
 
 @contextmanager
-def opened(source: Path, limits: Limits) -> Iterator[pypdfium2.PdfDocument]:
-    """The document, closed again at the end. Its pages are only read when they are asked for."""
+def opened(source: Path, limits: PdfLimits) -> Iterator[pypdfium2.PdfDocument]:
+    """The open document; it is closed at the end of the block. Its pages are read only on demand."""
     _forget_last_error()
     try:
         document = pypdfium2.PdfDocument(source)
     except pypdfium2.PdfiumError as error:
         if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
-            raise DocumentFault(
-                FaultCode.ENCRYPTED, "The PDF is protected by a password. Save it without one and send it again."
-            ) from error
-        raise DocumentFault(
-            FaultCode.UNREADABLE, "The PDF is damaged or incomplete: its structure cannot be read."
-        ) from error
+            raise DocumentFault(FaultCode.ENCRYPTED, Message("pdf.encrypted")) from error
+        raise DocumentFault(FaultCode.UNREADABLE, Message("pdf.damaged")) from error
     try:
         pages = len(document)
         if pages == 0:
-            raise DocumentFault(FaultCode.UNREADABLE, "The PDF has no pages.")
+            raise DocumentFault(FaultCode.UNREADABLE, Message("pdf.no_pages"))
         if pages > limits.pages:
-            raise DocumentFault(
-                FaultCode.TOO_MANY_PAGES, f"The PDF has {pages:,} pages; at most {limits.pages:,} are read."
-            )
+            raise DocumentFault(FaultCode.TOO_MANY_PAGES, Message("pdf.too_many_pages", pages=pages, most=limits.pages))
         yield document
     finally:
         document.close()
 
 
 def _forget_last_error() -> None:
-    """pdfium does not say every time why it failed; it would then repeat what it said of the document before."""
+    """Reset pdfium's last error. pdfium does not set it on every failure and would report the previous document's."""
     with suppress(pypdfium2.PdfiumError):
         pypdfium2.PdfDocument(b"not a PDF")

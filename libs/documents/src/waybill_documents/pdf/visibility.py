@@ -1,6 +1,6 @@
-"""Whether a person can see a text: a sender could show one invoice and have another one read.
+"""Decides whether a person can see a text. Otherwise a sender could show one invoice and have another one read.
 
-Invisible text is left out. Only where a page has nothing else, it is what a scanner recognised in the page's picture.
+Invisible text is left out. If a page has no other text, it is a scan whose text was recognised by OCR, and is read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _INVISIBLE = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMO
 _UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP})
 _UNKNOWN = object()
 _WHITE = 250
-"""From here on, of 255, a colour is paper to the eye."""
+"""Colour components from this value (of 255) look like white paper."""
 
-# Asked for every word and every text object, by plain addresses: wrapping them would take twice as long.
+# These are called for every word. Plain addresses are twice as fast as wrapped pointers.
 _object_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
     ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
 )
@@ -28,14 +28,14 @@ _fill_of = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
 
 
 class Visibility:
-    """What of one page's text can be seen."""
+    """Knows which text of one page is visible."""
 
     def __init__(self, page: raw.FPDF_PAGE, text_page: raw.FPDF_TEXTPAGE) -> None:
         self._page = page
         self._text_page = text_page
         self._handle = ctypes.cast(text_page, ctypes.c_void_p).value
         self.has_invisible = False
-        """Whether a text was met that is drawn in no colour at all, as recognised text is."""
+        """Whether the page has text that is drawn without any colour, like OCR text."""
         self._known: dict[int | None, bool | object | None] = {None: False}
         self._backgrounds: list[tuple[float, float, float, float]] | None = None
         self._colour = (ctypes.c_uint * 4)()
@@ -43,7 +43,7 @@ class Visibility:
         self._parts = (start, start + 4, start + 8, start + 12)
 
     def is_plain(self, index: int) -> bool:
-        """Whether the character is surely seen: the quick question, for nearly all are."""
+        """Whether the character is certainly visible. This is the fast check; nearly all characters pass."""
         address = _object_of(self._handle, index)
         known = self._known.get(address, _UNKNOWN)
         if known is _UNKNOWN and address is not None:
@@ -51,7 +51,7 @@ class Visibility:
         return known is False
 
     def hides(self, index: int, x: float, y: float) -> bool:
-        """Whether the character, which stands at this point, cannot be seen."""
+        """Whether the character at this point is invisible."""
         if self.is_plain(index):
             return False
         return self._known[_object_of(self._handle, index)] is True or not self._has_background(x, y)
@@ -75,7 +75,7 @@ class Visibility:
         return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in self._backgrounds)
 
     def _painted(self) -> list[tuple[float, float, float, float]]:
-        """Where white text can be read: the boxes of pictures and of areas in other colours."""
+        """Backgrounds on which white text is readable: the boxes of pictures and of coloured areas."""
         found = []
         for number in range(raw.FPDFPage_CountObjects(self._page)):
             each = raw.FPDFPage_GetObject(self._page, number)

@@ -1,1 +1,1 @@
-"""Tables: where the columns are, and which lines make a row."""
+"""Tables: finding their headers and columns, and assembling lines into rows."""

@@ -1,14 +1,14 @@
-"""Cells without a mapping: whether they stand under each other, and where their column is parted."""
+"""Aligns cells for tables without a mapping: which cells form a column, and where a column must be split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from waybill_documents.words import Word
+from waybill_documents.geometry import Word
 
 _MANY = 6
-"""So many cells show where a column is parted even if the white between its parts is narrow."""
+"""With this many cells, even a narrow gap through all of them splits a column."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Cell:
 
 
 def without_lone_heads(grid: list[list[Cell | None]]) -> list[list[Cell | None]]:
-    """Put a head that stands beside its column, not over it, into the column: left over numbers that are right."""
+    """Move a header that is beside its column into it, such as a left-aligned header over right-aligned numbers."""
     while True:
         filled = [sum(row[at] is not None for row in grid) for at in range(len(grid[0]))]
         for at, count in enumerate(filled):
@@ -53,7 +53,7 @@ def without_lone_heads(grid: list[list[Cell | None]]) -> list[list[Cell | None]]
 
 
 def parted(left: float, right: float, cells: Sequence[Cell], narrow: float) -> list[tuple[float, float]]:
-    """The column as one or several."""
+    """The column, or the several columns it splits into."""
     whole = [(left, right)]
     several = [cell for cell in cells if len(cell.words) > 1]
     if len(several) < _MANY or 5 * len(several) < 3 * len(cells):
@@ -67,14 +67,14 @@ def parted(left: float, right: float, cells: Sequence[Cell], narrow: float) -> l
             columns[-1] = (columns[-1][0], max(columns[-1][1], end))
     for first, last in columns:
         texts = [" ".join(word.text for word in cell.words if first <= word.left < last) for cell in cells]
-        # Nothing is gained by a column of `Rp` or of colons, or by one that few cells reach.
+        # A column of `Rp` or of colons, or one with only a few cells, is not worth splitting off.
         if 2 * sum(map(bool, texts)) < len(texts) or len(set(texts)) < 3:
             return whole
     return columns
 
 
 def is_rest(texts: Sequence[str], above: Sequence[str]) -> bool:
-    """Few cells, all under filled ones and none a number under a number: amounts do not wrap."""
+    """Whether these cells continue the ones above: there are few, and none is a number under a number."""
     filled = [at for at, text in enumerate(texts) if text]
     return len(filled) <= max(1, len(texts) // 3) and all(
         above[at] and not (_is_number(texts[at]) and _is_number(above[at])) for at in filled

@@ -1,5 +1,6 @@
-"""Which row a line of the table goes to: the one it begins, the one above it, or, where the anchor stands in the
-middle of a row, the one it is nearer to.
+"""Assembles the lines of a table into rows.
+
+A line begins a row, continues the row above or, if the anchor is in the middle of a row, belongs to the nearer row.
 """
 
 from __future__ import annotations
@@ -10,25 +11,26 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.lines import Line
-from waybill_documents.words import Word
+from waybill_documents.geometry import Word
+from waybill_documents.messages import Message
+from waybill_documents.text_lines import Line
 
 NEXT_LINE = 1.2
-"""A line goes on with the row above it when the white between them is at most this many heights."""
+"""A line continues the row above it when the gap between them is at most this many heights."""
 _SAME_SIZE = 1.7
-"""And when neither is more than this many times as high as the other: a stamp across the table is no description."""
+"""A line continues a row only if neither is more than this many times as high. This excludes stamps."""
 
 
 @dataclass(slots=True)
 class Piece:
-    """A cell's words in one line."""
+    """The words of a cell in one line."""
 
     page: int
     words: list[Word]
 
     @property
     def text(self) -> str:
-        """Them with one space between them."""
+        """The words with one space between them."""
         return " ".join([word.text for word in self.words])
 
 
@@ -38,7 +40,7 @@ class RawRow:
 
     cells: dict[str, list[Piece]]
     doubtful: set[str] = field(default_factory=set)
-    """Columns with a word that an edge runs through."""
+    """Columns with a word that crosses an edge."""
 
 
 class CellLine(NamedTuple):
@@ -51,7 +53,7 @@ class CellLine(NamedTuple):
 
 
 class Assembly:
-    """Puts lines together to rows. Of a page it keeps no more than the last line of the row it is at."""
+    """Assembles rows. Of a page it keeps only the last line of the current row."""
 
     def __init__(
         self, name: str, max_rows: int, wrapping: AbstractSet[str], anchor: Literal["first", "middle"]
@@ -65,16 +67,16 @@ class Assembly:
         self._waiting: list[CellLine] = []
 
     def add(self, row: RawRow) -> None:
-        """A row that is complete."""
+        """Add a complete row."""
         if len(self.rows) >= self._max_rows:
             raise DocumentFault(
-                FaultCode.TOO_MANY_ROWS, f"The table '{self._name}' has more than {self._max_rows:,} rows."
+                FaultCode.TOO_MANY_ROWS, Message("table.too_many_rows", table=self._name, most=self._max_rows)
             )
         self.rows.append(row)
         self._last = None
 
     def begin(self, given: CellLine) -> None:
-        """A row begins at this line, or has its anchor in it."""
+        """Begin a row at this line, or with its anchor in this line."""
         above = self._divided(given)
         self.add(RawRow({}))
         for each in (*above, given):
@@ -82,10 +84,10 @@ class Assembly:
         self._last = given.line, given.page
 
     def go_on(self, given: CellLine, near: bool) -> bool:
-        """Whether the line is more text of the row above, or may be of the one below; then it is taken.
+        """Take the line if it continues the row above, or may belong to the row below. Returns whether it was taken.
 
-        `near` says that nothing else stands between the row above and this line. Of its cells only those that wrap are
-        taken; the others must be ones that the row above has too, and the caller says that they are left.
+        `near` says that there is nothing between the row above and this line. Only cells that wrap are taken. The row
+        above must have the other cells too; the caller reports them as unread.
         """
         texts = {name: piece for name, piece in given.cells.items() if name in self._wrapping}
         if len(texts) < len(given.cells):
@@ -102,7 +104,7 @@ class Assembly:
         return True
 
     def end_page(self) -> None:
-        """No line that waits has a row below it any more."""
+        """The page ends: waiting lines cannot belong to a row below any more."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             if self._last is None or self._last[1] != each.page or not self._follows(each):
@@ -111,7 +113,7 @@ class Assembly:
             self._last = each.line, each.page
 
     def is_close(self, given: CellLine) -> bool:
-        """Whether a line stands right below the last one of a row."""
+        """Whether a line is right below the last line of a row."""
         return self._last is not None and self._last[1] == given.page and self._follows(given)
 
     def _follows(self, given: CellLine) -> bool:
@@ -124,7 +126,7 @@ class Assembly:
         return page != given.page or given.line.top - last.bottom <= NEXT_LINE * small
 
     def _divided(self, anchor: CellLine) -> list[CellLine]:
-        """Give what waits to the row above. Returns what is the new row's: below the widest white, or nearer to it."""
+        """Divide the waiting lines at the widest gap, or by distance. Returns those that belong to the new row."""
         waiting, self._waiting = self._waiting, []
         if not waiting or self._last is None or self._last[1] != anchor.page:
             return waiting

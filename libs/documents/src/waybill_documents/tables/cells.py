@@ -1,4 +1,4 @@
-"""A line's words by column, and words that pdfium joined across the edge of two."""
+"""Divides the words of a line into columns, and splits words that pdfium joined across an edge."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from waybill_documents.currencies import MINUS, is_beside
-from waybill_documents.lines import Line
+from waybill_documents.geometry import Word, part
 from waybill_documents.tables.assembly import CellLine, Piece
 from waybill_documents.tables.grid import Grid
-from waybill_documents.words import Word, part
+from waybill_documents.text_lines import Line
 
 _MOST_ACROSS = 80
-"""Words of a line that are parted at an edge: two for each of the most columns that a table can have."""
+"""The most words of a line that are split at an edge: two for each possible column."""
 _NEAR = 2.5
-"""A joined word is parted at most this many letters away from the edge."""
+"""A joined word is split at most this many letters away from the edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How to divide lines: by the grid, knowing which cells cannot be empty and what can be read in which."""
+    """Divides lines by the grid. It knows which cells are required and what can be read in each column."""
 
     grid: Grid
     required: AbstractSet[str]
     readable: Callable[[str, str], bool]
-    """Whether a column (its name) can have a text."""
+    """Whether the text is a valid value of a column, given by name."""
 
     def divided(self, line: Line, page: int) -> CellLine:
         """The line's cells. Columns that the mapping does not name are left out."""
@@ -44,7 +44,7 @@ class Division:
                 cells[name].words.append(word)
             else:
                 cells[name] = Piece(page, [word])
-            # The same as `grid.cuts`, written out: this is done for every word of the table.
+            # The same as `grid.cuts`, inlined because it runs for every word of the table.
             if (index and left + 0.5 < edges[index - 1]) or (index < len(edges) and edges[index] <= right - 0.5):
                 doubtful.add(name)
                 across.append(word)
@@ -57,7 +57,7 @@ class Division:
         return CellLine(line, page, cells, doubtful)
 
     def _perhaps_negative(self, cells: dict[str, Piece]) -> set[str]:
-        """Cells with a number right behind a text that ends with a dash: the dash may be their minus."""
+        """Cells with a number right after a text that ends with a dash, which may be its minus."""
         pairs = [(cells[left].words[-1], right) for left, right in pairwise(n for n in self.grid.names if n in cells)]
         return {
             name
@@ -66,9 +66,9 @@ class Division:
         }
 
     def _settle(self, word: Word, page: int, cells: dict[str, Piece], doubtful: set[str]) -> None:
-        """Part a word across an edge if its cell cannot be read with it, or if the other cannot be empty and is.
+        """Split a word at an edge if its cell cannot be read with it, or if the other cell is required and empty.
 
-        Then two cells touch each other. A word that cannot be parted goes where it can be read.
+        In these cases two cells touch each other. A word that cannot be split goes to the column that can read it.
         """
         names = self.grid.names
         own = self.grid.column(word)
@@ -94,7 +94,7 @@ class Division:
             return
 
     def _joint(self, word: Word, edge: float, left: str, right: str) -> int | None:
-        """Where to part it: where both can be read, best between a letter and a digit, and then close to the edge."""
+        """Where to split: both parts must be readable; between a letter and a digit is best, then close to the edge."""
         text = word.text
         about = (edge - word.left) / (word.right - word.left) * len(text)
         joints = [

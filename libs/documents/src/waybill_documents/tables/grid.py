@@ -1,9 +1,9 @@
-"""Where one column ends and the next begins.
+"""Decides where one column ends and the next begins.
 
-A header says roughly where its column is. Amounts reach out to the left of theirs and descriptions to the right, so
-the edge between two columns is put into white that no word on the page crosses, between the middles of the two
-headers. Where there are several such stretches, as on a page with few rows, the one is taken that gives number
-columns one number in each line, and required ones theirs; among equals, the widest.
+A header says roughly where its column is. Amounts extend to the left of theirs and descriptions to the right, so the
+edge between two columns is put into a gap that no word on the page crosses, between the middles of the two headers.
+If there are several gaps, as on a page with few rows, the best is the one that gives number columns one number in each
+line and required columns a value; among equals, the widest.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
+from waybill_documents.geometry import Box, Word
 from waybill_documents.tables.header import Header
-from waybill_documents.words import Box, Word
 
 _MOST_WHITES = 40
-"""Stretches between two columns that are weighed, the widest ones: each is held against all words of the page."""
+"""How many gaps between two columns are compared, starting with the widest. Each costs a pass over all words."""
 _DIGITS = frozenset("0123456789")
 
 
@@ -33,11 +33,11 @@ class Grid:
     """Columns that the mapping does not name."""
 
     def column(self, word: Word) -> int:
-        """The column a word stands in, by its middle."""
+        """The column of a word, by the word's middle."""
         return bisect_right(self.edges, (word.left + word.right) / 2)
 
     def fits(self, header: Header) -> bool:
-        """Whether another page's header stands in the same columns."""
+        """Whether another page's header has the same columns."""
         return len(header.boxes) == len(self.names) and all(
             abs(header.boxes[name][0] - box[0]) < 0.5 and abs(header.boxes[name][2] - box[2]) < 0.5
             for name, box in zip(self.names, self.boxes, strict=True)
@@ -45,14 +45,14 @@ class Grid:
         )
 
     def cuts(self, word: Word) -> bool:
-        """Whether an edge runs through the word: then its column is a guess."""
+        """Whether an edge crosses the word, so that its column is a guess."""
         after = bisect_right(self.edges, word.left + 0.5)
         return after < len(self.edges) and self.edges[after] <= word.right - 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnKinds:
-    """What is known of the columns besides their headers."""
+    """What is known about the columns besides their headers."""
 
     numeric: frozenset[str]
     required: frozenset[str]
@@ -93,7 +93,7 @@ def grid_for(header: Header, rows: Sequence[Sequence[Word]], kinds: ColumnKinds)
 
 
 def _whites(stretches: list[tuple[float, float]], start: float, end: float) -> list[tuple[float, float]]:
-    """What no word covers between `start` and `end`."""
+    """The gaps between `start` and `end` that no word covers."""
     whites = []
     reach = start
     for left, right in sorted(stretches):
@@ -110,7 +110,7 @@ def _whites(stretches: list[tuple[float, float]], start: float, end: float) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two neighbouring columns and what room they have, to weigh an edge between them."""
+    """Two neighbouring columns, for rating the possible edges between them."""
 
     start: float
     end: float
@@ -120,11 +120,11 @@ class _Pair:
     right_needed: bool
 
     def weight(self, rows: Sequence[Sequence[Word]], white: tuple[float, float]) -> tuple[float, float]:
-        """How bad it would be to put the edge into this white."""
+        """The penalty for putting the edge into this gap."""
         return self.misfits(rows, (white[0] + white[1]) / 2), white[0] - white[1]
 
     def misfits(self, rows: Sequence[Sequence[Word]], edge: float) -> float:
-        """How badly an edge divides the lines: words that are no number, or a second number, in a number's cell."""
+        """The penalty of an edge: texts and second numbers in the cells of a number column."""
         bad = 0.0
         texts = not self.left_numeric and not self.right_numeric
         for row in rows:
@@ -142,7 +142,7 @@ class _Pair:
                     bad += self._misfit(number, self.left_numeric, self.right_numeric)
             bad += max(0, lefts - 1) * self.left_numeric + max(0, rights - 1) * self.right_numeric
             if lefts + rights == 1 or (texts and lefts + rights):
-                # A single number between two columns belongs to the one that cannot do without; so do texts.
+                # A single number between two columns belongs to the required one, and so does a text.
                 bad += 0.75 * self.left_needed * (self.left_numeric or texts) * (not lefts)
                 bad += 0.75 * self.right_needed * (self.right_numeric or texts) * (not rights)
         return bad

@@ -1,4 +1,4 @@
-"""Finding a table's header by its words, wherever the columns stand and in however many lines it is printed."""
+"""Finds the header of a table by its words, wherever the columns are and however many lines it has."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from waybill_documents.lines import Line, Lines, Span, fold, segments
+from waybill_documents.geometry import Box, Word, around
 from waybill_documents.mapping.model import TableRule
-from waybill_documents.words import Box, Word, around
+from waybill_documents.text_lines import Line, Lines, Span, fold, segments
 
 _ENOUGH = 0.6
-"""The part of the columns that must be found before a line counts as the header."""
+"""The fraction of the columns that a line must have to count as the header."""
 _APART = 1.0
-"""Words of the header that stand this many heights away from all known columns head a column of their own."""
+"""Header words this many heights away from all known columns are the header of an unnamed column."""
 _MOST_STRANGERS = 40
-"""As many columns without a name are looked for as a table may have with one."""
+"""The most unnamed columns; as many as a table can have named ones."""
 _MOST_PARTS = 60
-"""Words of a header that may be parts of one phrase; there are no more unless somebody wants us to search for long."""
+"""The most candidate words for one phrase. Only hostile documents have more."""
 _STACKED = 1.6
-"""Lines of one header are at most this many heights apart, from middle to middle."""
+"""The lines of one header are at most this many heights apart, from middle to middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header on one page: a box for each column that is there, and how far down it reaches."""
+    """The header on one page: a box for each column found, and its lower end."""
 
     boxes: dict[str, Box]
     first_line: int
     last_line: int
     strangers: frozenset[str] = frozenset()
-    """Those of the boxes that the mapping has no column for. What stands under them is nobody else's."""
+    """The boxes of columns that the mapping does not have. Words under them belong to no other column."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderWords:
-    """What to look for, folded once for all pages."""
+    """The phrases to look for, folded once for all pages."""
 
     phrases: dict[str, tuple[str, ...]]
     must: frozenset[str]
@@ -63,12 +63,12 @@ def find_header(lines: Lines, words: HeaderWords) -> Header | None:
     needed = max(1, round(_ENOUGH * len(words.must)))
     best: Header | None = None
     for number in sorted(hits):
-        # Stacked headers spread over lines: what is missing on this line may stand in the ones beside it.
+        # Stacked headers have several lines: a word missing on this line may be on the one above or below.
         band = _band(lines, number)
         boxes, taken = _boxes(lines, band, hits, words)
         if len(boxes.keys() & words.must) < needed or not _belongs(lines, number, boxes):
             continue
-        # A sentence above the table may have some of the words: the header has the most.
+        # A sentence above the table may have some of the words; the header has the most.
         if best is None or len(boxes) > len(best.boxes) - len(best.strangers):
             bottom = max(box[3] for box in boxes.values())
             last = max(index for index in band if lines.lines[index].top < bottom - 0.1)
@@ -83,7 +83,7 @@ def find_header(lines: Lines, words: HeaderWords) -> Header | None:
 
 
 def _strangers(lines: Lines, band: range, taken: set[tuple[int, int]], boxes: Mapping[str, Box]) -> dict[str, Box]:
-    """What else the header says, well apart from all that is known: columns without a name."""
+    """Unnamed columns: header words far away from all known columns."""
     found: list[Box] = []
     for index in band:
         line = lines.lines[index]
@@ -99,13 +99,13 @@ def _strangers(lines: Lines, band: range, taken: set[tuple[int, int]], boxes: Ma
 
 
 def _rank(lines: Lines, span: Span) -> tuple[int, float]:
-    """Longer is better; then, words close together are: `Harga` and `Satuan` may also be two columns."""
+    """Longer phrases are better, then words close together: `Harga` and `Satuan` may also be two columns."""
     words = lines.lines[span.line].words[span.start : span.end]
     return len(words), -max([right.left - left.right for left, right in pairwise(words)], default=0.0)
 
 
 def _belongs(lines: Lines, number: int, boxes: Mapping[str, Box]) -> bool:
-    """Whether the line itself has part in the header, not only its neighbours."""
+    """Whether the line itself is part of the header, not only its neighbours."""
     line = lines.lines[number]
     return any(box[1] < line.bottom and box[3] > line.top for box in boxes.values())
 
@@ -131,7 +131,7 @@ def _band(lines: Lines, number: int) -> list[int]:
 
 
 def _counts(line: Line) -> bool:
-    """Whether it has a number, as rows do and headers do not."""
+    """Whether the line has a number. Rows have numbers, headers do not."""
     return any(folded.isdecimal() for folded in line.folded)
 
 
@@ -179,7 +179,7 @@ def _letters(lines: Lines, span: Span) -> int:
 
 
 def _stacked(words: list[Word], missing: Mapping[str, tuple[str, ...]]) -> dict[str, list[Word]]:
-    """Headers whose words stand one above the other."""
+    """Headers with words one above the other."""
     found: dict[str, list[Word]] = {}
     for name, phrases in missing.items():
         for phrase in phrases:
@@ -195,7 +195,7 @@ def _stacked(words: list[Word], missing: Mapping[str, tuple[str, ...]]) -> dict[
 
 
 def _stack_from(first: Word, words: list[Word], phrase: str) -> list[Word]:
-    """The words that, from this one on, to the right and then downwards, spell the phrase; none if they do not."""
+    """The words from this one, to the right and then downwards, that spell the phrase; empty if they do not."""
     read = fold(first.text)
     if not read or not phrase.startswith(read):
         return []

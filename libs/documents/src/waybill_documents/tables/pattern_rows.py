@@ -1,4 +1,4 @@
-"""Rows that are found by a pattern, for tables that have no columns to go by."""
+"""Finds rows by a pattern, for tables without recognisable columns."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import re2
 
-from waybill_documents.lines import Line
+from waybill_documents.geometry import cut
 from waybill_documents.locales import LocaleRules
 from waybill_documents.tables.assembly import Assembly, Piece, RawRow
 from waybill_documents.tables.spanning_lines import LinesApart
-from waybill_documents.tables.unread import FieldLines, UnreadLines
+from waybill_documents.tables.unread_lines import FieldLines, UnreadLines
+from waybill_documents.text_lines import Line
 from waybill_documents.value_text import Unreadable, read
-from waybill_documents.words import cut
 
 
 class MatchingRows:
@@ -27,7 +27,7 @@ class MatchingRows:
         fields: FieldLines,
     ) -> None:
         self._pattern = re2.compile(pattern)
-        # One number may be a total's; as many as every row has are a row's.
+        # A line with one number may be a total; a line with as many numbers as a row is a row.
         self._like_a_row = max(2, numbers)
         self._locale = locale
         self._assembly = assembly

@@ -1,4 +1,4 @@
-"""Lines of a table that are printed across its columns: what is skipped, notes, and sums carried over."""
+"""Lines of a table that span its columns: lines to skip, notes, and carried sums."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal
 
 import re2
 
-from waybill_documents.lines import Line, fold
+from waybill_documents.geometry import Place, around, cut
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
 from waybill_documents.tables.assembly import Assembly, Piece, RawRow
+from waybill_documents.text_lines import Line, fold
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Carry
-from waybill_documents.words import Place, around, cut
 
 
 class LinesApart:
-    """Knows them, and keeps what they say."""
+    """Recognises spanning lines and keeps their values."""
 
     def __init__(self, rule: TableRule, locale: LocaleRules, assembly: Assembly) -> None:
         self.carries: list[Carry] = []
@@ -28,7 +28,7 @@ class LinesApart:
         self._notes = [(column, re2.compile(pattern)) for column, pattern in rule.notes.items()]
 
     def has(self, line: Line) -> bool:
-        """Whether a line looks like one of them."""
+        """Whether a line looks like a spanning line."""
         return (
             self.skips(line)
             or self.carries_out(line)
@@ -41,11 +41,11 @@ class LinesApart:
         return line.begins_with(self._skip)
 
     def carries_out(self, line: Line) -> bool:
-        """Whether the line begins as one does that carries a sum to the next page."""
+        """Whether the line begins like one that carries a sum to the next page."""
         return line.begins_with(self._carry.get("out", ()))
 
     def takes_note(self, line: Line, page: int) -> bool:
-        """Whether the line is a note; then it is kept among the rows."""
+        """Whether the line is a note. A note becomes a row of its own."""
         for column, pattern in self._notes:
             found = pattern.search(line.text)
             if found is not None:
@@ -56,7 +56,7 @@ class LinesApart:
         return False
 
     def takes_carry(self, line: Line, page: int, direction: Literal["out", "into"]) -> bool:
-        """Whether the line carries a sum over. A description may begin with the same words, but has no amount."""
+        """Whether the line carries a sum. A description may begin with the same words but has no amount."""
         if not line.begins_with(self._carry.get(direction, ())):
             return False
         for word in reversed(line.words):
@@ -72,5 +72,5 @@ class LinesApart:
 
 
 def folded(phrases: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Phrases as lines are compared with them."""
+    """Phrases folded for comparison with lines."""
     return tuple(fold(phrase) for phrase in phrases or ())

@@ -1,8 +1,8 @@
-"""Tables on a page that no mapping speaks of: found by how words line up, and by nothing else.
+"""Finds tables without a mapping, only by how words line up.
 
-Lines are cut where their gaps are wide; consecutive lines whose pieces stand under each other are a table. Modest on
-purpose: a list of pieces that do not line up, prose in one or two columns and single lines are no table. What a
-mapping needs is found by `grid` and `rows`, which know what they look for.
+Lines are split at wide gaps; consecutive lines whose pieces line up form a table. The finder is deliberately modest:
+pieces that do not line up, prose in one or two columns, and single lines are not tables. With a mapping, `grid` and
+`table_reader` do the work, because they know what to look for.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from waybill_documents.lines import Line, Lines, lines_of
+from waybill_documents.geometry import Box, Page, Word, around
 from waybill_documents.tables.alignment import Cell, is_aligned, is_rest, parted, without_lone_heads
-from waybill_documents.words import Box, Page, Word, around
+from waybill_documents.text_lines import Line, Lines, lines_of
 
 _GAP = 0.7
-"""Cells of a line are apart by more than this part of its height; a space is a quarter of it."""
+"""The gap between two cells is wider than this fraction of the line's height; a space is a quarter of it."""
 _NARROW_GAP = 0.42
-"""Enough where the lines above have already shown a border between two columns."""
+"""A narrower gap is enough where the lines above have already shown a border between two columns."""
 _APART = 3.0
-"""Lines further apart than so many heights belong to different things."""
+"""Lines further apart than this many heights do not belong to the same table."""
 _EDGE = 0.35
-"""Cells line up when their edges differ by less than this part of their height."""
+"""Cells line up when their edges differ by less than this fraction of their height."""
 _PROSE = 4.0
-"""Words in an average cell. A table has at least one column with fewer; columns of prose do not."""
+"""A table has at least one column whose cells have fewer words on average; columns of prose do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuessedTable:
-    """A table and where it stands. All rows have the same number of cells."""
+    """A table and its place. All rows have the same number of cells."""
 
     box: Box
     rows: list[list[str]]
@@ -61,7 +61,7 @@ def _cells(line: Line) -> list[Cell]:
 
 
 class _Run:
-    """Consecutive lines that fit under each other, and the stretches of the page's width that they fill."""
+    """Consecutive lines that line up, and the horizontal ranges that they fill."""
 
     def __init__(self, line: Line, cells: list[Cell]) -> None:
         self._lines = [line]
@@ -69,7 +69,7 @@ class _Run:
         self._cells = [cells]
 
     def takes(self, line: Line, cells: list[Cell]) -> bool:
-        """Whether the line goes on with this table; it is taken if so."""
+        """Take the line if it continues this table. Returns whether it was taken."""
         before = self._lines[-1]
         if line.top - before.bottom > _APART * max(line.height, before.height):
             return False
@@ -87,7 +87,7 @@ class _Run:
         return True
 
     def _place(self, cell: Cell) -> tuple[int, int]:
-        """The columns it touches, the last excluded; an empty range where a new one would be."""
+        """The range of columns that the piece touches; empty at the place of a new column."""
         first = 0
         while first < len(self._columns) and self._columns[first][1] <= cell.left:
             first += 1
@@ -104,7 +104,7 @@ class _Run:
         self._columns[first:last] = [(left, right)]
 
     def _at_borders(self, cell: Cell, height: float) -> Iterable[Cell]:
-        """Cut a piece that reaches over a known border with a narrow gap, as a long text before an amount leaves."""
+        """Split a piece with a narrow gap at a known border, such as a long text right before an amount."""
         first, last = self._place(cell)
         if last - first < 2:
             return [cell]
@@ -122,7 +122,7 @@ class _Run:
         return any(before.right <= middle + 1 and middle - 1 <= after.left for middle in middles)
 
     def table(self) -> GuessedTable | None:
-        """The table, if that is what it is."""
+        """The table, or None if these lines are not one."""
         while len(self._cells) > 1 and len(self._cells[-1]) == 1 and not self._continues(len(self._cells) - 1):
             self._drop_last()
         if len(self._cells) < 2:
@@ -138,7 +138,7 @@ class _Run:
         return GuessedTable(around([word for line in self._lines for word in line.words]), rows)
 
     def _part_columns(self) -> None:
-        """Part a column where white runs through all its cells, however narrow: words of prose leave none."""
+        """Split a column where a gap, however narrow, runs through all its cells. Prose has no such gap."""
         height = sum(line.height for line in self._lines) / len(self._lines)
         columns: list[tuple[float, float]] = []
         for left, right in self._columns:
@@ -176,7 +176,7 @@ class _Run:
         if width < 2 or len(full) < (3 if width < 4 else 2):
             return False
         columns = [[cell for cell in column if cell is not None] for column in zip(*full, strict=True)]
-        # Columns that hardly any row uses are not columns but accidents.
+        # Columns that hardly any row uses are accidental.
         if not all(columns) or sum(map(len, columns)) < 0.5 * width * len(full):
             return False
         if min(sum(len(cell.words) for cell in column) / len(column) for column in columns) >= _PROSE:
@@ -187,12 +187,12 @@ class _Run:
         return aligned >= 0.75 * len(tested) if tested else width >= 4
 
     def _continues(self, number: int) -> bool:
-        """Whether a line stands as close under the one before as the lines of a paragraph do."""
+        """Whether a line is as close to the previous one as the lines of a paragraph."""
         line, before = self._lines[number], self._lines[number - 1]
         return line.top - before.bottom < 0.5 * line.height
 
     def _merged(self, grid: Sequence[Sequence[Cell | None]]) -> list[list[str]]:
-        """Rows of texts; what a wrapped cell has in the lines under its row is put back into it."""
+        """Rows of texts. The continuation lines of a wrapped cell are put back into it."""
         key = self._key_column(grid)
         rows: list[list[str]] = []
         for number, cells in enumerate(grid):
@@ -207,7 +207,7 @@ class _Run:
 
     @staticmethod
     def _key_column(grid: Sequence[Sequence[Cell | None]]) -> int:
-        """The first column that most lines with several cells fill: a line without it begins no row."""
+        """The first column that most lines with several cells fill. A line without it does not begin a row."""
         full = [row for row in grid if sum(cell is not None for cell in row) > 1]
         for at in range(len(grid[0])):
             if sum(row[at] is not None for row in full) > 0.6 * len(full):

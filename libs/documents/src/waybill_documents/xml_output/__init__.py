@@ -1,4 +1,4 @@
-"""From data to XML by a mapping: the tree (`tree`), its schema (`schemas`), and data that comes as JSON (`data`)."""
+"""Writes data as XML by a mapping (`tree`), validates it (`validation`), and reads data that comes as JSON."""
 
 from __future__ import annotations
 

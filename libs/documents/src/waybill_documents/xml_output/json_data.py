@@ -1,8 +1,8 @@
-"""Data as JSON: what the answer says, and what comes back when somebody wants only the rendering.
+"""Reads data that comes as JSON instead of a document, to be written as XML.
 
 The JSON is the `data` of an earlier answer, or that whole answer: amounts as texts ("37500.00"), dates as ISO 8601.
-Computed values in it are not believed but made anew. A key that the mapping does not know is a finding and not
-ignored: it is most often a misspelt one, and the value would be missing from the XML without a word.
+Computed values in it are ignored and computed again. A key that the mapping does not have is a finding: it is usually a
+misspelling, and ignoring it would leave the value out of the XML unnoticed.
 """
 
 from __future__ import annotations
@@ -18,27 +18,24 @@ from typing import Any
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule, ValueType
+from waybill_documents.messages import Message, Mistake
 from waybill_documents.value_text import read
 from waybill_documents.values import Extracted, Row, Scalar, Value
 from waybill_documents.xml_output.validation import MOST_FINDINGS, not_more_than
 
 LARGEST_JSON = 50_000_000
 DEEPEST_JSON = 20
-"""Data is three deep, a whole answer with its provenance six; the rest is room."""
+"""Data is three levels deep, a whole answer with its provenance six."""
 LONGEST_TEXT = 100_000
 
 _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,20})?", re.ASCII)
 """Without an exponent: 1e999999999 is eleven characters in JSON and a gigabyte in XML."""
 
 
-class _Wrong(ValueError):
-    """Why a value does not fit its type."""
-
-
 def read_json(body: bytes, *, largest: int = LARGEST_JSON) -> dict[str, Any]:
-    """The JSON document of an upload, without floats; raises DocumentFault UNREADABLE for what is none or is a bomb."""
+    """The JSON document of an upload, without floats. Raises DocumentFault UNREADABLE if it is not JSON or a bomb."""
     if len(body) > largest:
-        raise _unreadable(f"The JSON document has more than {largest:,} bytes.")
+        raise _unreadable(Message("json.too_large", most=largest))
     try:
         document = json.loads(
             body.decode("utf-8-sig"),
@@ -48,15 +45,17 @@ def read_json(body: bytes, *, largest: int = LARGEST_JSON) -> dict[str, Any]:
             object_pairs_hook=_no_key_twice,
         )
     except RecursionError:
-        raise _unreadable("The JSON document is nested too deeply.") from None
+        raise _unreadable(Message("json.too_deep")) from None
     except UnicodeDecodeError:
-        raise _unreadable("The JSON document is not in UTF-8.") from None
-    except ValueError as why:
-        raise _unreadable(f"This is not a JSON document: {why}.") from None
+        raise _unreadable(Message("json.not_utf_8")) from None
+    except Mistake as mistake:
+        raise _unreadable(Message("json.mistake", why=mistake.says)) from None
+    except ValueError as error:
+        raise _unreadable(Message("json.not_json", detail=str(error))) from None
     if not isinstance(document, dict):
-        raise _unreadable("The JSON document must be an object with the fields and tables of the mapping.")
+        raise _unreadable(Message("json.not_an_object"))
     if _deeper_than(DEEPEST_JSON, document):
-        raise _unreadable("The JSON document is nested too deeply.")
+        raise _unreadable(Message("json.too_deep"))
     return document
 
 
@@ -74,15 +73,15 @@ def extracted_from_json(mapping: Mapping, document: dict[str, Any]) -> Extracted
 
 
 def _same_mapping(mapping: Mapping, made_by: Any) -> None:
-    """An answer says which mapping made it; another one may have the same names and mean something else by them."""
+    """Refuse the answer of another mapping, which may mean something else by the same names."""
     name = made_by.get("name") if isinstance(made_by, dict) else made_by
     if name is not None and name != mapping.name:
-        message = f"The JSON document was made by the mapping '{_shown(name)}' and not by '{mapping.name}'."
+        message = Message("json.other_mapping", made_by=_shown(name), mapping=mapping.name)
         raise DocumentFault(FaultCode.NOT_RECOGNISED, message)
 
 
 class _Reading:
-    """One pass over a JSON document, collecting all that is wrong with it."""
+    """One pass over a JSON document that collects everything wrong with it."""
 
     def __init__(self, mapping: Mapping) -> None:
         self.mapping = mapping
@@ -101,20 +100,20 @@ class _Reading:
             return Value(self._printed(rule.constant, rule.type), "", f"fields.{name}")
         value = self._value(rule, given, name, f"fields.{name}")
         if _empty(given) and rule.required:
-            self._finding(FaultCode.FIELD_MISSING, f"'{name}' is missing", name, f"fields.{name}")
+            self._finding(FaultCode.FIELD_MISSING, Message("json.missing", name=name), name, f"fields.{name}")
         return value
 
     def _table(self, name: str, rule: TableRule, given: Any) -> list[Row]:
         where = f"tables.{name}"
         if not given:
             if rule.required:
-                self._finding(FaultCode.TABLE_MISSING, f"'{name}' must have at least one line", name, where)
+                self._finding(FaultCode.TABLE_MISSING, Message("json.no_lines", table=name), name, where)
             return []
         if not isinstance(given, list):
-            self._finding(FaultCode.BAD_VALUE, f"'{name}' must be a list of lines", name, where)
+            self._finding(FaultCode.BAD_VALUE, Message("json.not_a_list", table=name), name, where)
             return []
         if len(given) > rule.max_rows:
-            message = f"'{name}' has {len(given)} lines, at most {rule.max_rows} are allowed"
+            message = Message("json.too_many_lines", table=name, lines=len(given), most=rule.max_rows)
             self._finding(FaultCode.TOO_MANY_ROWS, message, name, where)
             return []
         return [self._row(name, rule, index, row) for index, row in enumerate(given)]
@@ -122,7 +121,7 @@ class _Reading:
     def _row(self, table: str, rule: TableRule, index: int, given: Any) -> Row:
         path = f"{table}[{index}]"
         if not isinstance(given, dict):
-            message = f"line {index + 1} of '{table}' must be an object"
+            message = Message("json.line_not_an_object", table=table, line=index + 1)
             self._finding(FaultCode.BAD_VALUE, message, path, f"tables.{table}")
             return {}
         note = next((name for name in rule.notes if given.get(name) is not None and name not in rule.columns), None)
@@ -131,11 +130,11 @@ class _Reading:
         for name, column in rule.columns.items():
             where = f"tables.{table}.columns.{name}"
             if note is not None and given.get(name) is None:
-                row[name] = Value(None, "", where)  # a note has no cells, so a default does not stand for one
+                row[name] = Value(None, "", where)  # a note has no cells, so defaults do not apply
                 continue
             row[name] = self._value(column, given.get(name), f"{path}.{name}", where, line=index + 1)
             if _empty(given.get(name)) and column.default is None and column.required and note is None:
-                message = f"line {index + 1}: '{name}' is missing"
+                message = Message("json.missing", name=f"{table}.{name}", line=index + 1)
                 self._finding(FaultCode.FIELD_MISSING, message, f"{path}.{name}", where)
         if note is not None:
             row[note] = Value(self._typed("text", given[note], f"{path}.{note}"), "", f"tables.{table}.notes.{note}")
@@ -154,15 +153,13 @@ class _Reading:
             return None
         try:
             return _TYPES[type_](given)
-        except _Wrong as why:
-            name = path.rpartition(".")[2]
-            before = f"line {line}: " if line else ""
-            params = {"given": _shown(given), **({"line": line} if line else {})}
-            self._finding(FaultCode.BAD_VALUE, f"{before}'{name}' {why}", path, where, params)
+        except Mistake as mistake:
+            message = Message("json.bad_value", name=path, line=line, why=mistake.says)
+            self._finding(FaultCode.BAD_VALUE, message, path, where)
             return None
 
     def _printed(self, text: str, type_: ValueType) -> Scalar:
-        """A constant or a default, which the mapping spells as the document would."""
+        """A constant or a default, which the mapping writes in the document's spelling."""
         return read(text, type_, self.locale)
 
     def _known(
@@ -171,17 +168,14 @@ class _Reading:
         known = set(names).union(computed)
         for name in given:
             if name not in known:
-                # Guessing is slow; nobody is shown more than the first findings anyway.
+                # Guessing is slow, and only the first findings are shown.
                 close = get_close_matches(name[:64], names, 1) if len(self.findings) <= MOST_FINDINGS else ()
-                meant = f"; did you mean '{close[0]}'?" if close else ""
-                before = f"line {line}: " if line else ""
-                message = f"{before}the mapping has nothing called '{_shown(name)}'{meant}"
+                meant = close[0] if close else None
+                message = Message("json.unknown_name", name=_shown(name), line=line, meant=meant)
                 self._finding(FaultCode.BAD_VALUE, message, f"{path}{_shown(name)}")
 
-    def _finding(
-        self, code: FaultCode, message: str, path: str, rule: str | None = None, params: dict[str, Any] | None = None
-    ) -> None:
-        self.findings.append(Finding(code, message, path=path, rule=rule, params=params or {}))
+    def _finding(self, code: FaultCode, message: Message, path: str, rule: str | None = None) -> None:
+        self.findings.append(Finding(code, message, path, rule))
 
 
 def _empty(given: Any) -> bool:
@@ -190,16 +184,16 @@ def _empty(given: Any) -> bool:
 
 def _text(given: Any) -> str:
     if not isinstance(given, str):
-        raise _Wrong(f"must be a text in quotes, not {_shown(given)}")
+        raise Mistake(Message("json.type.text", given=_given(given)))
     if len(given) > LONGEST_TEXT:
-        raise _Wrong(f"is longer than {LONGEST_TEXT:,} characters")
-    return given.strip()  # as what is read from a page is
+        raise Mistake(Message("json.type.too_long", most=LONGEST_TEXT))
+    return given.strip()  # like a text that is read from a page
 
 
 def _digits(given: Any) -> str:
     text = _text(given)
     if not (text.isascii() and text.isdigit()):
-        raise _Wrong(f"must be digits only, not '{_shown(text)}'")
+        raise Mistake(Message("json.type.digits", given=_shown(text)))
     return text
 
 
@@ -207,14 +201,14 @@ def _decimal(given: Any) -> Decimal:
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
         given = format(Decimal(given), "f") if abs(Decimal(given).adjusted()) <= 30 else "too long"
     if not isinstance(given, str) or not _NUMBER.fullmatch(given):
-        raise _Wrong(f'must be a number such as "37500.00", not {_shown(given)}')
+        raise Mistake(Message("json.type.number", given=_given(given)))
     return Decimal(given)
 
 
 def _integer(given: Any) -> int:
     number = _decimal(given)
     if number != number.to_integral_value():
-        raise _Wrong(f"must be a whole number, not {_shown(given)}")
+        raise Mistake(Message("json.type.whole_number", given=_given(given)))
     return int(number)
 
 
@@ -223,8 +217,8 @@ def _date(given: Any) -> date:
         try:
             return date.fromisoformat(given)
         except ValueError:
-            raise _Wrong(f"is not a day in the calendar: {given}") from None
-    raise _Wrong(f'must be a date such as "2025-08-07", not {_shown(given)}')
+            raise Mistake(Message("json.type.no_such_day", given=given)) from None
+    raise Mistake(Message("json.type.date", given=_given(given)))
 
 
 _TYPES: dict[ValueType, Callable[[Any], Scalar]] = {
@@ -236,12 +230,16 @@ _TYPES: dict[ValueType, Callable[[Any], Scalar]] = {
 }
 
 
-def _shown(given: Any) -> str:
+def _given(given: Any) -> str | Message:
     """What somebody sent, short enough for a sentence."""
     if isinstance(given, dict):
-        return "an object"
+        return Message("json.an_object")
     if isinstance(given, list):
-        return "a list"
+        return Message("json.a_list")
+    return _shown(given)
+
+
+def _shown(given: Any) -> str:
     text = str(given)
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -252,12 +250,12 @@ def _number(text: str) -> Decimal:
     except InvalidOperation:
         number = None
     if number is None or abs(number.adjusted()) > 30:
-        raise ValueError(f"the number {_shown(text)} is too long")
+        raise Mistake(Message("json.number_too_long", number=_shown(text)))
     return number
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
+    raise Mistake(Message("json.constant", name=name))
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -265,7 +263,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"'{_shown(twice)}' is there twice")
+        raise Mistake(Message("json.key_twice", name=_shown(twice)))
     return found
 
 
@@ -284,9 +282,8 @@ def _deeper_than(most: int, document: Any) -> bool:
 
 
 def _wrong(findings: list[Finding]) -> DocumentFault:
-    message = "The JSON document does not fit the mapping."
-    return DocumentFault(findings[0].code, message, not_more_than(MOST_FINDINGS, findings))
+    return DocumentFault(findings[0].code, Message("json.not_fitting"), not_more_than(MOST_FINDINGS, findings))
 
 
-def _unreadable(message: str) -> DocumentFault:
+def _unreadable(message: Message) -> DocumentFault:
     return DocumentFault(FaultCode.UNREADABLE, message)

@@ -1,7 +1,7 @@
-"""The last stage: data becomes the XML document that the mapping describes.
+"""Writes data as the XML document that the mapping describes. This is the last stage.
 
-Elements are written as text straight away, which takes a fraction of the time of building them with lxml. lxml still
-has the last word: what was written is parsed again, which proves it well-formed, and validated where there is a schema.
+Elements are written directly as text, which is much faster than building them with lxml. The result is then parsed by
+lxml, which proves that it is well-formed, and validated if there is a schema.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from lxml import etree
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
 from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
-from waybill_documents.xml_output.parser import parse
+from waybill_documents.messages import Message
+from waybill_documents.xml_output.safe_xml import parse
 from waybill_documents.xml_output.validation import MOST_FINDINGS, Origin, XmlSchema, not_more_than
 from waybill_documents.xml_output.value_spelling import DECLARATION, NotForXml, escape, escape_attribute, spell
 
@@ -26,52 +27,52 @@ _DEEPEST = 50
 def render(mapping: Mapping, data: dict[str, Any], *, pretty: bool, schema: XmlSchema | None) -> bytes:
     """The XML document, in UTF-8 with its declaration.
 
-    Raises DocumentFault BAD_VALUE for what XML cannot carry, and INVALID_XML for what does not fit the schema.
+    Raises DocumentFault BAD_VALUE for values that XML cannot hold, and INVALID_XML if the schema is not met.
     """
     if mapping.xml is None:
-        raise MappingFault("it does not say what XML to write", "xml")
+        raise MappingFault(Message("mapping.no_xml"), "xml")
     body = _write(mapping, data, pretty=pretty).body()
     root = parse(body)
     if schema is not None and not schema.fits(root):
-        # Lines are for people, and so is the pretty form: a compact document has only one line to point at.
+        # Findings refer to lines, so they are made from the indented form; a compact document has only one line.
         shown = _write(mapping, data, pretty=True, explained=True)
         schema.explain(parse(shown.body()), shown.origins or ())
     return body
 
 
 def check_tree(mapping: Mapping) -> None:
-    """Refuse a tree that could not be written, when the mapping is loaded rather than when the first document comes."""
+    """Refuse a tree that cannot be written, when the mapping is loaded."""
     if mapping.xml is not None:
         _check(mapping.xml.root, mapping, mapping.xml, "xml.root", each=None, depth=1)
 
 
 def _check(node: XmlNode, mapping: Mapping, xml: XmlRule, where: str, *, each: str | None, depth: int) -> None:
     if depth > _DEEPEST:
-        raise MappingFault(f"elements are nested more than {_DEEPEST} deep", where)
+        raise MappingFault(Message("mapping.xml.too_deep", most=_DEEPEST), where)
     for name in (node.name, *node.attributes):
         prefix, _, plain = name.rpartition(":")
         if prefix and prefix != "xml" and prefix not in xml.namespaces:
-            raise MappingFault(f"there is no namespace for the prefix '{prefix}' of '{name}'", where)
+            raise MappingFault(Message("mapping.xml.unknown_prefix", prefix=prefix, name=name), where)
         if name == "xmlns" or prefix == "xmlns":
-            raise MappingFault("namespaces are declared in xml.namespaces, not as attributes", where)
+            raise MappingFault(Message("mapping.xml.namespace_attribute"), where)
         try:
             etree.QName(plain)
         except ValueError:
-            raise MappingFault(f"'{name}' cannot be the name of an element or an attribute", where) from None
+            raise MappingFault(Message("mapping.xml.bad_name", name=name), where) from None
     if node.each is not None:
         if depth == 1:
-            raise MappingFault("the outermost element cannot be repeated", where)
+            raise MappingFault(Message("mapping.xml.repeated_root"), where)
         if each is not None:
-            raise MappingFault("an element inside a repeated one cannot be repeated again", where)
+            raise MappingFault(Message("mapping.xml.repeated_twice"), where)
         if node.each not in mapping.tables:
-            raise MappingFault(f"there is no table called '{node.each}'", where)
+            raise MappingFault(Message("mapping.unknown_table", name=node.each), where)
     for place, child in enumerate(node.children):
         _check(child, mapping, xml, f"{where}.children[{place}]", each=each or node.each, depth=depth + 1)
 
 
 @dataclass(slots=True)
 class _Row:
-    """Where in the data we are: in a row of a table, or in the document itself."""
+    """The current position in the data: a row of a table, or the document itself."""
 
     scope: Scope
     table: str | None = None
@@ -80,7 +81,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Written:
-    """The document as it grows, with what is wrong with it."""
+    """The document while it is written, with its findings."""
 
     parts: list[str] = field(default_factory=list)
     origins: list[Origin] | None = None
@@ -113,10 +114,10 @@ class _Element:
         self.empty = f"{self.start}/>{self.end}"
         self.close = f"{indent if node.children else ''}</{node.name}>{self.end}"
         self.simple = not (node.each or node.when or node.attributes or node.children or node.omit_empty)
-        """Nothing but a value: most elements of a long document are, and they take a shorter way."""
+        """Whether it has only a value. Most elements of a long document do, so they have a faster path."""
 
     def write(self, out: _Written, row: _Row, data: dict[str, Any]) -> bool:
-        """Write it, once or once for each row; says whether there was anything to write."""
+        """Write the element, once or for each row. Returns whether anything was written."""
         if self.simple:
             text = self._text(out, row)
             out.parts.append(f"{self.open}{text}{self.close}" if text else self.empty)
@@ -143,7 +144,7 @@ class _Element:
         if text:
             out.parts.append(f"{start}>{text}{self.close}")
             return True
-        # Whether it is empty is only known after its children; what was written is then taken back.
+        # Whether it is empty is only known after its children. In that case, its start is removed again.
         out.parts.append(f"{start}>{self.end}")
         written = False
         for child in self.children:
@@ -179,12 +180,12 @@ def _spelt(out: _Written, row: _Row, expression: Expression, name: str, escaped:
     try:
         text = escaped(value) if type(value) is str else spell(value)
     except NotForXml as why:
-        out.findings.append(_unwritable(row, name, expression, str(why)))
+        out.findings.append(_unwritable(row, name, expression, why.says))
         return ""
     if row.scope.misses:
         miss = row.scope.misses.pop()
         row.scope.misses.clear()
-        unknown = f"has nothing to say: the look-up '{miss.lookup}' does not know '{miss.text}'"
+        unknown = Message("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
         out.findings.append(_unwritable(row, name, expression, unknown, FaultCode.UNKNOWN_LOOKUP))
     return text
 
@@ -200,24 +201,20 @@ def _write(mapping: Mapping, data: dict[str, Any], *, pretty: bool, explained: b
     root = _Element(xml.root, 0, pretty=pretty, declared=declared)
     root.write(written, _Row(Scope(data, mapping.lookups)), data)
     if written.findings:
-        message = "The document has values that cannot be written as XML."
         findings = not_more_than(MOST_FINDINGS, written.findings)
-        raise DocumentFault(findings[0].code, message, findings)
+        raise DocumentFault(findings[0].code, Message("xml.unwritable_values"), findings)
     return written
 
 
-def _unwritable(row: _Row, name: str, value: Expression, why: str, fault: FaultCode = FaultCode.BAD_VALUE) -> Finding:
-    only = _only_name(value)
-    return Finding(
-        fault,
-        f"line {row.index + 1}: <{name}> {why}" if row.index is not None else f"<{name}> {why}",
-        path=Origin(name, row.table, row.index, only).path,
-        rule="xml",
-        params={"element": name, **({"line": row.index + 1} if row.index is not None else {})},
-    )
+def _unwritable(
+    row: _Row, name: str, value: Expression, why: Message, fault: FaultCode = FaultCode.BAD_VALUE
+) -> Finding:
+    line = row.index + 1 if row.index is not None else None
+    message = Message("xml.unwritable", element=name, line=line, why=why)
+    return Finding(fault, message, Origin(name, row.table, row.index, _only_name(value)).path, "xml")
 
 
 def _only_name(value: Expression | None) -> str | None:
-    """The value an element shows, where it shows just one."""
+    """The name of the value that an element shows, if it shows exactly one."""
     names = value.names if value is not None else frozenset()
     return next(iter(names)) if len(names) == 1 else None

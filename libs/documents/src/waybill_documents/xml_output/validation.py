@@ -1,6 +1,6 @@
-"""XSD validation, and what it finds wrong in the words of the person who has to put it right.
+"""Validates XML by a schema, and explains what does not fit for the person who has to fix it.
 
-A schema loads from its own folder and from nowhere else: what it includes must lie beside it.
+A schema can include other files from its own folder, and nothing from anywhere else.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import NamedTuple
 from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
-from waybill_documents.xml_output.parser import HostileXml, local, parse, parser
+from waybill_documents.messages import Message
+from waybill_documents.xml_output.safe_xml import HostileXml, local, parse, parser
 
 MOST_FINDINGS = 20
-"""Nobody reads more of them, and one wrong column of a long invoice makes hundreds."""
+"""Nobody reads more findings, and one wrong column of a long invoice causes hundreds."""
 
 _XS = "{http://www.w3.org/2001/XMLSchema}"
 _BASE = "waybill-schema:/"
@@ -26,7 +27,7 @@ _LARGEST = 5_000_000
 
 
 class Origin(NamedTuple):
-    """What an element was written from: the table and row, and the value when it shows just one."""
+    """The origin of an element: the table and row, and the value if it shows exactly one."""
 
     element: str
     table: str | None
@@ -35,33 +36,33 @@ class Origin(NamedTuple):
 
     @property
     def path(self) -> str | None:
-        """As findings name a value: `lines[213].amount`."""
+        """The path as in findings: `lines[213].amount`."""
         if self.table is None:
             return self.value
         return f"{self.table}[{self.row}]" + (f".{self.value}" if self.value else "")
 
 
 class _Beside(etree.Resolver):
-    """Answers what a schema includes from the schema's own folder, and refuses everything else."""
+    """Resolves includes from the schema's own folder and refuses everything else."""
 
     def __init__(self, folder: Traversable | None) -> None:
         self.folder = folder
         self.refused: str | None = None
-        """libxml2 forgets the exception, and an import that cannot be had is no error to it."""
+        """The name that was refused. libxml2 swallows the exception and does not treat a failed import as an error."""
 
     def resolve(self, system_url: str, _public_id: str, context: object) -> object:  # type: ignore[override]
         name = system_url.removeprefix(_BASE)
         plain = system_url.startswith(_BASE) and _PLAIN_NAME.fullmatch(name)
         if not plain or self.folder is None or not (self.folder / name).is_file():
             self.refused = name
-            raise MappingFault(f"the schema refers to '{name}', which is not beside it", "xml.xsd")
+            raise MappingFault(Message("mapping.schema.not_beside", name=name), "xml.xsd")
         return self.resolve_string(_bounded((self.folder / name).read_bytes()), context, base_url=system_url)
 
 
 def load_schema(content: bytes, beside: Traversable | None = None, name: str = "schema.xsd") -> XmlSchema:
-    """The schema in this text. What it includes is looked for in the folder `beside`, without one it includes nothing.
+    """Load a schema. Its includes must be in the folder `beside`; without that folder, includes are refused.
 
-    Raises MappingFault for what is no schema, or reaches for anything else.
+    Raises MappingFault for an invalid schema, and for includes from anywhere else.
     """
     reading, resolver = parser(), _Beside(beside)
     reading.resolvers.add(resolver)
@@ -70,17 +71,17 @@ def load_schema(content: bytes, beside: Traversable | None = None, name: str = "
         document = etree.fromstring(content, reading, base_url=_BASE + name)
         schema = XmlSchema(name, etree.XMLSchema(document), _meanings(document))
     except HostileXml as hostile:
-        raise MappingFault(f"the schema is refused: {hostile}", "xml.xsd") from None
+        raise MappingFault(Message("mapping.schema.refused", why=hostile.says), "xml.xsd") from None
     except (etree.XMLSyntaxError, etree.XMLSchemaParseError) as broken:
         if resolver.refused is None:
-            raise MappingFault(f"the schema cannot be used: {broken}", "xml.xsd") from None
+            raise MappingFault(Message("mapping.schema.broken", detail=str(broken)), "xml.xsd") from None
     if resolver.refused is not None:
-        raise MappingFault(f"the schema refers to '{resolver.refused}', which is not beside it", "xml.xsd")
+        raise MappingFault(Message("mapping.schema.not_beside", name=resolver.refused), "xml.xsd")
     return schema
 
 
 class XmlSchema:
-    """A compiled schema. Made once by `load_schema` and used for many documents, by one thread at a time."""
+    """A compiled schema. It is loaded once by `load_schema` and used for many documents, by one thread at a time."""
 
     def __init__(self, name: str, compiled: etree.XMLSchema, meanings: dict[str, str]) -> None:
         self.name = name
@@ -110,45 +111,41 @@ class XmlSchema:
             for path, same, element in shown
         ]
         left = len(wrong) - len(findings)
-        raise DocumentFault(FaultCode.INVALID_XML, "The XML does not fit its schema.", and_more(findings, left))
+        raise DocumentFault(FaultCode.INVALID_XML, Message("xml.invalid"), and_more(findings, left))
 
     def _finding(
         self, path: str, errors: list[etree._LogEntry], element: etree._Element | None, origin: Origin | None
     ) -> Finding:
-        # Some versions of libxml2 say it twice about a value: which rule it breaks, then that it is not of its type.
+        # Some versions of libxml2 report a value twice: the rule it breaks, then that it is not of its type.
         said = [re.sub(r"\{[a-z][^}]*\}", "", error.message) for error in errors]
         name = _quoted(said[0]) or local(path)
         text = (element.text or "").strip() if element is not None else ""
         row = origin.row if origin else None
-        sentence = self._sentence(name, text, said)
-        line = errors[0].line
-        return Finding(
-            FaultCode.INVALID_XML,
-            f"line {row + 1}: {sentence}" if row is not None else sentence,
-            path=origin.path if origin else None,
-            rule="xml.xsd",
-            params={
-                "element": path,
-                "xml_line": line,
-                "schema": self.name,
-                **({"line": row + 1} if row is not None else {}),
-            },
+        message = self._message(name, text, said).adding(
+            element=path,
+            xml_line=errors[0].line,
+            schema=self.name,
+            line=row + 1 if row is not None else None,
         )
+        return Finding(FaultCode.INVALID_XML, message, origin.path if origin else None, "xml.xsd")
 
-    def _sentence(self, element: str, text: str, said: list[str]) -> str:
+    def _message(self, name: str, text: str, said: list[str]) -> Message:
+        """Our message for libxml2's errors. Its own words are used only if none of ours fit."""
         whole = " ".join(said)
         typed = re.search(r"is not a valid value of the (?:\w+ )*type '(?:xs:)?([^']*)'", whole)
-        wants = self._meanings.get(element) or (self._meanings.get(typed[1], typed[1]) if typed else None)
+        wants = self._meanings.get(name) or (self._meanings.get(typed[1], typed[1]) if typed else None)
         if wants and (typed or "[facet " in whole):
-            shown = f"'{text[:60]}'" if text else "nothing"
-            return f"<{element}> is {shown}, expected is {wants}"
+            if not text:
+                return Message("xml.invalid_empty", name=name, wanted=wants)
+            return Message("xml.invalid_value", name=name, text=text[:60], wanted=wants)
         expected = re.search(r"Expected is (?:one of )?\( ?([^)]*?),? ?\)", whole)
-        wanted = " or ".join(f"<{name.strip()}>" for name in expected[1].split(",")) if expected else ""
+        wanted = [each.strip() for each in expected[1].split(",")] if expected else None
         if "Missing child element" in whole and expected:
-            return f"<{element}> lacks {wanted}"
+            return Message("xml.child_missing", name=name, expected=wanted)
         if "This element is not expected" in whole:
-            return f"<{element}> is not expected here" + (f", but {wanted}" if expected else "")
-        return re.sub(r"^Element '[^']*'(, attribute '[^']*')?: (\[facet '\w+'\] )?", f"<{element}>: ", said[0])
+            return Message("xml.unexpected", name=name, expected=wanted)
+        detail = re.sub(r"^Element '[^']*'(, attribute '[^']*')?: (\[facet '\w+'\] )?", "", said[0])
+        return Message("xml.invalid_otherwise", name=name, detail=detail)
 
 
 def not_more_than(most: int, findings: list[Finding]) -> tuple[Finding, ...]:
@@ -160,13 +157,12 @@ def and_more(findings: list[Finding], left: int) -> tuple[Finding, ...]:
     """These, and one that says how many more there are."""
     if left <= 0:
         return tuple(findings)
-    more = Finding(findings[0].code, f"and {left} more like these", rule=findings[0].rule, params={"more": left})
-    return (*findings, more)
+    return (*findings, Finding(findings[0].code, Message("finding.more", count=left), rule=findings[0].rule))
 
 
 def _bounded(content: bytes) -> bytes:
     if len(content) > _LARGEST:
-        raise MappingFault(f"the schema is larger than {_LARGEST // 1_000_000} MB", "xml.xsd")
+        raise MappingFault(Message("mapping.schema.too_large", megabytes=_LARGEST // 1_000_000), "xml.xsd")
     return content
 
 
@@ -187,7 +183,7 @@ def _quoted(message: str) -> str | None:
 
 
 def _meanings(document: etree._Element) -> dict[str, str]:
-    """What the schema itself says about its simple types, by type and by the elements that have it."""
+    """The schema's own documentation of its simple types, by type and by element."""
     found = {}
     for type_ in document.iter(f"{_XS}simpleType"):
         name, said = type_.get("name"), type_.findtext(f"{_XS}annotation/{_XS}documentation")

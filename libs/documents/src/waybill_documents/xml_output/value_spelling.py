@@ -1,4 +1,4 @@
-"""How a value is spelt in XML. The bytes are the same for the same values, on every machine and in every run."""
+"""Spells values for XML. The same values always give the same bytes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from waybill_documents.messages import Message
+
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-"""How every document of ours begins."""
+"""The beginning of every document we write."""
 
 _TELLING = re.compile("[&<>\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What must be escaped, or cannot be written at all."""
@@ -20,7 +22,7 @@ _ESCAPED = {
     "<": "&lt;",
     ">": "&gt;",
     '"': "&quot;",
-    # An XML reader would turn a bare carriage return into a line feed, and any of these in an attribute into a space.
+    # XML parsers turn a bare carriage return into a line feed, and any of these in an attribute into a space.
     "\r": "&#13;",
     "\n": "&#10;",
     "\t": "&#9;",
@@ -30,16 +32,20 @@ _ESCAPED = {
 class NotForXml(ValueError):
     """The value cannot be written in XML, whatever the escaping."""
 
+    def __init__(self, says: Message) -> None:
+        super().__init__(says.english)
+        self.says = says
+
 
 def spell(value: Any) -> str:
-    """A value as text: decimals plainly and without a signed zero, dates as ISO 8601, nothing as the empty text."""
+    """A value as text: decimals without exponent or negative zero, dates as ISO 8601, None as the empty text."""
     if type(value) is str:
         return value
     if value is None:
         return ""
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise NotForXml("is not a number")
+            raise NotForXml(Message("xml.not_a_number"))
         return format(value if value else abs(value), "f")
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -47,7 +53,7 @@ def spell(value: Any) -> str:
         return str(value)
     if isinstance(value, date):
         return value.isoformat()
-    raise NotForXml("is a whole column; an element holds one value")
+    raise NotForXml(Message("xml.whole_column"))
 
 
 def escape(text: str) -> str:
@@ -63,5 +69,5 @@ def escape_attribute(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     if character not in _ESCAPED:
-        raise NotForXml(f"has a character that XML cannot carry (U+{ord(character):04X})")
+        raise NotForXml(Message("xml.bad_character", code=f"U+{ord(character):04X}"))
     return _ESCAPED[character]

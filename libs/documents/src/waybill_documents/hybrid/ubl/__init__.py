@@ -1,9 +1,9 @@
-"""From Cross Industry Invoice to UBL 2.1, by the tables of this folder.
+"""Converts a Cross Industry Invoice to UBL 2.1, by the tables of this folder.
 
-They follow the two syntax bindings of EN 16931 (CEN/TS 16931-3-2 for UBL, 3-3 for CII); BT and BG are that standard's
-numbers of business terms and groups. Every element and attribute of the source that a table uses is noted. What
-carries a value and was not used has no place in the core of the standard as we know it; the invoice is then refused by
-the name of that element, because an invoice that lost something on the way is worse than none.
+The tables follow the two syntax bindings of EN 16931 (CEN/TS 16931-3-2 for UBL, 3-3 for CII); BT and BG are that
+standard's numbers of business terms and groups. The conversion records every element and attribute that a table uses.
+A value that was not used has no place in the core of the standard, and the invoice is refused with the name of that
+element: an invoice that lost something in conversion is worse than none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import DOCUMENT, LINES, SETTLEMENT, first, path_of, text_of
 from waybill_documents.hybrid.profiles import validate
 from waybill_documents.hybrid.ubl.head import CREDIT_NOTE_HEAD, INVOICE_HEAD
-from waybill_documents.hybrid.ubl.lines import CREDIT_NOTE_LINES, INVOICE_LINES
+from waybill_documents.hybrid.ubl.invoice_lines import CREDIT_NOTE_LINES, INVOICE_LINES
 from waybill_documents.hybrid.ubl.money import PAYMENT, TOTALS
 from waybill_documents.hybrid.ubl.parties import PARTIES
-from waybill_documents.hybrid.ubl.words import NAMESPACES, Conversion, Part
+from waybill_documents.hybrid.ubl.parts import NAMESPACES, Part, UblConversion
+from waybill_documents.messages import Message
 from waybill_documents.xml_output.validation import MOST_FINDINGS, and_more
 from waybill_documents.xml_output.value_spelling import DECLARATION
 
@@ -40,9 +41,9 @@ def to_ubl(embedded: EmbeddedInvoice, *, pretty: bool = False) -> bytes:
     validate(embedded)
     root = embedded.root
     if first(root, LINES) is None:
-        message = f"The embedded invoice has no lines (its profile is {embedded.profile.name}), and UBL needs them."
+        message = Message("embedded.no_lines", profile=embedded.profile.name)
         raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, message)
-    conversion = Conversion(
+    conversion = UblConversion(
         root,
         currency=text_of(first(root, f"{SETTLEMENT}/ram:InvoiceCurrencyCode")),
         credit_note=text_of(first(root, f"{DOCUMENT}/ram:TypeCode")) in _CREDIT_NOTES,
@@ -59,19 +60,17 @@ def to_ubl(embedded: EmbeddedInvoice, *, pretty: bool = False) -> bytes:
     return DECLARATION.encode() + etree.tostring(result, encoding="UTF-8", xml_declaration=False) + b"\n"
 
 
-def _nothing_left(conversion: Conversion) -> None:
+def _nothing_left(conversion: UblConversion) -> None:
     left = list(conversion.left_over())
     if not left:
         return
     findings = []
     for element, attribute, value in left[:MOST_FINDINGS]:
         path = path_of(element) + (f"/@{attribute}" if attribute else "")
-        message = f"'{_short(value)}' at {path} has no place in the UBL of an EN 16931 invoice"
-        params = {"element": path, "value": _short(value)}
-        findings.append(Finding(FaultCode.UNSUPPORTED_CONSTRUCT, message, rule="en16931_ubl", params=params))
-    message = "The embedded invoice says more than the core of EN 16931, which is what can be written as UBL."
+        message = Message("embedded.no_place_in_ubl", element=path, value=_short(value))
+        findings.append(Finding(FaultCode.UNSUPPORTED_CONSTRUCT, message, rule="en16931_ubl"))
     more = and_more(findings, len(left) - len(findings))
-    raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, message, more)
+    raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, Message("embedded.beyond_ubl"), more)
 
 
 def _short(value: str) -> str:

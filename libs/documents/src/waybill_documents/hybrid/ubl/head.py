@@ -1,4 +1,4 @@
-"""The head of the document: what it is, when, in which currency, and the papers it refers to. In UBL's order."""
+"""The head of the document: type, dates, currency, and references to other documents, in the order of UBL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from waybill_documents.hybrid.cii import (
     first,
     text_of,
 )
-from waybill_documents.hybrid.ubl.references import invoiced_object
-from waybill_documents.hybrid.ubl.words import (
+from waybill_documents.hybrid.ubl.parts import (
     Context,
-    Conversion,
     Elements,
     Part,
+    UblConversion,
     code,
     day,
     group,
@@ -27,9 +26,10 @@ from waybill_documents.hybrid.ubl.words import (
     read_day,
     text,
 )
+from waybill_documents.hybrid.ubl.shared_parts import invoiced_object
 
 
-def _notes(conversion: Conversion, context: Context) -> Elements:
+def _notes(conversion: UblConversion, context: Context) -> Elements:
     """BG-1. UBL has no place for the subject, so the binding puts it before the text: `#AAK#…`."""
     for note in all_of(context, f"{DOCUMENT}/ram:IncludedNote"):
         content, subject = first(note, "ram:Content"), first(note, "ram:SubjectCode")
@@ -38,8 +38,8 @@ def _notes(conversion: Conversion, context: Context) -> Elements:
             yield made("cbc:Note", before + conversion.take(content))
 
 
-def _tax_point(conversion: Conversion, context: Context) -> Elements:
-    """BT-7. CII repeats it in every tax category; another day in one of them stays unused."""
+def _tax_point(conversion: UblConversion, context: Context) -> Elements:
+    """BT-7. CII repeats it in every tax category; a different day in one of them stays unused."""
     shown = None
     for element in all_of(context, f"{SETTLEMENT}/ram:ApplicableTradeTax/ram:TaxPointDate/udt:DateString"):
         if shown is None:
@@ -54,7 +54,7 @@ _TAX_POINTS = {"5": "3", "29": "35", "72": "432"}
 """BT-8: UNTDID 2475 in CII is UNTDID 2005 in UBL."""
 
 
-def _tax_point_code(conversion: Conversion, context: Context) -> Elements:
+def _tax_point_code(conversion: UblConversion, context: Context) -> Elements:
     found = [tax for tax in all_of(context, f"{SETTLEMENT}/ram:ApplicableTradeTax/ram:DueDateTypeCode") if text_of(tax)]
     shown = text_of(found[0]) if found else ""
     if shown in _TAX_POINTS:
@@ -64,8 +64,8 @@ def _tax_point_code(conversion: Conversion, context: Context) -> Elements:
                 conversion.take(element)
 
 
-def _order(conversion: Conversion, context: Context) -> Elements:
-    """BT-13 and BT-14. UBL wants an order's number even when only the seller's is known."""
+def _order(conversion: UblConversion, context: Context) -> Elements:
+    """BT-13 and BT-14. UBL requires an order number even if only the seller's is known."""
     buyers = list(_reference("cbc:ID", "ram:BuyerOrderReferencedDocument")(conversion, context))
     sellers = list(_reference("cbc:SalesOrderID", "ram:SellerOrderReferencedDocument")(conversion, context))
     if buyers or sellers:
@@ -80,9 +80,9 @@ def _reference(tag: str, document: str) -> Part:
 
 
 def _documents(type_code: str, part: Part) -> Part:
-    """Of the additional documents those of one type: 50 a tender, 130 the invoiced object, 916 what is attached."""
+    """The additional documents of one type: 50 is a tender, 130 the invoiced object, 916 an attachment."""
 
-    def chosen(conversion: Conversion, context: Context) -> Elements:
+    def chosen(conversion: UblConversion, context: Context) -> Elements:
         for document in all_of(context, f"{AGREEMENT}/ram:AdditionalReferencedDocument"):
             if text_of(first(document, "ram:TypeCode")) == type_code:
                 conversion.token(first(document, "ram:TypeCode"))
@@ -105,8 +105,8 @@ _ATTACHED = group(
 )
 
 
-def _project(conversion: Conversion, context: Context) -> str:
-    """BT-11. CII demands a name as well, for which the core has no place; a name that says nothing may go."""
+def _project(conversion: UblConversion, context: Context) -> str:
+    """BT-11. CII also requires a name, for which the core has no place; a meaningless name may be dropped."""
     project = first(context, f"{AGREEMENT}/ram:SpecifiedProcuringProject")
     if project is None:
         return ""
@@ -116,14 +116,14 @@ def _project(conversion: Conversion, context: Context) -> str:
     return conversion.token(number)
 
 
-def _project_of_invoice(conversion: Conversion, context: Context) -> Elements:
+def _project_of_invoice(conversion: UblConversion, context: Context) -> Elements:
     if number := _project(conversion, context):
         reference = made("cac:ProjectReference")
         reference.append(made("cbc:ID", number))
         yield reference
 
 
-def _project_of_credit_note(conversion: Conversion, context: Context) -> Elements:
+def _project_of_credit_note(conversion: UblConversion, context: Context) -> Elements:
     if number := _project(conversion, context):
         reference = made("cac:AdditionalDocumentReference")
         reference.extend([made("cbc:ID", number), made("cbc:DocumentTypeCode", "50")])
@@ -153,7 +153,7 @@ _ADDITIONAL: tuple[Part, ...] = (
 )
 
 
-def _order_reference(conversion: Conversion, context: Context) -> Elements:
+def _order_reference(conversion: UblConversion, context: Context) -> Elements:
     agreement = first(context, AGREEMENT)
     if agreement is not None:
         yield from _order(conversion, agreement)

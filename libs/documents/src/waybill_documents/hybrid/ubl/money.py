@@ -1,4 +1,4 @@
-"""How it is paid, what is added and taken off, and what it comes to."""
+"""Payment, allowances and charges, taxes and totals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from decimal import Decimal
 from lxml import etree
 
 from waybill_documents.hybrid.cii import SETTLEMENT, SUMMATION, all_of, first, text_of
-from waybill_documents.hybrid.ubl.taxes import ALLOWANCE, category
-from waybill_documents.hybrid.ubl.words import (
+from waybill_documents.hybrid.ubl.parts import (
     Context,
-    Conversion,
     Elements,
     Part,
+    UblConversion,
     amount,
     code,
     day,
@@ -22,6 +21,7 @@ from waybill_documents.hybrid.ubl.words import (
     made,
     text,
 )
+from waybill_documents.hybrid.ubl.shared_parts import ALLOWANCE, category
 
 _TERMS = f"{SETTLEMENT}/ram:SpecifiedTradePaymentTerms"
 _DIRECT_DEBITS = frozenset({"49", "59"})
@@ -39,15 +39,15 @@ _ACCOUNT = group(
 _CARD = group(
     "cac:CardAccount",  # BG-18
     code("cbc:PrimaryAccountNumberID", "ram:ID"),
-    fixed("cbc:NetworkID", "NA"),  # the core does not know the network, and UBL demands it
+    fixed("cbc:NetworkID", "NA"),  # the core does not have the network, but UBL requires it
     text("cbc:HolderName", "ram:CardholderName"),
     at="ram:ApplicableTradeSettlementFinancialCard",
 )
 _DEBTOR = group("cac:PayerFinancialAccount", code("cbc:ID", "ram:PayerPartyDebtorFinancialAccount/ram:IBANID"))
 
 
-def _payment_means(conversion: Conversion, context: Context) -> Elements:
-    """BG-16. In CII what is paid and until when stand beside the means of payment; in UBL they are in each of them."""
+def _payment_means(conversion: UblConversion, context: Context) -> Elements:
+    """BG-16. CII has the payment reference and due date beside the means of payment, UBL inside each of them."""
     reference = conversion.token(first(context, f"{SETTLEMENT}/ram:PaymentReference"))  # BT-83
     due = (
         list(day("cbc:PaymentDueDate", f"{_TERMS}/ram:DueDateDateTime")(conversion, context))
@@ -65,7 +65,7 @@ def _payment_means(conversion: Conversion, context: Context) -> Elements:
         yield unknown
 
 
-def _one_means(conversion: Conversion, means: Context, reference: str, due: list[etree._Element]) -> etree._Element:
+def _one_means(conversion: UblConversion, means: Context, reference: str, due: list[etree._Element]) -> etree._Element:
     result = made("cac:PaymentMeans")
     result.extend(code("cbc:PaymentMeansCode", "ram:TypeCode")(conversion, means))
     information = conversion.token(first(means, "ram:Information"))
@@ -104,8 +104,8 @@ _SUBTOTAL = group(
 )
 
 
-def _tax_totals(conversion: Conversion, context: Context) -> Elements:
-    """BT-110 with the breakdown, then BT-111, the tax in the currency of accounting."""
+def _tax_totals(conversion: UblConversion, context: Context) -> Elements:
+    """BT-110 with the breakdown, then BT-111, the tax in the accounting currency."""
     totals: dict[str, etree._Element] = {}
     for element in all_of(context, f"{SUMMATION}/ram:TaxTotalAmount"):
         totals.setdefault(element.get("currencyID", conversion.currency), element)
@@ -125,7 +125,7 @@ def _tax_totals(conversion: Conversion, context: Context) -> Elements:
 
 
 def _sum_of_tax(subtotals: list[etree._Element]) -> str:
-    """The total may be missing, as in an invoice outside the scope of VAT; UBL demands it."""
+    """The tax total may be missing, as in an invoice outside the scope of VAT, but UBL requires it."""
     amounts = [one.findtext("{*}TaxAmount") or "0" for one in subtotals]
     return format(sum((Decimal(one) for one in amounts if is_number(one)), Decimal("0.00")), "f")
 

@@ -1,9 +1,20 @@
-"""Who sells, who buys, who is paid, who answers for the tax, and where it was delivered."""
+"""The parties: seller, buyer, payee, tax representative and delivery."""
 
 from __future__ import annotations
 
 from waybill_documents.hybrid.cii import AGREEMENT, DELIVERY, SETTLEMENT, all_of, first, text_of
-from waybill_documents.hybrid.ubl.words import SCHEME, Context, Conversion, Elements, Part, code, day, group, made, text
+from waybill_documents.hybrid.ubl.parts import (
+    SCHEME,
+    Context,
+    Elements,
+    Part,
+    UblConversion,
+    code,
+    day,
+    group,
+    made,
+    text,
+)
 
 _ADDRESS: tuple[Part, ...] = (
     text("cbc:StreetName", "ram:LineOne"),
@@ -18,16 +29,16 @@ _POSTAL_ADDRESS = group("cac:PostalAddress", *_ADDRESS, at="ram:PostalTradeAddre
 
 
 def _one_identifier(tag: str = "cbc:ID") -> Part:
-    """Only one of the two that CII has, the global one first: the core allows one, and the other stays unused."""
+    """One of the two identifiers of CII, preferably the global one. The core allows one; the other stays unused."""
 
-    def part(conversion: Conversion, context: Context) -> Elements:
+    def part(conversion: UblConversion, context: Context) -> Elements:
         chosen = "ram:GlobalID" if first(context, "ram:GlobalID") is not None else "ram:ID"
         yield from code(tag, chosen, **SCHEME)(conversion, context)
 
     return part
 
 
-def _seller_identifiers(conversion: Conversion, context: Context) -> Elements:
+def _seller_identifiers(conversion: UblConversion, context: Context) -> Elements:
     for path in ("ram:ID", "ram:GlobalID"):  # BT-29, of which a seller may have several
         yield from group("cac:PartyIdentification", code("cbc:ID", ".", **SCHEME), each=path)(conversion, context)
     creditor = first(conversion.root, f"{SETTLEMENT}/ram:CreditorReferenceID")  # BT-90
@@ -37,7 +48,7 @@ def _seller_identifiers(conversion: Conversion, context: Context) -> Elements:
         yield identification
 
 
-def _tax_registrations(conversion: Conversion, context: Context) -> Elements:
+def _tax_registrations(conversion: UblConversion, context: Context) -> Elements:
     for element in all_of(context, "ram:SpecifiedTaxRegistration/ram:ID"):
         scheme = {"VA": "VAT", "FC": "FC"}.get(element.get("schemeID", ""))
         if scheme and text_of(element):
@@ -48,7 +59,7 @@ def _tax_registrations(conversion: Conversion, context: Context) -> Elements:
             yield registration
 
 
-def _contact_name(conversion: Conversion, context: Context) -> Elements:
+def _contact_name(conversion: UblConversion, context: Context) -> Elements:
     """BT-41 and BT-56 are one name in UBL, and a person or a department or both in CII."""
     names = [first(context, path) for path in ("ram:PersonName", "ram:DepartmentName")]
     shown = ", ".join(conversion.token(name) for name in names if name is not None)

@@ -1,0 +1,84 @@
+"""Words with boxes, pages, and places on them. Every later stage works on words; provenance points to places.
+
+Coordinates are points from the top left corner of the page, turned until its text is upright. Only geometry uses
+floats; amounts never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Box = tuple[float, float, float, float]
+"""left, top, right, bottom"""
+
+
+class Word(NamedTuple):
+    """A run of characters without white space. A tuple, because an invoice has ten thousand of them."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a document, its words in the order of the file."""
+
+    number: int
+    width: float
+    height: float
+    turn: int
+    """Degrees, clockwise, by which the page must be turned for its text to be upright; an image of it needs them."""
+    words: tuple[Word, ...]
+    askew: tuple[Word, ...] = ()
+    """Words in another direction than the page's text, such as watermarks and margin notes. They are in no line."""
+    recognised: bool = False
+    """Whether its words are invisible, like the text that OCR adds to a scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A box on a page."""
+
+    page: int
+    box: Box
+
+
+def around(words: Sequence[Word]) -> Box:
+    """The smallest box that holds all the words."""
+    return (
+        min(word.left for word in words),
+        min(word.top for word in words),
+        max(word.right for word in words),
+        max(word.bottom for word in words),
+    )
+
+
+def cut(words: Sequence[Word], start: int, end: int) -> list[Word]:
+    """The part of a line's words between two positions of its text."""
+    taken: list[Word] = []
+    position = 0
+    for word in words:
+        first, last = max(start - position, 0), min(end - position, len(word.text))
+        if first < last:
+            taken.append(part(word, first, last))
+        position += len(word.text) + 1
+    return taken
+
+
+def part(word: Word, start: int, end: int) -> Word:
+    """Some characters of a word. Their place is estimated from their number."""
+    if start == 0 and end == len(word.text):
+        return word
+    wide = (word.right - word.left) / len(word.text)
+    return Word(
+        word.text[start:end],
+        round(word.left + start * wide, 2),
+        word.top,
+        round(word.left + end * wide, 2),
+        word.bottom,
+    )

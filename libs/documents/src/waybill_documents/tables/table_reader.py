@@ -1,0 +1,294 @@
+"""Reads a table page by page: where it begins and ends, which lines are rows, and which carry a sum.
+
+The reader keeps only rows, so that a document of any length needs the memory of its largest page and of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import takewhile
+from math import inf
+
+from waybill_documents.currencies import Amounts
+from waybill_documents.geometry import Place, Word, around
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import TableRule
+from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
+from waybill_documents.tables.cells import Division
+from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
+from waybill_documents.tables.header import Header, HeaderWords, find_header
+from waybill_documents.tables.pattern_rows import MatchingRows
+from waybill_documents.tables.spanning_lines import LinesApart, folded
+from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
+from waybill_documents.text_lines import Line, Lines
+from waybill_documents.value_text import Unreadable, read
+from waybill_documents.values import Carry
+
+_MOST_GRIDS = 10
+"""How many lines that look like the end of the table are examined with their own grid; later ones share the last."""
+_TALL = 2.0
+"""Lines this many times as high as the header are stamps and are ignored."""
+
+
+class TableReader:
+    """Reads one table from consecutive pages."""
+
+    def __init__(self, name: str, rule: TableRule, locale: LocaleRules, fields: FieldLines) -> None:
+        self.missing: dict[str, Place] = {}
+        """Required columns that a header lacks, and the place of the first such header."""
+        self.header_place: Place | None = None
+        self._rule = rule
+        self._fields = fields
+        self._locale = locale
+        self._amounts = Amounts(locale)
+        self._header_words = HeaderWords.of(rule)
+        self._needed = self._header_words.must  # and what the first header has, for a column does not go away
+        self._start = folded(rule.start)
+        self._end = folded(rule.end)
+        self._wrapping = frozenset(
+            column
+            for column, its in rule.columns.items()
+            if (its.wraps if its.wraps is not None else its.type == "text")
+        )
+        self._kinds = ColumnKinds(
+            frozenset(column for column, its in rule.columns.items() if its.type in ("decimal", "integer")),
+            frozenset(column for column, its in rule.columns.items() if its.required),
+        )
+        self._assembly = Assembly(name, rule.max_rows, self._wrapping, rule.row.anchor)
+        self._apart = LinesApart(rule, locale, self._assembly)
+        self._unread = UnreadLines()
+        self._matching: MatchingRows | None = None
+        if rule.row.pattern:
+            numbers = len(self._kinds.numeric & self._kinds.required)
+            parts = self._assembly, self._apart, self._unread, fields
+            self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
+        self._grid: Grid | None = None
+        self._started = False
+        self._ended = False
+        self._under_header: list[str] = []
+        self._tall = inf
+
+    @property
+    def rows(self) -> list[RawRow]:
+        """The rows read so far."""
+        return self._assembly.rows
+
+    @property
+    def carries(self) -> list[Carry]:
+        """The sums that the pages carry over."""
+        return self._apart.carries
+
+    @property
+    def unread(self) -> list[UnreadLine]:
+        """Lines between the rows that were not understood."""
+        return self._unread.found
+
+    def take(self, lines: Lines, running: Mapping[int, int]) -> list[Line]:
+        """Read the table's part of a page. Returns the lines that are not part of it.
+
+        `running` has the numbers of lines that are repeated on neighbouring pages, and on how many. They are probably
+        headers and footers and do not belong to a row.
+        """
+        if self._ended:
+            return lines.lines
+        header = find_header(lines, self._header_words) if self._matching is None else None
+        first = self._first_line(lines, header)
+        if first is None:
+            return lines.lines
+        plain = lines.lines[first:]
+        boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
+        body = [self._amounts.joined(line, boxes) for line in plain]
+        if self._matching is not None:
+            body = body[: self._end_of(lines.page.number, body, None)]
+            shifted = {number - first: pages for number, pages in running.items()}
+            used = self._matching.read(lines.page.number, body, shifted)
+        else:
+            body = body[: self._end_of(lines.page.number, body, header)]
+            self._fit_grid(header, lines, body)
+            if header is not None:
+                # Below the table header, what looks like a page header is text that continues.
+                head = set(takewhile(running.__contains__, range(len(lines))))
+                running = {number: pages for number, pages in running.items() if number not in head}
+            shifted = {number - first: pages for number, pages in running.items()}
+            used = self._read_grid(lines.page.number, body, header, shifted)
+        self._end_if_met()
+        return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
+
+    def _end_if_met(self) -> None:
+        if self._ended:
+            self._unread.end()
+
+    def finish(self) -> None:
+        """There are no more pages. Lines like rows after the last row are reported, even if there was no `end`."""
+        self._unread.end()
+
+    # Where the table is on the page.
+
+    def _first_line(self, lines: Lines, header: Header | None) -> int | None:
+        if header is not None:
+            place = Place(lines.page.number, around([Word("", *box) for box in header.boxes.values()]))
+            for column in self._needed - header.boxes.keys():
+                self.missing.setdefault(column, place)
+            if not self._started:
+                self.header_place = place
+                self._needed |= header.boxes.keys() & self._header_words.phrases.keys()
+            self._started = True
+            return header.last_line + 1
+        if self._started:
+            return 0
+        if self._matching is not None:
+            number = next((number for number, line in enumerate(lines) if line.begins_with(self._start)), -1)
+            self._started = number >= 0 or not self._start
+            return number + 1 if self._started else None
+        return None
+
+    def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
+        """How many lines of the page belong to the table. A description may contain the words of the table's end."""
+        known = self._grid
+        tried = 0
+        for number, line in enumerate(body):
+            if not line.has_part_with(self._end):
+                continue
+            if self._matching is None and not line.begins_with(self._end):
+                grid = known
+                if header is not None and (grid is None or not grid.fits(header)):
+                    grid = grid_for(header, [each.words for each in body[:number]], self._kinds)
+                    tried += 1
+                    known = grid if tried == _MOST_GRIDS else known
+                if grid is not None and self._begins(self._division(grid).divided(line, page).cells):
+                    continue
+            self._ended = True
+            return number
+        return len(body)
+
+    def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line]) -> None:
+        if header is None:
+            return
+        self._tall = _TALL * lines.lines[header.last_line].height
+        rows = [line.words for line in body if not self._is_stamp(line) and not self._apart.has(line)]
+        grid = self._grid
+        if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
+            return
+        self._grid = grid_for(header, rows, self._kinds)
+
+    def _is_stamp(self, line: Line) -> bool:
+        return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)
+
+    # Rows by columns.
+
+    def _read_grid(self, page: int, body: list[Line], header: Header | None, running: Mapping[int, int]) -> set[int]:
+        """Read the rows. Returns the numbers of the lines that were used."""
+        grid = self._grid
+        if grid is None:
+            return set()
+        used: set[int] = set()
+        division = self._division(grid)
+        divided = [division.divided(line, page) for line in body]
+        start = 0 if header is not None else self._joins(divided)
+        if any(self._apart.carries_out(line) for line in body):
+            running = {}  # the page footer is below the carried sum
+        near = bool(self.rows)  # the first lines of a page may continue a row of the previous page
+        unread, apart = self._unread, self._apart
+        unread.begin_page()
+        for number, given in enumerate(divided):
+            line = given.line
+            if number < start:
+                if number not in running and self._is_like_a_row(given.cells):
+                    unread.add(line, page, len(self.rows), like_a_row=True)
+                continue
+            if self._is_stamp(line) or (header is not None and self._is_under_header(number, given)):
+                continue
+            if apart.skips(line) or apart.takes_carry(line, page, "into"):
+                used.add(number)
+            elif apart.takes_carry(line, page, "out"):
+                used.add(number)
+                unread.goes_on(len(self.rows))
+                break
+            elif apart.takes_note(line, page):
+                used.add(number)
+            elif self._begins(given.cells):
+                unread.goes_on(len(self.rows))
+                self._assembly.begin(given)
+                used.add(number)
+                near = True
+            elif number in running and not (near and running[number] == 1 and self._assembly.is_close(given)):
+                # Two pages may end with the same product, so a footer close to a row must be on three pages.
+                near = False
+                continue
+            elif self._goes_on(given, near):
+                used.add(number)
+            else:
+                near = False
+                if not self._fields.has(line, self._numbers(given.cells)):
+                    unread.add(line, page, len(self.rows), like_a_row=self._is_like_a_row(given.cells))
+                continue
+            unread.understood(line)
+        self._assembly.end_page()
+        unread.end_page()
+        return used
+
+    def _goes_on(self, given: CellLine, near: bool) -> bool:
+        """Whether a line, or the texts in it, continue a row. The rest of the line is reported as unread."""
+        if self._is_like_a_row(given.cells):
+            return False
+        left = {column: piece for column, piece in given.cells.items() if column not in self._wrapping}
+        if not all(self._is_readable(column, piece.text) for column, piece in left.items()):
+            return False
+        if not self._assembly.go_on(given, near):
+            return False
+        for piece in left.values():
+            place = Place(piece.page, around(piece.words))
+            self._unread.add_rest(UnreadLine(piece.text, place, len(self.rows)))
+        return True
+
+    def _numbers(self, cells: dict[str, Piece]) -> int:
+        return sum(self._is_readable(column, cells[column].text) for column in self._kinds.numeric & cells.keys())
+
+    def _is_like_a_row(self, cells: dict[str, Piece]) -> bool:
+        """Whether a line looks like a row although it does not begin one: it has a number in a required column."""
+        needed = self._kinds.numeric & self._kinds.required & cells.keys() - {self._rule.row.begins}
+        return any(self._is_readable(column, cells[column].text) for column in needed)
+
+    def _joins(self, divided: list[CellLine]) -> int:
+        """Where the table continues if its header is not repeated: at a row, or at the text close above it."""
+        first = next((number for number, given in enumerate(divided) if self._begins(given.cells)), len(divided))
+        if first == len(divided):
+            return 0
+        while first > 0:
+            upper, lower = divided[first - 1], divided[first]
+            if not upper.cells.keys() <= self._wrapping or (
+                lower.line.top - upper.line.bottom > NEXT_LINE * min(upper.line.height, lower.line.height)
+            ):
+                break
+            first -= 1
+        return first
+
+    def _is_under_header(self, number: int, given: CellLine) -> bool:
+        """Whether a line belongs to the header although it names no column, such as `(Rp)`.
+
+        On the first page no row can continue before the first row, so the lines there are remembered for later pages.
+        """
+        folded = "".join(given.line.folded)
+        if not self.rows and self.header_place is not None and self.header_place.page == given.page:
+            if len(self._under_header) == number and not self._begins(given.cells):
+                self._under_header.append(folded)
+            return False
+        return number < len(self._under_header) and self._under_header[number] == folded
+
+    def _begins(self, cells: dict[str, Piece]) -> bool:
+        begins = self._rule.row.begins
+        if begins is None or begins not in cells:
+            return False
+        text = cells[begins].text
+        return text not in self._rule.columns[begins].empty and self._is_readable(begins, text)
+
+    def _division(self, grid: Grid) -> Division:
+        return Division(grid, self._kinds.required, self._is_readable)
+
+    def _is_readable(self, column: str, text: str) -> bool:
+        if column not in self._rule.columns:
+            return True
+        try:
+            return read(text, self._rule.columns[column].type, self._locale) is not None
+        except Unreadable:
+            return False

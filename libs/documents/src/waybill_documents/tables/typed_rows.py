@@ -1,0 +1,148 @@
+"""Turns the rows of a table into typed values with their places and confidence."""
+
+from __future__ import annotations
+
+import re2
+
+from waybill_documents.computed_values import MOST_FINDINGS
+from waybill_documents.confidence import BASE, DOUBTFUL, FROM_DEFAULT
+from waybill_documents.currencies import Amounts
+from waybill_documents.faults import FaultCode, Finding
+from waybill_documents.geometry import Place, around
+from waybill_documents.locales import LocaleRules
+from waybill_documents.mapping.model import ColumnRule, Mapping
+from waybill_documents.messages import Message
+from waybill_documents.tables.assembly import Piece, RawRow
+from waybill_documents.text_lines import fold
+from waybill_documents.value_text import Unreadable, read
+from waybill_documents.values import Row, Value
+
+
+class TypedRows:
+    """Types the rows of one table."""
+
+    def __init__(self, name: str, mapping: Mapping, locale: LocaleRules, findings: list[Finding]) -> None:
+        rule = mapping.tables[name]
+        self._name = name
+        self._locale = locale
+        self._findings = findings
+        self._reported: dict[tuple[str, str], int] = {}
+        self._signs = Amounts(locale).signs
+        self._types = {column: its.type for column, its in rule.columns.items()}
+        self._notes = {column: f"tables.{name}.notes.{column}" for column in rule.notes}
+        self._columns = [
+            (
+                column,
+                its,
+                f"tables.{name}.columns.{column}",
+                re2.compile(its.pattern) if its.pattern else None,
+                read(its.default, its.type, locale) if its.default is not None else None,
+            )
+            for column, its in rule.columns.items()
+        ]
+
+    def typed(self, rows: list[RawRow]) -> list[Row]:
+        typed = [self._row(number, raw) for number, raw in enumerate(rows)]
+        self._report_more()
+        return typed
+
+    def _row(self, number: int, raw: RawRow) -> Row:
+        if self._notes and raw.cells.keys() <= self._notes.keys():
+            return {
+                column: Value(
+                    _text(pieces, " "), _text(pieces, " "), self._notes[column], _places(pieces), BASE["pattern"]
+                )
+                for column, pieces in raw.cells.items()
+            }
+        row: Row = {}
+        for column, rule, path, pattern, default in self._columns:
+            pieces = raw.cells.get(column)
+            text = _text(pieces, rule.join) if pieces else ""
+            if not pieces or self._is_empty(text, rule.empty):
+                if rule.required and default is None:
+                    self._report(number, column, path, raw, None)
+                # A dash means “nothing”; where nothing is printed, the default is used.
+                sure = BASE["column"] if pieces or default is None else FROM_DEFAULT
+                row[column] = Value(default, text, path, _places(pieces) if pieces else (), sure)
+                continue
+            wanted = text
+            if pattern is not None:
+                match = pattern.search(text)
+                wanted = (match.group(1 if pattern.groups else 0) or "") if match else ""
+            row[column] = self._cell(number, column, rule, path, raw, pieces, text, wanted)
+        return row
+
+    def _is_empty(self, text: str, empty: tuple[str, ...]) -> bool:
+        if text in empty:
+            return True
+        sign, _, rest = text.partition(" ")
+        return rest in empty and fold(sign) in self._signs
+
+    def _cell(
+        self,
+        number: int,
+        column: str,
+        rule: ColumnRule,
+        path: str,
+        raw: RawRow,
+        pieces: list[Piece],
+        text: str,
+        wanted: str,
+    ) -> Value:
+        places = _places(pieces)
+        try:
+            value = read(wanted, rule.type, self._locale)
+        except Unreadable as error:
+            self._report(number, column, path, raw, error.says)
+            return Value(None, text, path, places, 0)
+        confidence = BASE["column"] - (DOUBTFUL if column in raw.doubtful else 0)
+        return Value(value, text, path, places, confidence)
+
+    def _report(self, number: int, column: str, path: str, raw: RawRow, why: Message | None) -> None:
+        """Report a cell that is missing or cannot be read: the first ones of each column in full, then only counted."""
+        kind = "missing" if why is None else "unreadable"
+        count = self._reported[column, kind] = self._reported.get((column, kind), 0) + 1
+        if count > MOST_FINDINGS:
+            return
+        pieces = raw.cells.get(column) or next(iter(raw.cells.values()), None)
+        place = _places(pieces)[0] if pieces else None
+        cell, line = f"{self._name}.{column}", number + 1
+        if why is None:
+            code, message = FaultCode.FIELD_MISSING, Message("cell.missing", column=cell, line=line)
+        else:
+            text, type_ = _text(raw.cells[column], " "), self._types[column]
+            code = FaultCode.BAD_VALUE
+            message = Message("cell.unreadable", column=cell, line=line, why=why, raw=text, type=type_)
+        self._findings.append(Finding.at(place, code, message, f"{self._name}[{number}].{column}", path))
+
+    def _report_more(self) -> None:
+        for (column, kind), count in self._reported.items():
+            more = count - MOST_FINDINGS
+            if more > 0:
+                self._findings.append(more_cells(self._name, column, more, missing=kind == "missing"))
+
+
+def more_cells(table: str, column: str, count: int, *, missing: bool) -> Finding:
+    """Counts the cells of a column that are wrong beyond those that are shown in full."""
+    cell, rule = f"{table}.{column}", f"tables.{table}.columns.{column}"
+    if missing:
+        return Finding(FaultCode.FIELD_MISSING, Message("cell.missing_more", column=cell, count=count), table, rule)
+    return Finding(FaultCode.BAD_VALUE, Message("cell.unreadable_more", column=cell, count=count), table, rule)
+
+
+def _text(pieces: list[Piece], join: str) -> str:
+    if len(pieces) == 1 and len(pieces[0].words) == 1:
+        return pieces[0].words[0].text
+    return join.join([" ".join([word.text for word in piece.words]) for piece in pieces])
+
+
+def _places(pieces: list[Piece]) -> tuple[Place, ...]:
+    if len(pieces) == 1:
+        words = pieces[0].words
+        if len(words) == 1:
+            return (Place(pieces[0].page, words[0][1:]),)
+        return (Place(pieces[0].page, around(words)),)
+    by_page: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        by_page.setdefault(piece.page, []).append(piece)
+    return tuple(Place(page, around([word for piece in its for word in piece.words])) for page, its in by_page.items())
