@@ -32,7 +32,7 @@ _MOST_TOPICS = 20_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Changes:
+class Subscriptions:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._numbers = itertools.count(1)

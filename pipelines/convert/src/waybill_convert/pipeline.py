@@ -1,0 +1,26 @@
+"""What the convert pipeline brings to each service. Follow a document from here: api -> kinds -> handlers -> pages."""
+
+from waybill.pipelines import Pipeline
+
+PIPELINE = Pipeline(
+    name="convert",
+    kinds="waybill_convert.kinds:KINDS",
+    handlers="waybill_convert.handlers",
+    models=("waybill_convert.models", "waybill_convert.revision_models"),
+    migrations="waybill_convert.migrations",
+    api="waybill_convert.api_part:PART",
+    pages="waybill_convert.pages",
+    navigation=(("/", "navigation.upload"), ("/queue", "navigation.queue")),
+    retention="waybill_convert.retention:RETENTION",
+    erasure="waybill_convert.erasure:ERASER",
+    commands={
+        "submit": "waybill_convert.commands.submit.command:submit",
+        "mapping": "waybill_convert.commands.mapping:app",
+    },
+    settings=("waybill_convert.settings:ConvertSettings",),
+    permissions={
+        "convert:read": "see and download conversions",
+        "convert:write": "upload, correct, retry, cancel and delete conversions",
+    },
+    visitor_permissions=("convert:read", "convert:write"),
+)
