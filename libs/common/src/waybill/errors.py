@@ -1,7 +1,7 @@
-"""The one error taxonomy: what can go wrong, what it means to a person, and whether trying again helps.
+"""The one error taxonomy: what can go wrong, what it means to a person, and whether a retry can help.
 
-Everything that fails in Waybill ends as one of these codes. Services raise the exceptions below; whatever else
-is raised goes through `classify()`, which is the only place that decides "retry or not".
+Everything that fails in Waybill ends as one of these codes. Services raise the exceptions below. `classify()` turns any
+other exception into one of them; it is the only place that decides whether to retry.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import asyncio
 import errno
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
 import asyncpg
 import sqlalchemy.exc
+
+from waybill.messages import Message, msg
 
 
 class Code(StrEnum):
@@ -46,63 +48,82 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a code means wherever it turns up."""
+    """What a code means wherever it turns up. Its sentence is `errors.<CODE>` in the catalogues."""
 
+    code: Code
     status: int
     """HTTP status when it is the answer to a request."""
     retryable: bool
     """Whether the same work may succeed when it is tried again."""
-    sentence: str
-    """One sentence for the person who is waiting."""
+
+    @property
+    def message(self) -> Message:
+        return Message(f"errors.{self.code}")
+
+    @property
+    def sentence(self) -> str:
+        """One English sentence for the person who is waiting."""
+        return str(self.message)
 
 
 MEANINGS: Mapping[Code, Meaning] = {
-    Code.NOT_PDF: Meaning(415, False, "This file is not a PDF. Please upload the PDF itself."),
-    Code.TOO_LARGE: Meaning(413, False, "This file is too large. Please upload a smaller one."),
-    Code.BAD_MAPPING: Meaning(400, False, "This mapping is not known here. Please choose one from the list."),
-    Code.GW_4XX: Meaning(422, False, "The converter could not read this document."),
-    Code.GW_5XX: Meaning(502, True, "The converter had a problem. We try again by ourselves."),
-    Code.GW_TIMEOUT: Meaning(504, True, "The converter took too long. We try again by ourselves."),
-    Code.IO_ERROR: Meaning(507, True, "A file could not be read or written. We try again by ourselves."),
-    Code.NOT_READY: Meaning(409, False, "The result is not ready yet. Please try again in a moment."),
-    Code.EXPIRED: Meaning(404, False, "The result has expired. Please upload the document again."),
-    Code.FORBIDDEN: Meaning(403, False, "This is not yours to see or change."),
-    Code.UNAUTHORIZED: Meaning(401, False, "Please say who you are: this needs an API key that works."),
-    Code.NOT_FOUND: Meaning(404, False, "There is no such thing here."),
-    Code.CONFLICT: Meaning(409, False, "This clashes with how things are now. Please reload and try again."),
-    Code.VALIDATION_ERROR: Meaning(422, False, "Something in the request is not right."),
-    Code.IDEMPOTENCY_CONFLICT: Meaning(409, False, "This Idempotency-Key was used for another request."),
-    Code.RATE_LIMITED: Meaning(429, True, "That was a little too fast. Please wait a moment."),
-    Code.PARSE_ERROR: Meaning(422, False, "This document could not be understood."),
-    Code.TIMEOUT: Meaning(504, True, "This took longer than it may. We try again by ourselves."),
-    Code.LLM_ERROR: Meaning(502, True, "The language model had a problem. We try again by ourselves."),
-    Code.CANCELLED: Meaning(409, False, "This job was cancelled."),
-    Code.WORKER_CRASHED: Meaning(500, True, "The program working on this document crashed."),
-    Code.DB_UNAVAILABLE: Meaning(503, True, "The database cannot be reached. We try again by ourselves."),
-    Code.UNKNOWN: Meaning(500, True, "Something went wrong on our side."),
+    meaning.code: meaning
+    for meaning in (
+        Meaning(Code.NOT_PDF, 415, False),
+        Meaning(Code.TOO_LARGE, 413, False),
+        Meaning(Code.BAD_MAPPING, 400, False),
+        Meaning(Code.GW_4XX, 422, False),
+        Meaning(Code.GW_5XX, 502, True),
+        Meaning(Code.GW_TIMEOUT, 504, True),
+        Meaning(Code.IO_ERROR, 507, True),
+        Meaning(Code.NOT_READY, 409, False),
+        Meaning(Code.EXPIRED, 404, False),
+        Meaning(Code.FORBIDDEN, 403, False),
+        Meaning(Code.UNAUTHORIZED, 401, False),
+        Meaning(Code.NOT_FOUND, 404, False),
+        Meaning(Code.CONFLICT, 409, False),
+        Meaning(Code.VALIDATION_ERROR, 422, False),
+        Meaning(Code.IDEMPOTENCY_CONFLICT, 409, False),
+        Meaning(Code.RATE_LIMITED, 429, True),
+        Meaning(Code.PARSE_ERROR, 422, False),
+        Meaning(Code.TIMEOUT, 504, True),
+        Meaning(Code.LLM_ERROR, 502, True),
+        Meaning(Code.CANCELLED, 409, False),
+        Meaning(Code.WORKER_CRASHED, 500, True),
+        Meaning(Code.DB_UNAVAILABLE, 503, True),
+        Meaning(Code.UNKNOWN, 500, True),
+    )
 }
 
 
 class WaybillError(Exception):
-    """The root of the tree. A subclass names its code; the message defaults to the code's sentence."""
+    """The root of the tree. A subclass names its code; without a message, the error says what its code means.
+
+    Give what a reader may meet as a `Message` (`msg("storage.full")`), so that pages can say it in their language. A
+    plain string is for operators at the command line, who read English.
+    """
 
     code: ClassVar[Code] = Code.UNKNOWN
 
     def __init__(
         self,
-        message: str | None = None,
+        message: str | Message | None = None,
         *,
         detail: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
     ) -> None:
-        self.message = message or MEANINGS[self.code].sentence
+        said = message or MEANINGS[self.code].message
+        self.message = str(said)
+        """The English sentence."""
+        self.key = said.key if isinstance(said, Message) else None
+        self.params: dict[str, Any] = dict(said.params) if isinstance(said, Message) else {}
         self.detail = dict(detail) if detail else None
         self.retry_after = retry_after
         """Seconds the other side asked us to wait. Waiting for it costs a job no attempt."""
         super().__init__(self.message)
 
 
-# The document is at fault: trying again cannot help, and no dependency is to blame.
+# The document is at fault: a retry cannot help, and no dependency is to blame.
 
 
 class DocumentFault(WaybillError):
@@ -125,7 +146,7 @@ class GatewayRejected(DocumentFault):
     code = Code.GW_4XX
 
 
-# Something we lean on is at fault: trying again may help.
+# A dependency is at fault: a retry may help.
 
 
 class DependencyFault(WaybillError):
@@ -157,10 +178,10 @@ class IoFailure(WaybillError):
 
 
 class StorageFull(IoFailure):
-    """No space left: a person has to make room, but the job may wait for it."""
+    """There is no space left. A person has to make room, and the job can wait for that."""
 
 
-# The request cannot be granted.
+# We refuse the request.
 
 
 class Refused(WaybillError):
@@ -199,7 +220,7 @@ class IdempotencyConflict(Refused):
     code = Code.IDEMPOTENCY_CONFLICT
 
 
-# What happens to a job's run.
+# A job's run ended badly.
 
 
 class RunFault(WaybillError):
@@ -224,29 +245,37 @@ class LeaseLost(RunFault):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception, understood."""
+    """What `classify` found out about an exception."""
 
     code: Code
     message: str
+    """The English sentence."""
     status: int
     retryable: bool
     charged: bool
-    """Whether it costs the job an attempt. Outages of our own database and waits asked for by others do not."""
+    """Whether it costs the job an attempt. Outages of our own database and waits that others asked for do not."""
     retry_after: float | None
     detail: dict[str, Any] | None
+    """What a job stores about it: what the exception knew, and the message's `key` and `params`."""
     of_dependency: bool = False
-    """Whether something we lean on failed, and not merely asked us to wait: what its breaker counts."""
+    """Whether a dependency failed, and did not merely ask us to wait. Its breaker counts these."""
+    key: str | None = None
+    """The message's key; None for an English sentence that has none."""
+    params: dict[str, Any] = field(default_factory=dict)
 
 
 def classify(error: BaseException) -> Failure:
-    """Understand any exception. Unknown ones are retryable: most surprises pass, and retries are bounded."""
-    while isinstance(error, BaseExceptionGroup):  # a task group's: its first error is the one that ended the others
+    """Classify any exception. Unknown ones are retryable: most surprises pass, and retries are bounded."""
+    while isinstance(error, BaseExceptionGroup):  # of a task group: its first error ended the others
         error = error.exceptions[0]
     known = error if isinstance(error, WaybillError) else _translate(error)
     meaning = MEANINGS[known.code]
     wait = known.retry_after
     if not (isinstance(wait, int | float) and math.isfinite(wait) and wait >= 0):
-        wait = None  # a wait that is none must not make the failure free
+        wait = None  # an invalid wait must not make the failure free
+    detail = dict(known.detail or {})
+    if known.key is not None:
+        detail |= {"key": known.key, "params": known.params}
     return Failure(
         code=known.code,
         message=known.message,
@@ -254,15 +283,17 @@ def classify(error: BaseException) -> Failure:
         retryable=meaning.retryable,
         charged=wait is None and not isinstance(known, DatabaseUnavailable),
         retry_after=wait,
-        detail=known.detail,
+        detail=detail or None,
         of_dependency=wait is None and isinstance(known, DependencyFault),
+        key=known.key,
+        params=known.params,
     )
 
 
 def is_database_outage(error: BaseException) -> bool:
     """Whether the connection to Postgres failed, rather than a statement on it.
 
-    A bare `ConnectionError` is not one: it may be about anybody. `Database` translates its own.
+    A bare `ConnectionError` does not count: any server may have caused it. `Database` translates its own.
     """
     if isinstance(error, sqlalchemy.exc.DBAPIError):
         return error.connection_invalidated or (error.orig is not None and is_database_outage(error.orig))
@@ -272,10 +303,10 @@ def is_database_outage(error: BaseException) -> bool:
     if cause is not None:
         return is_database_outage(cause)
     if isinstance(error, asyncpg.InterfaceError):
-        # The driver's word for our own mistakes as well ("another operation is in progress"), which must be charged.
+        # The driver raises it for our own mistakes as well ("another operation is in progress"): those are charged.
         return "clos" in str(error)
     if isinstance(error, asyncpg.InternalClientError):
-        # The server's last word arrived while we were writing: state 2 is "reading an error".
+        # The server sent its last error while we were writing: state 2 is "reading an error".
         return "another operation (2)" in str(error)
     return isinstance(
         error,
@@ -292,7 +323,7 @@ def is_database_outage(error: BaseException) -> bool:
 def _translate(error: BaseException) -> WaybillError:
     detail = {"exception": type(error).__qualname__, "text": str(error)[:2000]}
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull("The disk is full. We try again by ourselves.", detail=detail)
+        return StorageFull(msg("storage.full"), detail=detail)
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return TimeLimitExceeded(detail=detail)
     if is_database_outage(error):

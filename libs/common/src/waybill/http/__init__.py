@@ -1,4 +1,4 @@
-"""What every service that answers over HTTP has in common: problem documents and safe headers."""
+"""What every HTTP service shares: problem documents and safe headers."""
 
 from waybill.http.headers import STRICT_POLICY, SafeHeaders
 from waybill.http.problems import Problem, install

@@ -1,11 +1,11 @@
-"""Headers that every response carries: browsers run nothing, frame nothing and guess nothing."""
+"""Headers that every response carries, so that browsers run, frame and guess nothing."""
 
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# A page that needs more (a style sheet) names exactly that, in a policy of its own.
+# A page that needs more, such as a style sheet, has a policy of its own that allows exactly that.
 STRICT_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 _HEADERS = {
@@ -17,7 +17,7 @@ _HEADERS = {
 
 
 class SafeHeaders:
-    """Adds them, unless the response has its own."""
+    """Adds the headers, unless the response has its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """multipart/form-data, read while it arrives: the parts one after the other, each in pieces, none of them kept.
 
-Reading is what makes a client go on sending: whoever stops reading is sent no more. The parser is python-multipart's;
-what is ours is that its events can be waited for, and that everything has a limit.
+A client sends only as fast as we read. The parser is python-multipart's; we make its events awaitable, and limit
+everything.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from waybill.errors import Code, Refused, TooLarge
+from waybill.messages import msg
 
 _BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
-"""RFC 2046: at most 70 characters, no blank at the end."""
+"""RFC 2046 allows at most 70 characters, and no blank at the end."""
 _CHARSETS = frozenset({"utf-8", "iso-8859-1"})
-"""What RFC 8187 knows."""
+"""The character sets of RFC 8187."""
 _MOST_HEADERS, _LONGEST_HEADER = 8, 4096
 OVERHEAD = 64 * 1024
 """Bytes that the form around the documents may take: fields, headers and boundaries."""
 
 
 class BadForm(Refused):
-    """What was sent is no form that we can read: a 400, because the request itself is broken."""
+    """We cannot read the form. The status is 400, because the request itself is broken."""
 
     status = 400
     code = Code.VALIDATION_ERROR
@@ -37,7 +38,7 @@ class BadForm(Refused):
 
 @dataclass(slots=True)
 class Part:
-    """One part of the form. Read its data before you go on to the next; what you leave is skipped."""
+    """One part of the form. Read its data before you take the next part; unread data is skipped."""
 
     name: str
     filename: str | None
@@ -53,31 +54,31 @@ class Part:
             yield event
 
     async def text(self, most: int) -> str:
-        """A field's value; BadForm if it is longer than `most` bytes or no UTF-8."""
+        """A field's value; BadForm if it is longer than `most` bytes or not UTF-8."""
         value = bytearray()
         async for chunk in self.chunks():
             value += chunk
             if len(value) > most:
-                raise BadForm(f"The field {self.name[:50]!r} is longer than {most} bytes.")
+                raise BadForm(msg("form.field_too_long", name=self.name[:50], number=most))
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise BadForm(f"The field {self.name[:50]!r} is not UTF-8.") from None
+            raise BadForm(msg("form.field_not_utf8", name=self.name[:50])) from None
 
 
 def boundary_of(content_type: str | None) -> bytes:
-    """What parts the parts, from the request's `Content-Type`; refuses what is no multipart form."""
+    """The boundary from the request's `Content-Type`; BadForm if that is not a multipart form."""
     kind, options = parse_options_header(content_type)
     if kind != b"multipart/form-data":
-        raise BadForm("Send the document as multipart/form-data, in the field 'file'.")
+        raise BadForm(msg("form.wanted"))
     boundary = options.get(b"boundary", b"")
     if not _BOUNDARY.fullmatch(boundary):
-        raise BadForm("The Content-Type header has no usable boundary.")
+        raise BadForm(msg("form.boundary"))
     return boundary
 
 
 class FormReader:
-    """The parts of a form whose bytes come from `body`. At most `most_bytes` are read, and `most_parts` parts."""
+    """Reads the parts of a form from `body`: at most `most_bytes` bytes and `most_parts` parts."""
 
     def __init__(self, body: AsyncIterator[bytes], boundary: bytes, *, most_bytes: int, most_parts: int) -> None:
         self._body = body
@@ -112,7 +113,7 @@ class FormReader:
         )
 
     async def parts(self) -> AsyncIterator[Part]:
-        """Every part in the order it was sent; BadForm if the form is broken or breaks off."""
+        """Every part in the order it was sent; BadForm if the form is malformed or incomplete."""
         while True:
             if not self._events:
                 if not await self._more():
@@ -123,7 +124,7 @@ class FormReader:
                 self._current = event
                 yield event
         if not self._complete:
-            raise BadForm("The form ends before its last boundary.")
+            raise BadForm(msg("form.cut_off"))
 
     async def next_event(self, part: Part) -> bytes | None:
         """The next piece of a part; None at its end."""
@@ -131,14 +132,14 @@ class FormReader:
             return None
         while not self._events:
             if not await self._more():
-                raise BadForm("The form ends before its last boundary.")
+                raise BadForm(msg("form.cut_off"))
         if isinstance(self._events[0], bytes):
             return self._events.popleft()  # type: ignore[return-value]
         self._current = None
         return None
 
     async def _more(self) -> bool:
-        """Read on; false at the end of the body."""
+        """Read another chunk; false at the end of the body."""
         if self._exhausted:
             return False
         try:
@@ -147,19 +148,19 @@ class FormReader:
             self._exhausted = True
             return False
         self._received += len(chunk)
-        # Also what stands around the parts counts, or somebody could send for ever.
+        # Bytes between the parts count as well, or a client could send for ever.
         if self._received > self._most_bytes:
-            raise TooLarge(f"This request is larger than {self._most_bytes // 2**20} MB.")
+            raise TooLarge(msg("request.too_large", megabytes=self._most_bytes // 2**20))
         try:
             self._parser.write(chunk)
         except FormParserError as error:
-            raise BadForm("The form is not well-formed multipart/form-data.") from error
+            raise BadForm(msg("form.malformed")) from error
         return True
 
     def _part_begins(self) -> None:
         self._parts += 1
         if self._parts > self._most_parts:
-            raise BadForm(f"The form has more than {self._most_parts} parts.")
+            raise BadForm(msg("form.too_many_parts", number=self._most_parts))
         self._named = {}
         self._content_type = None
 
@@ -178,7 +179,7 @@ class FormReader:
 
     def _headers_end(self) -> None:
         if b"name" not in self._named:
-            raise BadForm("A part of the form has no name.")
+            raise BadForm(msg("form.part_unnamed"))
         filename = self._named.get(b"filename")
         self._events.append(
             Part(
@@ -194,14 +195,14 @@ class FormReader:
 
 
 def _extended_filename(disposition: bytes) -> bytes | None:
-    """A name given as `filename*=` (RFC 8187), in UTF-8. Forms should not have it, but some programs send it."""
+    """A name given as `filename*=` (RFC 8187), in UTF-8. Forms should not use it, but some programs do."""
     if b"filename*" not in disposition.lower():
         return None
     message = Message()
     message["content-disposition"] = disposition.decode("latin-1")
     try:
         params: Any = message.get_params([], header="content-disposition")
-    except (TypeError, ValueError):  # the library's words for parts of a name that do not belong together
+    except (TypeError, ValueError):  # the library raises these when the parts of a name do not fit together
         return None
     for name, value in params:
         if name.lower() == "filename" and isinstance(value, tuple) and (value[0] or "").lower() in _CHARSETS:

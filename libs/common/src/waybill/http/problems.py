@@ -1,4 +1,4 @@
-"""Every error leaves as an RFC 9457 problem document, with the taxonomy's `code` in it."""
+"""Every error leaves as an RFC 9457 problem document: with its `code`, and with its message's `key` and `params`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
-from waybill.errors import MEANINGS, Code, WaybillError, classify
+from waybill.errors import MEANINGS, Code, Failure, WaybillError, classify
+from waybill.messages import Message, msg
+from waybill.pg_text import storable_json
 
 log = structlog.get_logger()
 
@@ -22,7 +25,7 @@ _CODES = {404: Code.NOT_FOUND, 403: Code.FORBIDDEN, 413: Code.TOO_LARGE, 429: Co
 
 
 class Problem(JSONResponse):
-    """A problem document. `detail` is for the person who asked; it holds nothing of ours."""
+    """A problem document. `detail` is for the person who asked; it reveals nothing about our machines."""
 
     media_type = "application/problem+json"
 
@@ -30,7 +33,7 @@ class Problem(JSONResponse):
         self,
         status: int,
         code: Code,
-        detail: str | None = None,
+        detail: str | Message | None = None,
         headers: Mapping[str, str] | None = None,
         *,
         more: Mapping[str, Any] | None = None,
@@ -39,15 +42,18 @@ class Problem(JSONResponse):
 
     @staticmethod
     def members(
-        status: int, code: Code, detail: str | None = None, more: Mapping[str, Any] | None = None
+        status: int, code: Code, detail: str | Message | None = None, more: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """The document itself; `more` are members of our own, as in `job_id`."""
+        """The document itself. `more` adds members of our own, such as `job_id`. A plain string has no key."""
+        said = detail or MEANINGS[code].message
         return {
             "type": "about:blank",
             "title": HTTPStatus(status).phrase,
             "status": status,
-            "detail": detail or MEANINGS[code].sentence,
+            "detail": str(said),
             "code": code.value,
+            "key": said.key if isinstance(said, Message) else None,
+            "params": storable_json(said.params) if isinstance(said, Message) else {},
             **(more or {}),
         }
 
@@ -63,10 +69,12 @@ async def _http(_request: Request, error: Exception) -> Problem:
     status, headers = 500, None
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})
-    # What the framework itself refuses (no such path, no such method) is explained by the status's own name.
-    fallback = Code.UNKNOWN if status >= 500 else Code.VALIDATION_ERROR
-    code = _CODES.get(status, fallback)
-    detail = None if status in _CODES else f"{HTTPStatus(status).description or HTTPStatus(status).phrase}."
+    code = _CODES.get(status, Code.UNKNOWN if status >= 500 else Code.VALIDATION_ERROR)
+    detail: str | Message | None = None
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = msg("request.method")
+    elif status not in _CODES:  # whatever else the framework refuses is explained by the status's own name
+        detail = f"{HTTPStatus(status).description or HTTPStatus(status).phrase}."
     return Problem(status, code, detail, headers)
 
 
@@ -75,20 +83,25 @@ async def _ours(_request: Request, error: Exception) -> Problem:
     headers = {"Retry-After": str(math.ceil(failure.retry_after))} if failure.retry_after is not None else {}
     if failure.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    # A refusal may know its own status better than its code does: a form that cannot be read is a 400.
+    # A refusal may name a better status than its code does: a form that cannot be read is a 400.
     status = getattr(error, "status", failure.status)
-    if failure.code is Code.DB_UNAVAILABLE:  # its message names the server, which is nobody's business here
+    if failure.code is Code.DB_UNAVAILABLE:  # its message names the server, which clients must not learn
         log.warning("database_unavailable", error=failure.message)
         return Problem(status, failure.code, headers={"Retry-After": "1", **headers})
     about = failure.detail.get("job_id") if failure.detail else None
-    return Problem(status, failure.code, failure.message, headers, more={"job_id": about} if about else None)
+    return Problem(status, failure.code, message_of(failure), headers, more={"job_id": about} if about else None)
+
+
+def message_of(error: Failure | WaybillError) -> str | Message:
+    """What a problem document says about an error."""
+    return error.message if error.key is None else Message(error.key, error.params)
 
 
 class Surprises:
-    """Answers what nobody expected, once and as a problem document.
+    """Answers unexpected exceptions, once and with a problem document.
 
-    Not a handler for `Exception`: the framework runs that outside all middleware, without our headers, and raises
-    the error again, so that it would be logged twice.
+    This is not a handler for `Exception`, because the framework runs that one outside all middleware, without our
+    headers, and raises the error again, so that it would be logged twice.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -97,7 +110,7 @@ class Surprises:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answering = False
 
-        async def watched(message: Message) -> None:
+        async def watched(message: AsgiMessage) -> None:
             nonlocal answering
             answering = True
             await send(message)
@@ -110,6 +123,6 @@ class Surprises:
                 await (await _ours(Request(scope), error))(scope, receive, send)
                 return
             log.error("request_failed", path=scope.get("path"), code=failure.code.value, exc_info=error)
-            if answering:  # half an answer is out already; all that is left is to break it off
+            if answering:  # half an answer is sent already; all we can do is break it off
                 raise
             await Problem(failure.status, failure.code)(scope, receive, send)

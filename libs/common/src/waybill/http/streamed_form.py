@@ -1,4 +1,4 @@
-"""A multipart form whose file is streamed: how our services send the gateway a document that is in storage."""
+"""A multipart form with a streamed file. Our services use it to send the gateway a document from storage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 
 class StreamedForm:
-    """Fields and one PDF; its length is known beforehand, so nothing needs to be chunked."""
+    """Fields and one PDF. The length is known beforehand, so the request needs no chunked encoding."""
 
     def __init__(self, fields: Mapping[str, str], size: int) -> None:
         boundary = secrets.token_hex(16)
@@ -15,7 +15,7 @@ class StreamedForm:
             f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
             for name, value in fields.items()
         )
-        # The name is ours and not the user's: the gateway has no use for it, and a header is no place for it.
+        # We send a name of our own: the gateway does not need the user's, and it does not belong into a header.
         file = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="document.pdf"\r\n'
             "Content-Type: application/pdf\r\n\r\n"
