@@ -1,7 +1,7 @@
-"""Text that Postgres can keep: UTF-8 without NUL characters.
+"""Text that Postgres can store: UTF-8 without NUL characters.
 
-What comes from documents, libraries and other people's servers may be neither. What a caller sends is refused
-(`is_storable`); what we say about a failure is mended, because a failure must always be written down.
+Text from documents, libraries and other servers may be neither. We refuse such text from callers (`is_storable`), and
+replace what cannot be stored in our own error messages (`storable`), because a failure must always be recorded.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ def is_storable(text: str) -> bool:
 
 
 def storable(text: str) -> str:
-    """The text, with what cannot be stored replaced."""
+    """The text, with replacements for what cannot be stored."""
     return text if is_storable(text) else text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def storable_json(value: Any) -> Any:
-    """Any value as JSON that Postgres takes: texts mended, numbers finite, everything else as its text."""
+    """Any value as JSON that Postgres accepts: texts are storable, numbers finite, everything else is its text."""
     if isinstance(value, str):
         return storable(value)
     if value is None or isinstance(value, bool | int):
@@ -35,7 +35,7 @@ def storable_json(value: Any) -> Any:
 
 
 def _has_half_characters(text: str) -> bool:
-    """Python's strings may hold halves of surrogate pairs, which no encoding knows."""
+    """Python strings may contain halves of surrogate pairs, which cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""How often somebody may ask, counted in Postgres so that it holds across replicas.
+"""Rate limits, counted in Postgres so that they hold across replicas.
 
-The generic cell rate algorithm: one row and one time per subject. A burst of `limit` is free at once; after that one
-more every `per / limit` seconds. There is no window to wait out and no counter to reset.
+This is the generic cell rate algorithm: each subject has one row with one time. A subject may use its whole `limit` at
+once; after that it gets one more every `per / limit` seconds. There is no window to wait out and no counter to reset.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# The row changes only if the request is granted: who is told to wait is not punished for asking. Two who ask at once
-# are put in order by the row's lock, and the second sees what the first took.
+# The row changes only if the request is granted: asking too early costs nothing. The row's lock puts two concurrent
+# requests in order, and the second sees what the first took.
 _TAKE = """
 INSERT INTO rate_limits AS known (subject, tat) VALUES ($1, now() + $2::float8 * interval '1 second')
     ON CONFLICT (subject) DO UPDATE SET tat = GREATEST(known.tat, now()) + $2::float8 * interval '1 second'
@@ -33,7 +33,7 @@ DELETE FROM rate_limits
 
 
 async def take(connection: Connection, subject: str, *, limit: int, per: float = 60.0) -> float | None:
-    """Take one of `limit` per `per` seconds. None if granted; otherwise the seconds until the next one is free."""
+    """Take one of `limit` per `per` seconds. None if granted, else the seconds until the next one is available."""
     each = per / limit
     if await connection.fetchval(_TAKE, subject, each, per):
         return None
@@ -42,5 +42,5 @@ async def take(connection: Connection, subject: str, *, limit: int, per: float =
 
 
 async def forget_idle(connection: Connection, *, limit: int = 1000) -> int:
-    """Drop some rows of subjects that could take everything again; they are as if never seen. Says how many."""
+    """Delete some rows of subjects that could take their whole limit again. Returns how many."""
     return int((await connection.execute(_FORGET, limit)).rpartition(" ")[2])

@@ -1,1 +1,1 @@
-"""Waybill's HTTP API: a process that answers requests and keeps nothing but a connection to Postgres."""
+"""Waybill's HTTP API and its pages. The process is stateless: everything is in Postgres and the storage."""

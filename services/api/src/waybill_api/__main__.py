@@ -1,4 +1,4 @@
-"""`python -m waybill_api`: settings, log, database, then HTTP until SIGTERM."""
+"""`python -m waybill_api`: load the settings, connect to the database, and serve HTTP until SIGTERM."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = structlog.get_logger()
 
 
 def main() -> None:
-    """Run the API; a stop that was asked for exits with 0."""
+    """Run the API. SIGTERM and SIGINT exit with 0."""
     settings = load(ApiSettings)
     configure(settings, service="api")
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # what it does well, we say ourselves
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form, its sender hears
-    # uvicorn finishes its requests on SIGTERM and then raises it again: this is where it arrives.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log starts and stops ourselves
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client hears what is wrong with its form
+    # uvicorn finishes its requests on SIGTERM and then raises the signal again, for these handlers.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     try:

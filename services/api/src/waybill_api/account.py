@@ -1,4 +1,4 @@
-"""The form to sign in with, which goes to `/session`, and which language and colours a browser likes."""
+"""The sign-in page, whose form goes to `/session`, and the choice of language and colours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _YEAR = 365 * 86400
 @router.get("/sign-in")
 async def ask(request: Request, _caller: AnyVisitor) -> Response:
     language = language_of(request)
-    return page(render("sign_in.html", language, page=frame(request, "sign-in"), why=""), language)
+    return page(render("sign_in.html", language, page=frame(request), why=""), language)
 
 
 @router.post("/theme")
@@ -42,7 +42,7 @@ async def language(
 
 
 def _remember(request: Request, cookie: str, choice: str, back: str) -> Response:
-    """Keep a choice, or forget it if it is none, and go back to the page."""
+    """Remember a choice in a cookie, or delete the cookie for an empty choice, and go back to the page."""
     response = RedirectResponse(_own(back), 303)
     if choice:
         response.set_cookie(cookie, choice, max_age=_YEAR, httponly=True, samesite="lax", secure=is_secure(request))
@@ -52,7 +52,7 @@ def _remember(request: Request, cookie: str, choice: str, back: str) -> Response
 
 
 def _own(path: str) -> str:
-    """A path on this site to go back to; the start page if it is anything else."""
+    """A path on this site to go back to; the start page for anything else."""
     plain = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
     parts = urlsplit(path) if plain and len(path) <= 2000 else None
     return path if parts is not None and not parts.scheme and not parts.netloc else "/"

@@ -1,8 +1,8 @@
-"""The API as an ASGI application: what it is made of, in one place."""
+"""The API as an ASGI application: the platform's routes, and those of each installed pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
@@ -10,26 +10,26 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from waybill.config import ApiSettings
+from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import SafeHeaders
+from waybill.pipelines import installed, resolve
 from waybill.storage import Storage
-from waybill.web import openapi, static_files
-from waybill.web.context import Context
+from waybill.web import ApiPart, Context, openapi, static_files
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.page_headers import PageHeaders
 from waybill_api import account, health, problem_pages, problems, sessions
-from waybill_convert.api import downloads, jobs, revisions, stream, uploads
-from waybill_convert.pages import queue, review, upload
-from waybill_documents import catalogue
-
-UPLOADS = frozenset({"/api/upload", "/api/uploads", "/"})
-"""Where documents come in: the only bodies that may be large."""
 
 
-def create_app(settings: ApiSettings, database: Database, storage: Storage) -> FastAPI:
-    """The application on a connected database and a storage, which stay the caller's to close."""
-    context = Context(settings, database, storage, list(catalogue.names()))
+def create_app(
+    settings: ApiSettings, database: Database, storage: Storage, *, pipeline_settings: Sequence[ProcessSettings] = ()
+) -> FastAPI:
+    """The application. The caller closes the database and the storage.
+
+    Pipelines read their settings from the environment, unless they are given.
+    """
+    parts: list[ApiPart] = [resolve(pipeline.api) for pipeline in installed() if pipeline.api is not None]
+    context = Context(settings, database, storage, parts, pipeline_settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -41,25 +41,24 @@ def create_app(settings: ApiSettings, database: Database, storage: Storage) -> F
         version=version("waybill-api"),
         description=openapi.DESCRIPTION,
         openapi_url="/api/openapi.json",
-        # A page that shows it would need scripts from elsewhere; the document itself is what tools want.
+        # FastAPI's documentation pages load scripts from other sites, which our content policy forbids.
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.context = context
     openapi.install(app)
-    _guard(app, settings)
-    # The archive before the jobs: in `/api/jobs/download`, "download" is no id.
-    for each in (health, uploads, downloads, jobs, revisions, stream, sessions):
-        app.include_router(each.router)
-    for page in (upload, queue, review, account, static_files):
-        app.include_router(page.router)
+    _guard(app, settings, frozenset[str]().union(*(part.large_bodies for part in parts)))
+    for router in (health.router, sessions.router, *(router for part in parts for router in part.routers)):
+        app.include_router(router)
+    app.include_router(account.router)
+    app.include_router(static_files.router)
     return app
 
 
-def _guard(app: FastAPI, settings: ApiSettings) -> None:
-    """From the inside to the outside: what is added last sees a request first."""
-    app.add_middleware(Bodies, uploads=UPLOADS, patience=settings.api_body_timeout)
+def _guard(app: FastAPI, settings: ApiSettings, large_bodies: frozenset[str]) -> None:
+    """Add the middleware from the inside out: what is added last sees a request first."""
+    app.add_middleware(Bodies, uploads=large_bodies, patience=settings.api_body_timeout)
     app.add_middleware(SameSite)
     if settings.api_cors_origins:
         app.add_middleware(

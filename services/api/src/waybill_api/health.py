@@ -1,4 +1,4 @@
-"""Is it alive, is it ready? Asked by Kubernetes' probes, by load balancers and by people."""
+"""Health checks for Kubernetes, load balancers and people."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from waybill.db import SchemaMismatch
 from waybill.errors import Code, WaybillError
 from waybill.http import Problem
+from waybill.messages import msg
 from waybill.web.context import Context
 from waybill.web.visitors import Shared
 
@@ -18,22 +19,20 @@ log = structlog.get_logger()
 router = APIRouter(include_in_schema=False)
 
 _PATIENCE = 3.0
-"""Seconds; below the timeouts that probes usually have, so that they get an answer and not silence."""
-
-_UNREACHABLE = "The database cannot be reached."
+"""Seconds. This is shorter than the usual timeout of probes, so that they get an answer."""
 
 
 @router.get("/livez")
 async def livez() -> dict[str, str]:
-    """The process runs and answers. The database's troubles are no reason to restart it."""
+    """Whether the process answers. A database outage is no reason to restart it."""
     return {"status": "alive"}
 
 
 @router.get("/readyz")
 async def readyz(context: Shared) -> Response:
-    """Whether requests should be sent here: the database answers, its schema is the one we know, files can be stored.
+    """Whether to send requests here: the database answers, its schema is the one we know, files can be stored.
 
-    A disk that is nearly full is said, but is no reason to send nobody: results can still be fetched.
+    A nearly full disk is reported, but the service stays ready: results can still be downloaded.
     """
     if trouble := await find_trouble(context):
         return trouble
@@ -43,7 +42,7 @@ async def readyz(context: Shared) -> Response:
 
 @router.get("/api/healthz")
 async def healthz(request: Request, context: Shared) -> Response:
-    """The same for people and monitors, with the version they look at."""
+    """The same for people and monitoring, with our version."""
     if trouble := await find_trouble(context):
         return trouble
     checks = {"database": "ok", "schema": "ok", "storage": await is_low(context) or "ok"}
@@ -51,7 +50,7 @@ async def healthz(request: Request, context: Shared) -> Response:
 
 
 async def find_trouble(context: Context) -> Problem | None:
-    """What keeps us from serving requests, as a 503; None when nothing does."""
+    """Why we cannot serve requests, as a 503; None if we can."""
     try:
         async with asyncio.timeout(_PATIENCE):
             await context.database.check()
@@ -60,18 +59,18 @@ async def find_trouble(context: Context) -> Problem | None:
         return Problem(503, Code.NOT_READY, mismatch.message)
     except Exception as error:  # noqa: BLE001 - whatever the driver calls it, the answer is "not ready"
         log.warning("not_ready", error=str(error) or type(error).__name__)
-        return Problem(503, Code.DB_UNAVAILABLE, _UNREACHABLE, {"Retry-After": "1"})
+        return Problem(503, Code.DB_UNAVAILABLE, headers={"Retry-After": "1"})
     try:
         async with asyncio.timeout(_PATIENCE):
             await context.storage.check()
     except Exception as error:  # noqa: BLE001 - the same for storage
         log.warning("not_ready", storage=str(error) or type(error).__name__)
-        return Problem(503, Code.IO_ERROR, "Documents cannot be stored at the moment.", {"Retry-After": "5"})
+        return Problem(503, Code.IO_ERROR, msg("storage.unavailable"), {"Retry-After": "5"})
     return None
 
 
 async def is_low(context: Context) -> str | None:
-    """What to say when uploads are turned away for want of room."""
+    """Why uploads are refused, if the storage is nearly full."""
     try:
         await context.space.check()
     except WaybillError as full:

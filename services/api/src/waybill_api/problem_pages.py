@@ -1,8 +1,9 @@
-"""Problem documents for people: who asks for a page gets a page, with the same status and the same words."""
+"""Problem documents as pages: a browser that opens an address gets a page with the same status and message."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,7 +18,7 @@ _LARGEST = 64 * 1024
 
 
 class ProblemPages:
-    """Turns a problem document into a page for a browser that opens an address, and for nobody else."""
+    """Turns a problem document into a page for a browser that opens an address. Programs get the document."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,20 +47,19 @@ class ProblemPages:
 
 
 def _wants_page(headers: Headers) -> bool:
-    """A browser that navigates names HTML first; our scripts and programs do not name it at all."""
+    """A browser that navigates accepts HTML; our scripts and programs do not ask for it."""
     return "text/html" in headers.get("accept", "") and "hx-request" not in headers
 
 
 def _page(request: Request, start: Message, body: bytes) -> ASGIApp:
     status: int = start["status"]
     document, language = _read(body), language_of(request)
-    code = str(document.get("code", "UNKNOWN"))
-    detail = language.explain(code, str(document.get("detail", "")))
-    if status == 401:  # a key that is none, or none any more: here is where to give another
-        text = render("sign_in.html", language, page=frame(request, "sign-in"), why=detail)
+    detail = language.explain(document)
+    if status == 401:  # the key is not valid: show the form to enter another one
+        text = render("sign_in.html", language, page=frame(request), why=detail)
     else:
-        shown = {"status": status, "code": code, "headline": _headline(status, language), "detail": detail}
-        text = render("problem.html", language, page=frame(request, "problem"), problem=shown)
+        shown = {"status": status, "code": document.code, "headline": _headline(status, language), "detail": detail}
+        text = render("problem.html", language, page=frame(request), problem=shown)
     response = page(text, language, status)
     kept, headers = MutableHeaders(raw=start["headers"]), response.headers
     for name in _KEPT:
@@ -74,9 +74,26 @@ def _headline(status: int, language: Language) -> str:
     return language.say("problem.refused") if status < 500 else language.say("problem.broken")
 
 
-def _read(body: bytes) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A problem document, as far as a page shows it."""
+
+    code: str
+    message: str
+    key: str | None
+    params: dict[str, Any]
+
+
+def _read(body: bytes) -> _Document:
     try:
         found = json.loads(body)
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = {}
+    members: dict[str, Any] = found if isinstance(found, dict) else {}
+    key, params = members.get("key"), members.get("params")
+    return _Document(
+        str(members.get("code", "UNKNOWN")),
+        str(members.get("detail", "")),
+        key if isinstance(key, str) else None,
+        params if isinstance(params, dict) else {},
+    )

@@ -1,4 +1,4 @@
-"""Problem documents for what only the API's framework finds: a request that does not fit its description."""
+"""Problem documents for requests that FastAPI refuses because their parameters do not fit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fastapi.exceptions import RequestValidationError
 
 from waybill import http
 from waybill.errors import Code
+from waybill.messages import msg
 
 
 def install(app: FastAPI) -> None:
@@ -18,4 +19,4 @@ def install(app: FastAPI) -> None:
 async def _invalid(_request: Request, error: Exception) -> http.Problem:
     problems = error.errors() if isinstance(error, RequestValidationError) else []
     where = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in problems)
-    return http.Problem(422, Code.VALIDATION_ERROR, where or None)
+    return http.Problem(422, Code.VALIDATION_ERROR, msg("request.invalid", where=where) if where else None)

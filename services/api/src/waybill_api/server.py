@@ -1,4 +1,4 @@
-"""uvicorn, told what it does not do by itself: to end live streams as soon as we are asked to stop."""
+"""uvicorn with one addition: live streams end as soon as we are asked to stop."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from waybill.web.context import Context
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _REQUESTS_MAY_TAKE = 20
-"""Seconds that running requests have left once we are asked to stop; less than a pod's 30."""
+"""Seconds that running requests have left after SIGTERM; less than a pod's 30."""
 _IDLE = 65
-"""Seconds that an idle connection is kept: longer than the usual proxy in front keeps it."""
+"""Seconds that we keep an idle connection: longer than usual proxies do."""
 
 
 class Server(uvicorn.Server):
@@ -44,7 +44,7 @@ def configured(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the application does, and only for proxies it was told of
+        proxy_headers=False,  # the application does this, and only for configured proxies
         timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=_REQUESTS_MAY_TAKE,
     )

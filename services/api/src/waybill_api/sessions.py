@@ -1,4 +1,4 @@
-"""`/session`: signing a browser in with an API key, and out again; who am I, and forget me."""
+"""`/session`: sign a browser in with an API key and out again, say who it is, and erase what it uploaded."""
 
 from __future__ import annotations
 
@@ -9,62 +9,66 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from waybill import erasure, rate_limits
+from waybill import rate_limits
 from waybill.errors import Conflict, RateLimited, is_database_outage
 from waybill.http.multipart import BadForm
-from waybill.security import COOKIE, Permission, Principal, Session, of_session
+from waybill.messages import msg
+from waybill.pipelines import brought
+from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import ended_topic, tell_ended
 from waybill.web.context import Context
 from waybill.web.openapi import refusals
 from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
-from waybill_convert.schemas import ErasureShape, SessionShape
+from waybill_api.schemas import ErasureSchema, SessionSchema
+from waybill_engine import erasure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 router = APIRouter(tags=["session"])
 
 _TRIES_PER_MINUTE = 10
 _ERASING_MAY_TAKE = 10.0
-"""Seconds of a request; the janitor goes on after that."""
+"""Seconds that a request may take; the janitor does the rest."""
 
 
 class SignIn(BaseModel):
     key: str = Field(max_length=200, examples=["wb_…"])
 
 
-@router.get("/api/session", response_model=SessionShape, responses=refusals())
-async def whoami(visitor: AnyVisitor) -> SessionShape:
-    """Who you are to us."""
-    return _shape(visitor)
+@router.get("/api/session", response_model=SessionSchema, responses=refusals())
+async def whoami(visitor: AnyVisitor) -> SessionSchema:
+    """Who you are, and what you may do."""
+    return _session_of(visitor)
 
 
 @router.delete(
     "/api/session",
-    response_model=ErasureShape,
+    response_model=ErasureSchema,
     responses={
-        202: {"model": ErasureShape, "description": "Under way; the rest goes by itself."},
+        202: {"model": ErasureSchema, "description": "It has begun; the rest is removed automatically."},
         **refusals(409, 413),
     },
 )
 async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> Response:
-    """Remove everything this browser uploaded, for good, and end its session. 409 for a tenant, or under legal hold."""
+    """Erase everything this browser uploaded, and end its session. 409 for a tenant, or under legal hold."""
     if visitor.session is None or visitor.principal.signed_in:
-        raise Conflict("This is a tenant's, not one browser's. An operator can erase it: waybill tenant erase")
+        raise Conflict(msg("request.tenant_owned"))
     principal = visitor.principal
     async with context.database.hot() as connection:
         erasure_id = await erasure.request(connection, principal.tenant, owner=principal.owner)
-    done = await erasure.erase(context.database, context.storage, erasure_id, within=_ERASING_MAY_TAKE)
+    erasers = brought("erasure")
+    done = await erasure.erase(context.database, context.storage, erasers, erasure_id, within=_ERASING_MAY_TAKE)
     context.changes.changed(principal.owner)
     finished = done.finished_at is not None
-    shape = ErasureShape(finished=finished, jobs=done.jobs, files=done.files)
-    response = JSONResponse(shape.model_dump(), 200 if finished else 202)
+    answer = ErasureSchema(finished=finished, jobs=done.jobs, files=done.files)
+    response = JSONResponse(answer.model_dump(), 200 if finished else 202)
     response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_secure(request))
     return response
 
 
 @router.post(
     "/session",
-    response_model=SessionShape,
-    responses={303: {"description": "For a form: on to the queue."}, **refusals(408, 413, 429)},
+    response_model=SessionSchema,
+    responses={303: {"description": "For a form: redirects to the queue."}, **refusals(408, 413, 429)},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -76,9 +80,9 @@ async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> R
     },
 )
 async def sign_in(request: Request, context: Shared) -> Response:
-    """Sign this browser in with an API key: it then sees and owns what the key's tenant does.
+    """Sign this browser in with an API key. It then shares everything with the key's tenant.
 
-    What it uploaded before comes along, if the key may upload; otherwise it is there again after signing out.
+    Its earlier uploads become the tenant's, if the key may upload. Otherwise they are back after signing out.
     """
     address = request.client.host if request.client else "unknown"
     async with context.database.hot() as connection:
@@ -86,13 +90,13 @@ async def sign_in(request: Request, context: Shared) -> Response:
     if wait is not None:
         raise RateLimited(retry_after=wait)
     is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
-    principal = await context.keyring.of_text(await _key(request, is_form=is_form))
+    principal = await context.keys.of_text(await _key(request, is_form=is_form))
     session = await _begin(request, context, principal)
     response: Response
     if is_form:
         response = RedirectResponse("/queue", 303)
     else:
-        response = JSONResponse(_shape(Visitor(principal, session)).model_dump())
+        response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)
     return response
 
@@ -104,16 +108,16 @@ async def _key(request: Request, *, is_form: bool) -> str:
             return SignIn.model_validate({"key": form.get("key", "")}).key.strip()
         return SignIn.model_validate_json(await request.body()).key.strip()
     except ValidationError:
-        raise BadForm('Send the key as JSON {"key": "wb_…"}, or in the form field \'key\'.') from None
+        raise BadForm(msg("api_key.wanted")) from None
 
 
 @router.post(
     "/session/end",
     status_code=204,
-    responses={303: {"description": "For a form: on to the first page."}, **refusals()},
+    responses={303: {"description": "For a form: redirects to the start page."}, **refusals()},
 )
 async def sign_out(request: Request, context: Shared) -> Response:
-    """Sign this browser out. It goes back to what it was, or gets a new session with its next page."""
+    """Sign this browser out. It returns to its earlier session, or gets a new one with its next page."""
     session = context.signer.load(request.cookies.get(COOKIE), time.time())
     if session is not None:
         await _end(context, session)
@@ -127,12 +131,11 @@ async def sign_out(request: Request, context: Shared) -> Response:
 
 
 async def _begin(request: Request, context: Context, principal: Principal) -> Session:
-    """The session of a browser that has shown a key, and with it what the browser uploaded until now."""
+    """Start the session of a browser that signed in, and hand over what it uploaded before."""
     now = time.time()
     old = context.signer.load(request.cookies.get(COOKIE), now)
     own = None if old is None else old.id if old.key_id is None else old.before
-    if own is not None and principal.may(Permission.CONVERT_WRITE):
-        await context.conversions.adopt(of_session(own).owner, principal)
+    if own is not None and await context.adopt(of_session(own).owner, principal):
         own = None
     if old is not None:
         await _end(context, old)
@@ -140,7 +143,7 @@ async def _begin(request: Request, context: Context, principal: Principal) -> Se
 
 
 async def _end(context: Context, session: Session) -> None:
-    """Tell the replicas that serve its streams. Whoever wants out gets out, also while the database is away."""
+    """Tell the replicas that serve its streams. Signing out works during a database outage, too."""
     context.changes.changed(ended_topic(session.id))
     try:
         async with context.database.hot() as connection:
@@ -151,8 +154,8 @@ async def _end(context: Context, session: Session) -> None:
         log.warning("sign_out_not_told", error=str(error) or type(error).__name__)
 
 
-def _shape(visitor: Visitor) -> SessionShape:
+def _session_of(visitor: Visitor) -> SessionSchema:
     principal = visitor.principal
-    return SessionShape(
+    return SessionSchema(
         signed_in=principal.signed_in, tenant=principal.tenant, permissions=sorted(principal.permissions)
     )

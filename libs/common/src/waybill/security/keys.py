@@ -1,6 +1,6 @@
-"""API keys: making one, recognising one, listing and revoking them. All SQL on `api_keys` is here.
+"""API keys: create, verify, list and revoke them. All SQL on `api_keys` is here.
 
-A key is `wb_<id>_<secret>`, both in base 62. It is looked up by its id and judged by its secret's hash, in constant
+A key is `wb_<id>_<secret>`, both in base 62. We look it up by its id and compare the hash of its secret in constant
 time; the secret itself is never stored.
 """
 
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound, Refused, Unauthorized
 from waybill.ids import new_id
+from waybill.messages import msg
 from waybill.pg_text import is_storable
-from waybill.security.principals import PUBLIC, Permission, Principal, of_tenant
+from waybill.security.principals import ADMIN, PUBLIC, Principal, known_permissions, of_tenant
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -32,7 +33,7 @@ RETURNING *, now() AS now
 
 _FIND = "SELECT *, now() AS now FROM api_keys WHERE id = $1"
 
-# At most once a minute: a key that is used a thousand times a second is still one row.
+# At most once a minute: a key that is used a thousand times a second must not cost a thousand updates.
 _USED = """
 UPDATE api_keys SET last_used_at = now()
  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
@@ -43,7 +44,7 @@ SELECT *, now() AS now FROM api_keys
  WHERE ($1::text IS NULL OR tenant = $1) ORDER BY created_at, id
 """
 
-# Asked twice, the first time counts. Replicas that remember the key are told to forget it.
+# The first revocation counts. Replicas that have cached the key are told to drop it.
 _REVOKE = """
 WITH revoked AS (
     UPDATE api_keys SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1 RETURNING *
@@ -56,7 +57,7 @@ SELECT EXISTS (SELECT FROM api_keys WHERE 'admin' = ANY (permissions) AND revoke
                   AND (expires_at IS NULL OR expires_at > now()))
 """
 
-# Two starts at once must not both think they are the first.
+# Only one of two concurrent starts may create the first key.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('waybill first admin key', 0))"
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -66,19 +67,19 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class KeyInfo:
-    """A key as one may speak of it."""
+    """What may be shown of a key."""
 
     id: uuid.UUID
     tenant: str
     name: str
     hint: str
-    permissions: frozenset[Permission]
+    permissions: frozenset[str]
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
     expires_in: float | None
-    """Seconds, from when it was read."""
+    """Seconds from the moment it was read."""
 
     @property
     def expired(self) -> bool:
@@ -97,7 +98,7 @@ class KeyInfo:
 class NewKey:
     info: KeyInfo
     text: str
-    """The whole key: shown now and never again."""
+    """The whole key, which is shown now and never again."""
 
 
 async def create(
@@ -105,19 +106,21 @@ async def create(
     *,
     tenant: str,
     name: str,
-    permissions: Collection[Permission],
+    permissions: Collection[str],
     expires_in: float | None = None,
 ) -> NewKey:
-    """Make a key. `expires_in` is in seconds; None lasts until it is revoked."""
+    """Create a key. `expires_in` is in seconds; with None it is valid until it is revoked."""
     if not _NAME.fullmatch(tenant) or tenant == PUBLIC:
         raise Refused(
-            f"A tenant's name is lower case letters, digits and . _ -, at most 63, and not '{PUBLIC}',"
-            " which is everybody's."
+            f"A tenant's name has at most 63 lower case letters, digits, '.', '_' and '-'. '{PUBLIC}' is taken: it is"
+            " the tenant of everybody who did not sign in."
         )
     if not (1 <= len(name) <= 100 and name.isprintable() and is_storable(name)):
         raise Refused("A key's name has 1 to 100 printable characters.")
     if not permissions:
-        raise Refused(f"A key needs at least one permission: {', '.join(Permission)}.")
+        raise Refused(f"A key needs at least one permission: {', '.join(known_permissions())}.")
+    if unknown := sorted(set(permissions) - known_permissions().keys()):
+        raise Refused(f"There is no permission '{unknown[0]}'. Choose from: {', '.join(known_permissions())}.")
     if expires_in is not None and not 0 < expires_in <= 100 * 366 * 86400:
         raise Refused("A key expires in the future, within a hundred years.")
     key_id, secret = new_id(), _base62(secrets.randbits(256), 43)
@@ -128,33 +131,33 @@ async def create(
 
 
 async def create_first_admin(connection: Connection, *, tenant: str = "admin") -> NewKey | None:
-    """The first admin key, if there is none that works."""
+    """Create the first admin key; None if a valid one exists."""
     async with connection.transaction():
         await connection.execute(_ONE_AT_A_TIME)
         if await connection.fetchval(_ANY_ADMIN):
             return None
-        return await create(connection, tenant=tenant, name="first admin key", permissions=[Permission.ADMIN])
+        return await create(connection, tenant=tenant, name="first admin key", permissions=[ADMIN])
 
 
 async def verify(connection: Connection, text: str) -> KeyInfo:
-    """Whose key this is. Unauthorized if it is nobody's, or no longer good."""
+    """The key with this text. Unauthorized if it is unknown or no longer valid."""
     parsed = parse(text)
     if parsed is None:
-        raise Unauthorized("This is not an API key of ours.")
+        raise Unauthorized(msg("api_key.unknown"))
     key_id, secret = parsed
     row = await connection.fetchrow(_FIND, key_id)
-    # Compared also if there is none: how long it takes says nothing.
+    # We compare even if there is no such key, so that the time it takes reveals nothing.
     known = row["hash"] if row is not None else bytes(32)
     if not hmac.compare_digest(_hash(secret), known) or row is None:
-        raise Unauthorized("This is not an API key of ours.")
+        raise Unauthorized(msg("api_key.unknown"))
     return await _usable(connection, _info(row))
 
 
 async def find(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
-    """The key that a browser signed in with. Unauthorized if it is no longer good."""
+    """The key that a browser signed in with. Unauthorized if it is no longer valid."""
     row = await connection.fetchrow(_FIND, key_id)
     if row is None:
-        raise Unauthorized("The key this browser signed in with is gone.")
+        raise Unauthorized(msg("api_key.gone"))
     return await _usable(connection, _info(row))
 
 
@@ -163,7 +166,7 @@ async def ls(connection: Connection, *, tenant: str | None = None) -> list[KeyIn
 
 
 async def revoke(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
-    """From now on it is no good, and neither are the browsers that signed in with it."""
+    """Make a key invalid from now on, and sign out the browsers that signed in with it."""
     row = await connection.fetchrow(_REVOKE, key_id)
     if row is None:
         raise NotFound(f"There is no key {key_id}.")
@@ -171,7 +174,7 @@ async def revoke(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
 
 
 def parse(text: str) -> tuple[uuid.UUID, str] | None:
-    """The id and the secret in a key; None if it is not one."""
+    """The id and the secret in a key; None if the text is not a key."""
     match = _KEY.fullmatch(text)
     if match is None:
         return None
@@ -183,9 +186,9 @@ def parse(text: str) -> tuple[uuid.UUID, str] | None:
 
 async def _usable(connection: Connection, info: KeyInfo) -> KeyInfo:
     if info.revoked_at is not None:
-        raise Unauthorized("This API key was revoked.")
+        raise Unauthorized(msg("api_key.revoked"))
     if info.expired:
-        raise Unauthorized("This API key has expired.")
+        raise Unauthorized(msg("api_key.expired"))
     await connection.execute(_USED, info.id)
     return info
 
@@ -196,8 +199,7 @@ def _info(row: Any) -> KeyInfo:
         tenant=row["tenant"],
         name=row["name"],
         hint=row["hint"],
-        # A permission that a later version knows means nothing here.
-        permissions=frozenset(Permission(one) for one in row["permissions"] if one in set(Permission)),
+        permissions=frozenset(row["permissions"]),
         created_at=row["created_at"],
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],

@@ -1,4 +1,4 @@
-"""The tables behind keys, shared secrets and limits on how often somebody may ask."""
+"""The tables of API keys, shared secrets and rate limits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _time(*, nullable: bool = False, default: bool = False) -> Any:
 
 
 class ApiKey(SQLModel, table=True):
-    """A key to a tenant's things. Its secret is shown once and kept only as a hash."""
+    """An API key of a tenant. Its secret is shown once, and only its hash is stored."""
 
     __tablename__ = "api_keys"
 
     id: uuid.UUID = Field(primary_key=True)
     tenant: str
     name: str
-    """What a person calls it, to know which one to revoke."""
+    """A name for people, so that they know which key to revoke."""
     hash: bytes
-    """SHA-256. The secret has 256 bits of chance in it, so there is nothing to guess and nothing to slow down."""
+    """SHA-256. The secret has 256 random bits and cannot be guessed, so the hash need not be slow."""
     hint: str
     """The last characters of the secret, to tell keys apart."""
     permissions: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
@@ -38,7 +38,7 @@ class ApiKey(SQLModel, table=True):
 
 
 class Secret(SQLModel, table=True):
-    """What all replicas must agree on and nobody was told to configure."""
+    """A secret that all replicas share and nobody needs to configure."""
 
     __tablename__ = "secrets"
 
@@ -48,10 +48,10 @@ class Secret(SQLModel, table=True):
 
 
 class RateLimit(SQLModel, table=True):
-    """Where one subject stands; see `waybill.rate_limits`."""
+    """How much of its limit a subject has used; see `waybill.rate_limits`."""
 
     __tablename__ = "rate_limits"
 
     subject: str = Field(primary_key=True)
     tat: datetime = _time()
-    """The theoretical arrival time: when everything taken so far would have been due at the steady rate."""
+    """The theoretical arrival time: when everything taken so far would be due at the steady rate."""

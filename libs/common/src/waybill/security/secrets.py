@@ -1,4 +1,4 @@
-"""Secrets that all replicas share without anybody configuring them: the first one to need one makes it."""
+"""Secrets that all replicas share without configuration: the first replica that needs one creates it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READ = "SELECT value FROM secrets WHERE name = $1"
 
 
 async def shared_secret(connection: Connection, name: str) -> bytes:
-    """32 bytes, the same for everybody on this database."""
+    """32 bytes, the same for all replicas on this database."""
     value = await connection.fetchval(_READ, name)
     if value is None:
         await connection.execute(_MAKE, name, os.urandom(32))

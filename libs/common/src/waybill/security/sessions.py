@@ -1,7 +1,7 @@
-"""A browser's session: a cookie that says who it is, signed so that nobody else can say so.
+"""A browser's session: a signed cookie that says who the browser is.
 
-Nothing of it is stored. A session that was signed in names the key it did so with, and lasts no longer than that. One
-that is ended is told of, for whoever still serves it.
+Sessions are not stored. A session that signed in names its API key, and is valid no longer than that key. When a
+session ends, the replicas that still stream to it are notified.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Session:
     issued_at: int
     """Seconds since 1970."""
     key_id: uuid.UUID | None = None
-    """The key its person signed in with."""
+    """The API key that it signed in with."""
     before: uuid.UUID | None = None
-    """The session it goes back to when it signs out, if what was uploaded there could not come along."""
+    """The session to return to after signing out, if its uploads could not be handed over to the tenant."""
 
 
 def ended_topic(session_id: uuid.UUID) -> str:
-    """What `waybill.changes.subscriptions` says when a browser has left this session."""
+    """The topic that is notified when a browser has left this session."""
     return f"ended:{session_id}"
 
 
@@ -48,7 +48,7 @@ async def tell_ended(connection: Connection, session_id: uuid.UUID) -> None:
 
 
 class SessionSigner:
-    """Makes cookies and reads them back."""
+    """Writes session cookies and reads them back."""
 
     def __init__(self, secret: bytes, *, lasts: float) -> None:
         if len(secret) < 32:
@@ -61,11 +61,11 @@ class SessionSigner:
         return int(self._lasts)
 
     def start(self, now: float, key_id: uuid.UUID | None = None, before: uuid.UUID | None = None) -> Session:
-        """A new session. Signing in always starts one, so that a planted cookie gains nobody anything."""
+        """A new session. Signing in always starts one, so that a planted cookie is of no use."""
         return Session(new_id(), int(now), key_id, before)
 
     def leave(self, session: Session, now: float) -> Session:
-        """What comes after a session that was signed in: the one it goes back to, or a new one."""
+        """The session after signing out: the one to return to, or a new one."""
         return self.start(now) if session.before is None else Session(session.before, int(now))
 
     def dump(self, session: Session) -> str:
@@ -78,7 +78,7 @@ class SessionSigner:
         return f"{_VERSION}.{body}.{_encode(self._mac(body))}"
 
     def load(self, cookie: str | None, now: float) -> Session | None:
-        """The session of a cookie; None if it is none of ours, or over."""
+        """The session of a cookie; None if the cookie is invalid or has expired."""
         if not cookie or len(cookie) > _LONGEST:
             return None
         version, _, rest = cookie.partition(".")
@@ -94,7 +94,7 @@ class SessionSigner:
         return session if now < session.issued_at + self._lasts else None
 
     def worth_renewing(self, session: Session, now: float) -> bool:
-        """A browser that keeps coming keeps its session; it need not be told with every answer."""
+        """Whether the cookie should be sent again. A browser that keeps coming keeps its session."""
         return now > session.issued_at + min(self._lasts / 2, 86400)
 
     def _mac(self, body: str) -> bytes:

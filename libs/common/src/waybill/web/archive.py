@@ -1,4 +1,4 @@
-"""Many results as one ZIP, made while it is sent: memory holds a piece of one file, however many there are."""
+"""A ZIP archive that is made while it is sent: memory holds a piece of one file, however many files there are."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import IO, cast
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     name: str
     modified: datetime
     data: AsyncIterable[bytes]
 
 
 class _Outbox:
-    """A file that cannot be rewound, which is what makes the writer describe each entry after its data."""
+    """A file that cannot be rewound, which makes the ZIP writer describe each entry after its data."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -35,15 +35,15 @@ class _Outbox:
         return taken
 
 
-async def zipped(entries: AsyncIterable[Entry]) -> AsyncIterator[bytes]:
-    """The archive in pieces. Compressing happens in threads: it must not stop everybody else's requests."""
+async def zipped(entries: AsyncIterable[ArchiveEntry]) -> AsyncIterator[bytes]:
+    """The archive in pieces. Threads do the compression, so that other requests are not held up."""
     outbox = _Outbox()
     archive = zipfile.ZipFile(cast("IO[bytes]", outbox), "w", zipfile.ZIP_DEFLATED)
     async for entry in entries:
         info = zipfile.ZipInfo(entry.name, entry.modified.timetuple()[:6])
         info.compress_type = zipfile.ZIP_DEFLATED
         info.external_attr = 0o644 << 16
-        # The size is not known before: always leave room for one that needs 64 bits.
+        # The size is not known yet, so always leave room for one that needs 64 bits.
         with archive.open(info, "w", force_zip64=True) as file:
             async for chunk in entry.data:
                 await asyncio.to_thread(file.write, chunk)

@@ -1,59 +1,91 @@
-"""What the API's parts share while it runs, in one place and with its types."""
+"""What the parts of the API share while it runs, and what a pipeline adds to it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 
-from waybill.changes.subscriptions import Changes
-from waybill.config import ApiSettings
+from waybill.changes import Subscriptions
+from waybill.config import ApiSettings, ProcessSettings, load
 from waybill.db import Database
-from waybill.security import SessionSigner
+from waybill.security import Principal, SessionSigner
 from waybill.security.secrets import shared_secret
 from waybill.storage import Space, Storage
-from waybill.web.key_cache import Keyring
-from waybill.web.live_streams import Streams
-from waybill_convert.clients.page_renderer import GatewayRenderer
-from waybill_convert.listing_cache import Listings
-from waybill_convert.review_service import Reviews
-from waybill_convert.reviser import Corrector
-from waybill_convert.service import Conversions
+from waybill.web.key_cache import KeyCache
+from waybill.web.live_streams import LiveStreams
+
+T = TypeVar("T")
+S = TypeVar("S", bound=ProcessSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPart:
+    """What a pipeline brings to the API."""
+
+    routers: Sequence[APIRouter]
+    services: Callable[[Context], AbstractAsyncContextManager[object]] | None = None
+    """Opens what the pipeline's routes work with. `Context.service` finds it by its type."""
+    large_bodies: frozenset[str] = frozenset()
+    """Paths that accept more than a small form. Their routes enforce limits of their own."""
+    adopt: Callable[[Context, str, Principal], Awaitable[bool]] | None = None
+    """Called when a browser signs in, to give the principal what the session owned. False if it may not have that."""
 
 
 class Context:
-    """Made before the first request and closed after the last. The database and the storage stay their owner's."""
+    """Created before the first request and closed after the last. It does not close the database and the storage."""
 
     signer: SessionSigner
 
-    def __init__(self, settings: ApiSettings, database: Database, storage: Storage, mappings: list[str]) -> None:
+    def __init__(
+        self,
+        settings: ApiSettings,
+        database: Database,
+        storage: Storage,
+        parts: Sequence[ApiPart] = (),
+        pipeline_settings: Sequence[ProcessSettings] = (),
+    ) -> None:
         self.settings = settings
         self.database = database
         self.storage = storage
-        self.mappings = mappings
-        """The names that may be chosen."""
+        self.parts = parts
         self.space = Space(storage, settings.storage_min_free_mb * 2**20)
-        self.changes = Changes(database)
-        self.conversions = Conversions(database, storage, self.changes)
-        self._renderer = GatewayRenderer(settings.gateway_url, storage)
-        self.corrector = Corrector(settings.gateway_mappings_dir)
-        self.reviews = Reviews(database, storage, self.changes, self.corrector, self._renderer)
-        self.keyring = Keyring(database, self.changes)
-        self.listings = Listings(self.conversions, self.changes)
-        self.streams = Streams(self.listings, self.changes, self.keyring, most_per_owner=settings.api_streams_per_owner)
+        self.changes = Subscriptions(database)
+        self.keys = KeyCache(database, self.changes)
+        self.streams = LiveStreams(self.changes, self.keys, most_per_owner=settings.api_streams_per_owner)
+        self._pipeline_settings: dict[type, ProcessSettings] = {type(given): given for given in pipeline_settings}
+        self._services: dict[type, object] = {}
+
+    def settings_of(self, kind: type[S]) -> S:
+        """A pipeline's settings: the given ones, else from the environment."""
+        if kind not in self._pipeline_settings:
+            self._pipeline_settings[kind] = load(kind)
+        return cast("S", self._pipeline_settings[kind])
+
+    def service(self, kind: type[T]) -> T:
+        """The service of this type, which a part has opened."""
+        return cast("T", self._services[kind])
+
+    async def adopt(self, session_owner: str, principal: Principal) -> bool:
+        """Give the principal what the browser's session owned. Returns whether every part did so."""
+        adopted = [await part.adopt(self, session_owner, principal) for part in self.parts if part.adopt is not None]
+        return all(adopted)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         self.signer = SessionSigner(await self._secret(), lasts=self.settings.api_session_lifetime * 86400)
         self.changes.start()
-        try:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.changes.stop)
+            for part in self.parts:
+                if part.services is not None:
+                    opened: Any = await stack.enter_async_context(part.services(self))
+                    self._services[type(opened)] = opened
+            stack.callback(self.streams.close)
             yield
-        finally:
-            self.streams.close()
-            await self.reviews.close()
-            await self._renderer.close()
-            await self.changes.stop()
 
     async def _secret(self) -> bytes:
         given = self.settings.api_session_secret

@@ -1,6 +1,6 @@
-"""What stands before every route: host names, requests from other sites, and how much anybody may send.
+"""Checks before every route: host names, requests from other sites, and the size and pace of bodies.
 
-Each is a plain ASGI middleware that answers with a problem document. `app` says in which order they stand.
+Each is a plain ASGI middleware that answers with a problem document. `waybill_api.app` says in which order they run.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from waybill.errors import Code, Refused
 from waybill.http import Problem
+from waybill.http.problems import message_of
+from waybill.messages import msg
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 PROBES = frozenset({"/livez", "/readyz"})
-"""Asked by address, whatever we are called."""
+"""Probes call us by address, so their host name is not checked."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SMALL = 64 * 1024
 _SLOWEST = 2048
-"""Bytes a second: what every second of waiting for a body must bring, once the first ones are over."""
+"""Bytes per second that a body must bring, once the first seconds are over."""
 _DRAIN_SECONDS, _DRAIN_BYTES = 5.0, 64 * 1024 * 1024
 
 
 class TooSlow(Refused):
-    """The client took longer to send than it may."""
+    """The client took too long to send."""
 
     status = 408
 
 
 class TrustedHosts:
-    """Answers only to our own names: a page elsewhere that points its name at us gets nothing."""
+    """Answers only to our own host names: a page elsewhere that points its own name at us gets nothing."""
 
     def __init__(self, app: ASGIApp, hosts: list[str]) -> None:
         self._app = app
@@ -45,7 +47,7 @@ class TrustedHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in PROBES and not self._known(Headers(scope=scope)):
-            problem = Problem(400, Code.VALIDATION_ERROR, "This server does not answer to that host name.")
+            problem = Problem(400, Code.VALIDATION_ERROR, msg("request.other_host"))
             await problem(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -59,8 +61,8 @@ class TrustedHosts:
 class SameSite:
     """Refuses changes that a page of another site makes in a browser's name.
 
-    The cookie is `SameSite=Lax` already; this holds where that does not (sister domains, old browsers). A request with
-    a key needs no such care: no browser sends one by itself.
+    The cookie is `SameSite=Lax` already; this guard covers what that does not (sister domains, old browsers). A request
+    with an API key passes, because no browser sends one by itself.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -68,8 +70,7 @@ class SameSite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] not in SAFE and self._foreign(scope):
-            detail = "This request comes from a page of another site. Please use our own pages, or an API key."
-            await Problem(403, Code.FORBIDDEN, detail)(scope, receive, send)
+            await Problem(403, Code.FORBIDDEN, msg("request.other_site"))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -77,7 +78,7 @@ class SameSite:
         headers = Headers(scope=scope)
         if "authorization" in headers:
             return False
-        # `none`: typed, bookmarked. Not sent over plain HTTP, except to this machine itself.
+        # `none` is an address that was typed or bookmarked. Browsers leave the header out over plain HTTP.
         if (site := headers.get("sec-fetch-site")) is not None:
             return site not in ("same-origin", "none")
         if (origin := headers.get("origin")) is not None:
@@ -86,17 +87,17 @@ class SameSite:
             except ValueError:
                 return True
             return (parts.scheme, parts.netloc.lower()) != (scope["scheme"], headers.get("host", "").lower())
-        return False  # no browser that could be tricked
+        return False  # it is not a browser, so nobody can trick it
 
 
 class Bodies:
-    """Small bodies for everything but uploads, which have limits of their own; and answers that arrive.
+    """Limits bodies, and makes sure that a refused client can read the answer.
 
-    A body may keep us waiting for `patience` seconds, and for as long again as its bytes are worth: who sends a byte
-    now and then is not waited for. Only waiting counts, not what we do with the bytes.
+    Only uploads may be large; they have limits of their own. We wait `patience` seconds for a body, and longer as more
+    of it arrives, so that a client which sends a byte now and then cannot keep us. Only time spent waiting counts.
 
-    A connection closed with unread bytes is reset, and the client may then lose the answer that says why. So a refusal
-    goes out first, and the rest of what the client sends is read and forgotten, as far as that is worth it.
+    Closing a connection with unread bytes resets it, and the client may then lose the answer. So we send a refusal
+    first, and then read and drop what the client still sends, up to a limit.
     """
 
     def __init__(self, app: ASGIApp, uploads: frozenset[str], patience: float) -> None:
@@ -118,10 +119,10 @@ class Bodies:
         try:
             small = await body.read(_SMALL)
         except TooSlow as slow:
-            await Problem(slow.status, slow.code, slow.message)(scope, receive, body.send)
+            await Problem(slow.status, slow.code, message_of(slow))(scope, receive, body.send)
             return
         if small is None:
-            detail = f"This request is larger than {_SMALL // 1024} KB."
+            detail = msg("request.too_large_kb", kilobytes=_SMALL // 1024)
             await Problem(413, Code.TOO_LARGE, detail)(scope, receive, body.send)
             return
         await self._app(scope, _replayed(small, receive), send)
@@ -142,13 +143,13 @@ class _Body:
         self._begun = True
         loop = asyncio.get_running_loop()
         asked = loop.time()
-        if self._ended:  # all that can come is that the client hangs up, which may take as long as it likes
+        if self._ended:  # the client can only hang up now, and may take its time
             return await self._receive()
         try:
             async with asyncio.timeout(self._patience):
                 message = await self._receive()
         except TimeoutError:
-            raise TooSlow("The request came too slowly.") from None
+            raise TooSlow(msg("request.too_slow")) from None
         self._patience += len(message.get("body", b"")) / _SLOWEST - (loop.time() - asked)
         self._ended = message["type"] != "http.request" or not message.get("more_body", False)
         return message
@@ -156,10 +157,10 @@ class _Body:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._refused = message["status"] >= 400
-            if self._refused and not self._ended:  # what is still coming is no request
+            if self._refused and not self._ended:  # the bytes that still come are not a request
                 MutableHeaders(scope=message)["Connection"] = "close"
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
-        # A client that waits for our "100 Continue" sends nothing more once it has the answer.
+        # A client that waits for "100 Continue" sends nothing more once it has the answer.
         if last and self._refused and not self._ended and self._begun:
             await self._send({**message, "more_body": True})
             await self._drain()
@@ -167,7 +168,7 @@ class _Body:
         await self._send(message)
 
     async def read(self, most: int) -> bytes | None:
-        """The whole body; None if it is larger than that."""
+        """The whole body; None if it is larger than `most`."""
         if self._length > most:
             return None
         data = bytearray()

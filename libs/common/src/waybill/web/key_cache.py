@@ -1,6 +1,6 @@
-"""API keys, remembered for a moment: a program that polls does not make the database check its key each time.
+"""A short-lived cache of API keys, so that a program which polls does not cost a database query each time.
 
-A key that is revoked is forgotten at once where we are told of it, and within two seconds where we are not.
+A revoked key is dropped as soon as we are notified, and within two seconds if notifications do not reach us.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from waybill.changes.subscriptions import BLIND, Changes
+from waybill.changes import BLIND, Subscriptions
 from waybill.db import Database
 from waybill.errors import Unauthorized
+from waybill.messages import msg
 from waybill.security import Principal, keys
 from waybill.security.keys import KeyInfo
 
@@ -28,18 +29,18 @@ class _Known:
     until: float
 
 
-class Keyring:
-    def __init__(self, database: Database, changes: Changes) -> None:
+class KeyCache:
+    def __init__(self, database: Database, changes: Subscriptions) -> None:
         self._database = database
         self._changes = changes
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     async def of_text(self, text: str) -> Principal:
-        """Whose key this is; Unauthorized if nobody's."""
+        """The owner of this key; Unauthorized if it is unknown."""
         parsed = keys.parse(text)
         if parsed is None:
-            raise Unauthorized("This is not an API key of ours.")
-        # By a hash: the keys themselves are not kept in memory.
+            raise Unauthorized(msg("api_key.unknown"))
+        # The cache is keyed by a hash, so that memory holds no keys.
         name = hashlib.sha256(text.encode()).digest()
         topic = f"key:{parsed[0]}"
         if (known := self._remembered(name, topic)) is not None:
@@ -50,7 +51,7 @@ class Keyring:
         return self._remember(name, info, version)
 
     async def of_id(self, key_id: uuid.UUID) -> Principal:
-        """For a browser that signed in with this key."""
+        """The owner of the key that a browser signed in with."""
         name, topic = key_id.bytes, f"key:{key_id}"
         if (known := self._remembered(name, topic)) is not None:
             return known
@@ -60,7 +61,7 @@ class Keyring:
         return self._remember(name, info, version)
 
     async def lasts(self, key_id: uuid.UUID) -> float:
-        """Seconds for which the key is known to be good; Unauthorized once it is not."""
+        """Seconds for which the key is known to be valid; Unauthorized once it is not."""
         await self.of_id(key_id)
         return self._known[key_id.bytes].until - time.monotonic()
 

@@ -1,16 +1,18 @@
-"""What every page is made with: the templates, the frame around them, and the policy that a browser holds them to."""
+"""Rendering pages: the templates of the platform and the pipelines, and the frame around each page."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from waybill.pipelines import installed
 from waybill.web.languages import LANGUAGES, Language, for_scripts
 from waybill.web.page_headers import PAGE_POLICY
 from waybill.web.static_files import STATIC
@@ -19,31 +21,35 @@ from waybill.web.visitors import Visitor
 THEME_COOKIE = "waybill_theme"
 THEMES = ("", "light", "dark")
 
-_templates = Environment(
-    loader=ChoiceLoader([PackageLoader("waybill.web"), PackageLoader("waybill_convert.pages")]),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=StrictUndefined,
-    auto_reload=False,
-)
+
+class NavigationLink(NamedTuple):
+    """One link of the navigation."""
+
+    path: str
+    message: str
+
+
+@cache
+def _navigation() -> tuple[NavigationLink, ...]:
+    return tuple(NavigationLink(*entry) for pipeline in installed() for entry in pipeline.navigation)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the header and the footer say."""
+    """What the header and the footer of a page show."""
 
-    at: str
-    """Which page this is, for the navigation."""
+    path: str
+    """The page's path, which the navigation marks as current."""
     tenant: str | None
-    """Whose queue it is, if the browser is signed in; empty where nobody asked who it is (an unknown address)."""
+    """The tenant, if the browser is signed in. Empty where we did not look who it is, as at an unknown address."""
     theme: str
     here: str
     static: str = STATIC
-    version: str = version("waybill-api")
+    version: str = version("waybill-common")
+    navigation: tuple[NavigationLink, ...] = field(default_factory=_navigation)
 
 
-def frame(request: Request, at: str) -> Frame:
+def frame(request: Request) -> Frame:
     caller: Visitor | None = getattr(request.state, "visitor", None)
     if caller is None:
         tenant: str | None = ""
@@ -53,13 +59,16 @@ def frame(request: Request, at: str) -> Frame:
     here = request.url.path if request.method == "GET" else "/"
     if request.method == "GET" and request.url.query:
         here += f"?{request.url.query}"
-    return Frame(at, tenant, theme if theme in THEMES else "", here)
+    return Frame(request.url.path, tenant, theme if theme in THEMES else "", here)
 
 
 def render(template: str, language: Language, **values: Any) -> str:
-    """A template in a language: `t` says its messages, `words` gives them to the page's scripts."""
+    """Render a template: `t` says messages in it, and `words` passes messages to the page's scripts.
+
+    A pipeline's templates are below its name: `convert/queue.html`.
+    """
     said = {"t": language.say, "words": functools.partial(for_scripts, language)}
-    return _templates.get_template(template).render(language=language, languages=LANGUAGES.values(), **said, **values)
+    return _templates().get_template(template).render(language=language, languages=LANGUAGES.values(), **said, **values)
 
 
 def page(text: str, language: Language, status: int = 200) -> HTMLResponse:
@@ -69,3 +78,18 @@ def page(text: str, language: Language, status: int = 200) -> HTMLResponse:
         "Vary": "Accept-Language, Cookie",
     }
     return HTMLResponse(text, status, headers)
+
+
+@cache
+def _templates() -> Environment:
+    pipelines: dict[str, BaseLoader] = {
+        pipeline.name: PackageLoader(pipeline.pages) for pipeline in installed() if pipeline.pages is not None
+    }
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("waybill.web"), PrefixLoader(pipelines)]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )

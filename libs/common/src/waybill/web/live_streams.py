@@ -1,8 +1,8 @@
-"""Live streams: who follows which owner's jobs, and what they are told.
+"""Live streams: server-sent events about an owner's things, for as long as the browser listens.
 
-A stream is a cursor that moves: whenever its owner's version changes, it asks for what changed since, as a poll would,
-and streams that stand at the same place share the answer. The id of an event is the cursor after it, so a browser that
-comes back with `Last-Event-ID` goes on where it was.
+A stream is a cursor that moves. Whenever its owner's version changes, it asks its feed for what changed since, as a
+poll would. The id of an event is the cursor after it, so a browser that reconnects with `Last-Event-ID` continues where
+it was.
 """
 
 from __future__ import annotations
@@ -12,42 +12,80 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-from waybill.changes.subscriptions import BREAKERS, Changes
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from waybill.changes import BREAKERS, Subscriptions
 from waybill.errors import RateLimited, Unauthorized, is_database_outage
+from waybill.messages import msg
 from waybill.security import Principal, Session
 from waybill.security.sessions import ended_topic
-from waybill.web.key_cache import Keyring
-from waybill_convert.listing_cache import Answer, Listings
-from waybill_convert.models import Listing
+from waybill.web.key_cache import KeyCache
 
 KEEP_ALIVE = 15.0
-"""Seconds of silence after which a stream says that it is still there."""
+"""Seconds of silence after which a stream sends a comment, so that proxies keep the connection open."""
 _TOGETHER = 0.15
-"""Seconds from one telling to the next at least, so that a busy owner is told a few times a second."""
+"""The minimum number of seconds between two events, so that a busy owner gets only a few per second."""
 _CLOSING = "streams closing"
-"""Our own topic: nobody else speaks of it."""
+"""A topic that only this module uses."""
+_COME_BACK = 3000
+"""Milliseconds after which a browser whose stream ended reconnects."""
 
 
-class Streams:
-    def __init__(self, listings: Listings, changes: Changes, keyring: Keyring, *, most_per_owner: int) -> None:
-        self._listings = listings
+class FeedAnswer(Protocol):
+    """One answer of a feed."""
+
+    @property
+    def body(self) -> bytes:
+        """The event's data: a single line of JSON, or HTML without line ends."""
+
+    @property
+    def cursor(self) -> str:
+        """Where to continue after this answer."""
+
+    @property
+    def more(self) -> bool:
+        """Whether there is more right now."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the answer names anything that changed since the cursor it was asked with."""
+
+    @property
+    def standing(self) -> object:
+        """A summary of everything, such as counts. It may change although nothing in the list has changed."""
+
+
+class Feed(Protocol):
+    """A list that a pipeline lets its owners follow."""
+
+    async def start(self, owner: str) -> str:
+        """The cursor for everything that changes from now on."""
+
+    async def after(self, owner: str, cursor: str) -> FeedAnswer:
+        """What has changed since the cursor."""
+
+
+class LiveStreams:
+    def __init__(self, changes: Subscriptions, keys: KeyCache, *, most_per_owner: int) -> None:
         self._changes = changes
-        self._keyring = keyring
+        self._keys = keys
         self._most = most_per_owner
         self._open: Counter[str] = Counter()
         self.closing = False
 
     def close(self) -> None:
-        """End every stream; browsers come back to another replica by themselves."""
+        """End every stream; browsers reconnect to another replica."""
         self.closing = True
         self._changes.changed(_CLOSING)
 
     @contextmanager
     def enter(self, owner: str) -> Iterator[None]:
-        """A place for one more stream of this owner, or RateLimited."""
+        """Count one more stream of this owner; RateLimited if there are too many."""
         if self._open[owner] >= self._most:
-            raise RateLimited("Too many live pages are open. Please close one.", retry_after=10)
+            raise RateLimited(msg("request.too_many_streams"), retry_after=10)
         self._open[owner] += 1
         try:
             yield
@@ -57,42 +95,41 @@ class Streams:
                 del self._open[owner]
 
     async def follow(
-        self, caller: Principal, session: Session | None, last_seen: str | None
-    ) -> AsyncIterator[Answer | None]:
-        """What changes, as it changes; None when there was nothing to tell for a while.
+        self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None
+    ) -> AsyncIterator[FeedAnswer | None]:
+        """Changes as they happen; None when there was nothing to send for a while.
 
-        The first answer comes at once: where things stand, or what has happened since `last_seen`. It ends with the
-        caller's key or session, when we close, and when the database is away: browsers come back by themselves.
+        The first answer comes at once: the current state, or what has happened since `last_seen`. The stream ends with
+        the caller's key or session, when this process stops, and during a database outage. Browsers then reconnect.
         """
-        # Nothing is stored of a session: one that may have been ended while we did not hear is taken for ended.
+        # Sessions are not stored: one that may have ended while we were not listening counts as ended.
         ending = [] if session is None else [ended_topic(session.id)]
         begun = self._changes.versions(ending)
         topics = [*ending, _CLOSING, caller.owner, BREAKERS]
         if caller.key_id is not None:
             topics.append(f"key:{caller.key_id}")
-        told: Listing | None = None
+        told: FeedAnswer | None = None
         told_at, cursor = -math.inf, last_seen
         try:
             while True:
                 seen = self._changes.versions(topics)
-                lasts = await self._keyring.lasts(caller.key_id) if caller.key_id is not None else math.inf
+                lasts = await self._keys.lasts(caller.key_id) if caller.key_id is not None else math.inf
                 if self.closing or self._changes.versions(ending) != begun:
                     return
                 if cursor is None:
-                    cursor = (await self._listings.page(caller.owner, limit=1)).listing.since
-                answer = await self._listings.since(caller.owner, cursor)
-                listing = answer.listing
-                cursor = listing.next or listing.since
-                if told is None or listing.jobs or listing.deleted or _standing(listing) != _standing(told):
+                    cursor = await feed.start(caller.owner)
+                answer = await feed.after(caller.owner, cursor)
+                cursor = answer.cursor
+                if told is None or answer.changed or answer.standing != told.standing:
                     yield answer
-                    told, told_at = listing, _now()
+                    told, told_at = answer, _now()
                 elif _now() - told_at >= KEEP_ALIVE:
                     yield None
                     told_at = _now()
-                if listing.next is not None:
+                if answer.more:
                     continue
                 if await self._changes.wait(seen, max(0.0, min(told_at + KEEP_ALIVE - _now(), lasts))):
-                    # The first change after a quiet time is told at once; what follows it, together.
+                    # The first change after a quiet time is sent at once; those that follow it are sent together.
                     await asyncio.sleep(told_at + _TOGETHER - _now())
         except Unauthorized:
             return
@@ -100,10 +137,33 @@ class Streams:
             if not is_database_outage(error):
                 raise
 
+    def response(
+        self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None
+    ) -> StreamingResponse:
+        """The HTTP response that streams the feed."""
 
-def _standing(listing: Listing) -> tuple[object, ...]:
-    """What is said of all jobs together: it may change though none of them has."""
-    return listing.counts, listing.on_hold
+        async def events() -> AsyncIterator[bytes]:
+            yield b"retry: %d\n\n" % _COME_BACK
+            async for answer in self.follow(feed, caller, session, last_seen):
+                if answer is None:
+                    yield b": still here\n\n"
+                else:
+                    yield b"event: change\nid: %s\ndata: %s\n\n" % (answer.cursor.encode(), answer.body)
+
+        return _EventStream(self, caller.owner, events())
+
+
+class _EventStream(StreamingResponse):
+    """Counts as one of the owner's streams for as long as it is open."""
+
+    def __init__(self, streams: LiveStreams, owner: str, body: AsyncIterator[bytes]) -> None:
+        headers = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
+        super().__init__(body, headers=headers, media_type="text/event-stream")
+        self._streams, self._owner = streams, owner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.enter(self._owner):
+            await super().__call__(scope, receive, send)
 
 
 def _now() -> float:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beside what FastAPI finds out by itself: refusals, security, and examples."""
+"""What we add to FastAPI's OpenAPI document: refusals, security and examples."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 from fastapi import FastAPI
 
 from waybill.errors import Code
-from waybill_convert.schemas import ProblemShape
+from waybill.http import Problem
+from waybill.web.schemas import ProblemSchema
 
 _ABOUT: dict[int, tuple[Code, str]] = {
     400: (Code.VALIDATION_ERROR, "The request cannot be understood."),
-    401: (Code.UNAUTHORIZED, "The API key is not one of ours, was revoked or has expired."),
-    403: (Code.FORBIDDEN, "Not yours, not allowed with this key, or sent by a page of another site."),
-    404: (Code.NOT_FOUND, "There is no such thing here; or it has `EXPIRED`."),
-    408: (Code.VALIDATION_ERROR, "It took too long to arrive."),
-    409: (Code.CONFLICT, "Not in this state; `NOT_READY` for a result that is not there yet."),
-    413: (Code.TOO_LARGE, "Larger than it may be."),
-    415: (Code.NOT_PDF, "Not a PDF."),
+    401: (Code.UNAUTHORIZED, "The API key is unknown, was revoked or has expired."),
+    403: (Code.FORBIDDEN, "It is not yours, this key may not do it, or a page of another site sent the request."),
+    404: (Code.NOT_FOUND, "It does not exist, or it has `EXPIRED`."),
+    408: (Code.VALIDATION_ERROR, "The request arrived too slowly."),
+    409: (Code.CONFLICT, "It is not possible in this state; `NOT_READY` for a result that does not exist yet."),
+    413: (Code.TOO_LARGE, "The request is too large."),
+    415: (Code.NOT_PDF, "The file is not a PDF."),
     422: (Code.VALIDATION_ERROR, "A parameter is not right."),
-    429: (Code.RATE_LIMITED, "Too fast: wait for `Retry-After` seconds."),
+    429: (Code.RATE_LIMITED, "There were too many requests: wait for `Retry-After` seconds."),
     502: (Code.GW_5XX, "The gateway, which draws pages, had a problem or is busy: wait for `Retry-After` seconds."),
     503: (Code.DB_UNAVAILABLE, "The database cannot be reached."),
     504: (Code.GW_TIMEOUT, "The gateway took too long."),
@@ -28,23 +29,24 @@ _ABOUT: dict[int, tuple[Code, str]] = {
 _EVERYWHERE = (400, 401, 403, 422, 503)
 
 DESCRIPTION = """\
-Hand in PDF invoices, follow them, fetch XML.
+Upload PDF invoices, follow their conversion, download XML.
 
-A browser is known by its session cookie and owns what it uploads. A program sends an API key:
-`Authorization: Bearer wb_…` (`waybill apikey create`), and owns as its tenant does.
+A browser is known by its session cookie and owns what it uploads. A program sends an API key,
+`Authorization: Bearer wb_…` (`waybill apikey create`), and shares everything with its tenant.
 
-Errors are RFC 9457 problem documents with a `code`.
+Errors are RFC 9457 problem documents with a `code` for programs and an English `detail` for people. `key` and `params`
+say the same in a form that can be translated.
 """
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of a route, beside those that every route has."""
+    """The refusals of a route, in addition to those that every route has."""
     return {status: _refusal(status) for status in (*statuses, *_EVERYWHERE)}
 
 
 def _refusal(status: int) -> dict[str, Any]:
     code, about = _ABOUT[status]
-    example = {"type": "about:blank", "title": "…", "status": status, "detail": about, "code": code.value}
+    example = {**Problem.members(status, code), "title": "…"}
     refusal: dict[str, Any] = {
         "description": about,
         "content": {
@@ -57,7 +59,7 @@ def _refusal(status: int) -> dict[str, Any]:
 
 
 def install(app: FastAPI) -> None:
-    """Complete the document when it is first asked for."""
+    """Complete the document when it is first requested."""
     plain = app.openapi
 
     def complete() -> dict[str, Any]:
@@ -65,8 +67,8 @@ def install(app: FastAPI) -> None:
             return app.openapi_schema
         document = plain()
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas["Problem"] = ProblemShape.model_json_schema(ref_template="#/components/schemas/{model}")
-        # What FastAPI would answer and we never do: our 422 is a problem document.
+        schemas["Problem"] = ProblemSchema.model_json_schema(ref_template="#/components/schemas/{model}")
+        # FastAPI's own answers to bad requests, which we never send: our 422 is a problem document.
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         document["components"]["securitySchemes"] = {

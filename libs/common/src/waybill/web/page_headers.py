@@ -1,4 +1,4 @@
-"""Headers of every answer, and the policy of our pages: no inline script, no inline style, nothing from elsewhere."""
+"""Headers of every response, and the content policy of our pages: nothing inline, nothing from other sites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE_POLICY = (
 )
 
 _ALWAYS = {
-    # Not `no-referrer`: under it a browser sends `Origin: null` with a form, and our own look like anybody's.
+    # With `no-referrer`, browsers send `Origin: null` with a form, and we could not tell our own forms from others'.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -22,7 +22,7 @@ _A_YEAR = "max-age=31536000; includeSubDomains"
 
 
 class PageHeaders:
-    """What browsers should know, unless the response says otherwise. Stands inside `waybill.http.SafeHeaders`."""
+    """Adds headers for browsers, unless the response has its own. It runs inside `waybill.http.SafeHeaders`."""
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app

@@ -1,7 +1,8 @@
-"""The style sheet, the scripts and the icon, under an address that changes with their content.
+"""The style sheet, the scripts and the icon, at an address that changes with their content.
 
-The version stands in the path, so that scripts import each other by relative names. Another version's address is
-served too, but not to be kept: during a rollout an old page may ask a new replica.
+A pipeline's files are below its name. The version is part of the path, so that scripts can import each other by
+relative names. We also answer for other versions, but tell browsers not to keep those answers: during a rollout, an old
+page may ask a new replica.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from waybill.errors import NotFound
+from waybill.pipelines import installed
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -24,16 +26,18 @@ _TYPES = {
 }
 
 
-def _read(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _read(package: str, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    folder = Path(str(files(package))) / "static"
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.suffix in _TYPES:
-            yield file.relative_to(folder).as_posix(), file.read_bytes()
+            yield prefix + file.relative_to(folder).as_posix(), file.read_bytes()
 
 
-# All of it is less than 100 KB: kept in memory, so that no request names a path on the disk.
-_FILES = dict(_read(Path(__file__).parent / "static")) | dict(
-    _read(Path(str(files("waybill_convert.pages"))) / "static")
-)
+# All files together have less than 200 KB. They are kept in memory, so that no request names a path on the disk.
+_FILES = dict(_read("waybill.web"))
+for _pipeline in installed():
+    if _pipeline.pages is not None:
+        _FILES |= dict(_read(_pipeline.pages, f"{_pipeline.name}/"))
 _VERSION = hashlib.sha256(b"\0".join(name.encode() + b"\0" + data for name, data in _FILES.items())).hexdigest()[:12]
 STATIC = f"/static/{_VERSION}"
 

@@ -1,25 +1,27 @@
 """Who sent this request: a program with a key, a browser that signed in with one, or a browser by itself.
 
-Routes ask for `Reader`, `Writer` or `Admin`. A request that says nothing about itself is a browser we have not met:
-it owns nothing yet, and gets its cookie with the first page or upload (`Visitor.welcome`).
+Routes ask for a visitor with a permission (`needs`). A request without a key or a cookie comes from a browser that we
+have not met: it owns nothing yet, and gets its cookie with the first page or upload (`Visitor.welcome`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
 
 from waybill.errors import Forbidden, Unauthorized
-from waybill.security import COOKIE, Permission, Principal, Session, of_session
+from waybill.messages import msg
+from waybill.security import ADMIN, COOKIE, Principal, Session, of_session
 from waybill.web.context import Context, context_of
 
 
 @dataclass(slots=True)
 class Visitor:
-    """Who it is, and how we know."""
+    """Who sent the request, and how we know."""
 
     principal: Principal
     session: Session | None = field(default=None)
@@ -28,7 +30,7 @@ class Visitor:
     """False for a browser without a cookie of ours."""
 
     def welcome(self, request: Request, response: Response) -> None:
-        """Give a browser its cookie, if it has none or its own grows old."""
+        """Give a browser its cookie, if it has none or its cookie is getting old."""
         context = context_of(request)
         if self.session is None:
             return
@@ -56,7 +58,7 @@ def is_secure(request: Request) -> bool:
 
 
 async def visitor(request: Request) -> Visitor:
-    """Who is asking. Asked twice in a request, the answer is the same."""
+    """Who is asking. Within one request, this is worked out once."""
     known: Visitor | None = getattr(request.state, "visitor", None)
     if known is None:
         known = request.state.visitor = await _find(request, context_of(request))
@@ -68,8 +70,8 @@ async def _find(request: Request, context: Context) -> Visitor:
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            raise Unauthorized("Send an API key as 'Authorization: Bearer wb_…'.")
-        return Visitor(await context.keyring.of_text(key.strip()))
+            raise Unauthorized(msg("api_key.bearer"))
+        return Visitor(await context.keys.of_text(key.strip()))
     now = time.time()
     session = context.signer.load(request.cookies.get(COOKIE), now)
     if session is None:
@@ -78,37 +80,28 @@ async def _find(request: Request, context: Context) -> Visitor:
     if session.key_id is None:
         return Visitor(of_session(session.id), session)
     try:
-        return Visitor(await context.keyring.of_id(session.key_id), session)
-    except Unauthorized:  # its key was revoked or has expired: it is a browser by itself again
+        return Visitor(await context.keys.of_id(session.key_id), session)
+    except Unauthorized:  # its key was revoked or has expired, so it is signed out
         session = context.signer.leave(session, now)
         return Visitor(of_session(session.id), session, met_before=False)
 
 
-async def _reader(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
-    return _allowed(found, Permission.CONVERT_READ)
+def needs(permission: str) -> Callable[..., Awaitable[Visitor]]:
+    """A dependency that lets in only visitors with this permission."""
 
+    async def allowed(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
+        if not found.principal.may(permission):
+            raise Forbidden(msg("api_key.permission", permission=permission))
+        return found
 
-async def _writer(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
-    return _allowed(found, Permission.CONVERT_WRITE)
-
-
-async def _admin(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
-    return _allowed(found, Permission.ADMIN)
-
-
-def _allowed(found: Visitor, permission: Permission) -> Visitor:
-    if not found.principal.may(permission):
-        raise Forbidden(f"This API key does not have the permission '{permission}'.")
-    return found
+    return allowed
 
 
 async def _shared(request: Request) -> Context:
-    """`context_of` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+    """`context_of` as a dependency. It is a coroutine because FastAPI runs plain functions in a thread."""
     return context_of(request)
 
 
 AnyVisitor = Annotated[Visitor, Depends(visitor)]
-Reader = Annotated[Visitor, Depends(_reader)]
-Writer = Annotated[Visitor, Depends(_writer)]
-Admin = Annotated[Visitor, Depends(_admin)]
+Admin = Annotated[Visitor, Depends(needs(ADMIN))]
 Shared = Annotated[Context, Depends(_shared)]

@@ -1,11 +1,11 @@
-"""What the pages say, in the reader's language: a catalogue for each language, and who reads which.
+"""Which language a page speaks, and the messages that its scripts need. The words are in `waybill.messages`.
 
-Pages ask `language_of(request)` once, and pass it on: `language.say("queue.title")` in Python, `t("queue.title")` in
-templates and scripts. `docs/pages.md` says how to add a message, and how to add a language.
+A route asks `language_of(request)` once and passes the language on: `language.say("queue.title")` in Python,
+`t("queue.title")` in templates and scripts. `docs/pages.md` says how to add a message, and how to add a language.
 """
 
-from waybill.web.languages.language import ENGLISH, LANGUAGES, Language
-from waybill.web.languages.preference import LANGUAGE_COOKIE, language_of
+from waybill.messages import Language
+from waybill.web.languages.preference import ENGLISH, LANGUAGE_COOKIE, LANGUAGES, language_of
 from waybill.web.languages.script_messages import for_scripts
 
 __all__ = ["ENGLISH", "LANGUAGES", "LANGUAGE_COOKIE", "Language", "for_scripts", "language_of"]

@@ -1,10 +1,14 @@
-"""Who reads which language: what was chosen on a page, else what the browser asks for, else English."""
+"""Which language a reader gets: the one chosen on a page, else the one the browser asks for, else English."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 
-from waybill.web.languages.language import ENGLISH, LANGUAGES, Language
+from waybill.messages import Language, languages
+
+LANGUAGES = languages()
+"""By code, in the order in which pages offer them."""
+ENGLISH = LANGUAGES["en"]
 
 LANGUAGE_COOKIE = "waybill_language"
 _LONGEST = 1000

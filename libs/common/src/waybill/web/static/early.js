@@ -1,2 +1,2 @@
-// Before anything is drawn: there is a script, so what only a script can do may be shown.
+// Runs before anything is drawn: there are scripts, so elements that need them may be shown.
 document.documentElement.classList.add("live");

@@ -1,4 +1,4 @@
-// What every page has: colours at once, times that go on, ids to copy, and one polite voice for screen readers.
+// For every page: the colour switch, relative times, buttons that copy ids, and announcements for screen readers.
 
 import { ago, exactly, t } from "./words.js";
 
@@ -6,8 +6,8 @@ const news = document.getElementById("news");
 
 let hiding = 0, next = "";
 
-/** Says something to who cannot see it, and on request to everybody. The same words twice are not said twice, and what
- * everybody is to see has its time: other news wait for it. */
+/** Announces something to screen readers, and with `seen` to everybody. The same words are not announced twice in a row.
+ * A visible announcement stays for a while, and others wait for it. */
 export function announce(text, { seen = false } = {}) {
   if (!news) return;
   if (hiding && !seen) {
@@ -26,7 +26,7 @@ export function announce(text, { seen = false } = {}) {
   }, 8000);
 }
 
-// Colours. Without a script the form reloads the page; with one, only the choice is sent.
+// Colours. Without scripts, the form reloads the page; here we only send the choice.
 const theme = document.querySelector("form.theme");
 theme?.addEventListener("submit", (event) => {
   const choice = event.submitter?.value ?? "";
@@ -40,7 +40,7 @@ theme?.addEventListener("submit", (event) => {
   fetch(theme.action, { method: "POST", body: form, redirect: "manual" }).catch(() => {});
 });
 
-// Times, by this browser's clock and in its time zone.
+// Times, by the browser's clock and in its time zone.
 export function tellTimes(within = document) {
   const now = new Date();
   for (const time of within.querySelectorAll("time")) {
@@ -56,7 +56,7 @@ export function tellTimes(within = document) {
 tellTimes();
 setInterval(tellTimes, 20000);
 
-// Copying. The icon answers, and so does the voice.
+// Copying. The icon changes, and it is announced.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");
   if (!button) return;
@@ -66,7 +66,7 @@ document.addEventListener("click", async (event) => {
     use?.setAttribute("href", "#i-complete");
     announce(t("everywhere.copied"));
   } catch {
-    // No clipboard here (plain HTTP): show the whole id, to be copied by hand.
+    // Browsers have no clipboard over plain HTTP: show and select the whole id, to be copied by hand.
     button.querySelector("span").textContent = button.dataset.copy;
     getSelection()?.selectAllChildren(button);
   }

@@ -1,8 +1,8 @@
 // The reader's language in a browser: the messages that the page brought along, and numbers, sizes and times as
-// languages/language.py writes them.
+// waybill/messages/language.py writes them.
 
-const given = JSON.parse(document.getElementById("words").textContent);
-const HOLE = /\{(\w+)\}/g;
+const { messages } = JSON.parse(document.getElementById("words").textContent);
+const HOLE = /\{(\w+)(?::(\w+))?\}/g;
 
 export const language = document.documentElement.lang;
 
@@ -10,37 +10,24 @@ export const number = (value, digits = 0) => new Intl.NumberFormat(language, {
   minimumFractionDigits: digits, maximumFractionDigits: digits,
 }).format(value);
 
-const fill = (text, values) => text.replace(HOLE, (_, name) => {
+const fill = (text, values) => text.replace(HOLE, (_, name, table) => {
   const value = values[name];
-  return typeof value === "number" ? number(value) : value;
+  if (table) return messages[`${table}.${value}`] ?? value;
+  return typeof value === "number" ? number(value) : Array.isArray(value) ? value.join(", ") : value;
 });
 
 /** A message by its key, with its holes filled. `count` chooses between one and other. */
 export function t(key, values = {}) {
-  const message = given.messages[key];
+  const message = messages[key];
   const form = typeof message === "string" ? message : values.count === 1 ? message.one : message.other;
   return fill(form, values);
 }
 
-// Errors. The API speaks English; the catalogue knows its sentences, and else what their codes mean.
-const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const known = Object.entries(given.known).map(([english, own]) => {
-  const pattern = english.split(/\{\w+\}/).map(escaped).join("(.+?)");
-  return { pattern: new RegExp(`^${pattern}$`), names: [...english.matchAll(HOLE)].map((hole) => hole[1]), own };
-});
-
-/** What a problem document says, for the reader; undefined if it says nothing. */
+/** What a problem document says to the reader: by its key, in English by its own sentence, else by what its code means.
+ * Undefined if it says nothing. */
 export function explain(problem) {
-  const said = problem?.detail;
-  if (!said || known.length === 0) return said;
-  for (const { pattern, names, own } of said.length > 1000 ? [] : known) {
-    const found = pattern.exec(said);
-    if (!found) continue;
-    const values = Object.fromEntries(names.map((name, at) => [name, found[at + 1]]));
-    values.status = given.messages[`states.${values.status}`] ?? values.status;
-    return fill(own, values);
-  }
-  return given.messages[`errors.${problem.code}`];
+  if (problem?.key && Object.hasOwn(messages, problem.key)) return t(problem.key, problem.params);
+  return (language === "en" && problem?.detail) || messages[`errors.${problem?.code}`];
 }
 
 export function size(bytes) {
@@ -66,7 +53,7 @@ export function ago(moment, now) {
   return days < 7 ? t("times.days", { count: days }) : date(moment);
 }
 
-// As the browser's owner writes them, if it is their language that the page speaks.
+// In the browser's own region, if the page is in its language.
 const place = navigator.languages.find((each) => each.split("-")[0] === language) ?? language;
 const exact = new Intl.DateTimeFormat(place, { dateStyle: "long", timeStyle: "medium" });
 
