@@ -1,30 +1,11 @@
-"""Typed settings: the one way to configure Waybill, read once at a process's start.
+"""Typed settings, read once when a process starts. There is no other way to configure Waybill.
 
-Declared in `settings`, read by `loading`, documented by `reference`.
+`settings` declares those of the platform. The engine, the services and the pipelines declare theirs in their own
+packages, and `registry` finds them all. `loader` reads them, and `reference` documents them.
 """
 
 from waybill.config.loader import load
-from waybill.config.reference import reference
-from waybill.config.settings import (
-    SETTINGS,
-    ApiSettings,
-    CommonSettings,
-    GatewaySettings,
-    JanitorSettings,
-    ProcessSettings,
-    WorkerSettings,
-)
+from waybill.config.settings import ApiSettings, CommonSettings, ProcessSettings
 from waybill.config.values import DatabaseUrl
 
-__all__ = [
-    "SETTINGS",
-    "ApiSettings",
-    "CommonSettings",
-    "DatabaseUrl",
-    "GatewaySettings",
-    "JanitorSettings",
-    "ProcessSettings",
-    "WorkerSettings",
-    "load",
-    "reference",
-]
+__all__ = ["ApiSettings", "CommonSettings", "DatabaseUrl", "ProcessSettings", "load"]

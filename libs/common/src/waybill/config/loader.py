@@ -1,28 +1,28 @@
-"""Reading the configuration at start-up: all of it at once, or every problem with it.
+"""Reads the configuration at start-up: either all of it is valid, or every problem is printed at once.
 
-The first thing a process does; logging is not set up yet, so this speaks plainly on standard error.
+This is the first thing a process does. Logging is not set up yet, so problems go to standard error as plain lines.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NoReturn, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from waybill.config.settings import SETTINGS, ProcessSettings
-from waybill.config.sources import PREFIX, bare_name, given_variables, variable
+from waybill.config.settings import ProcessSettings
+from waybill.config.sources import PREFIX, given_bare, given_variables, variable
 from waybill.config.storage_url import StorageUrl
 from waybill.config.values import DatabaseUrl
 from waybill.redaction import redact_text
 
 S = TypeVar("S", bound=ProcessSettings)
 
-# Pydantic's sentences are about Python; ours are about a line in somebody's environment.
+# Pydantic's messages are about Python; ours are about a line in somebody's environment.
 _SENTENCES = {
     "greater_than_equal": "must be at least {ge:g}",
     "greater_than": "must be more than {gt:g}",
@@ -43,38 +43,71 @@ _SENTENCES = {
 }
 
 
-def load(settings: type[S]) -> S:
-    """The settings from the environment and `.env`; with any problem, print them all and exit with 2."""
-    try:
-        loaded = settings()
-        given = given_variables(settings)
-    except ValidationError as error:
-        _refuse(problems(settings, error))
-    except (OSError, UnicodeDecodeError) as error:
-        _refuse([f".env: cannot be read ({error})"])
+def load(settings: type[S], **defaults: object) -> S:
+    """The settings from the environment and `.env`. Prints every problem and exits with 2 if there is one.
+
+    `defaults` are values for fields that nobody set.
+    """
+    loaded = load_all([settings], **defaults)[settings]
+    assert isinstance(loaded, settings)  # noqa: S101 - for the type checker
+    return loaded
+
+
+def load_all(
+    classes: Sequence[type[ProcessSettings]], **defaults: object
+) -> dict[type[ProcessSettings], ProcessSettings]:
+    """Load several settings classes, and print the problems of all of them together."""
+    loaded: dict[type[ProcessSettings], ProcessSettings] = {}
+    faults: list[str] = []
+    given: dict[str, str] = {}
+    for settings in classes:
+        try:
+            given |= given_variables(settings)
+            loaded[settings] = settings(**_not_given(settings, defaults, given))
+        except ValidationError as error:
+            faults += problems(settings, error)
+        except (OSError, UnicodeDecodeError) as error:
+            faults.append(f".env: cannot be read ({error})")
+    if faults:
+        # Classes share fields, so the same line may occur several times.
+        sys.stderr.write("".join(f"{line}\n" for line in dict.fromkeys(faults)))
+        raise SystemExit(2)
     for sentence in misspelled(given):
         sys.stderr.write(f"warning: {sentence}\n")
     return loaded
 
 
+def _not_given(
+    settings: type[ProcessSettings], defaults: Mapping[str, object], given: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in defaults.items()
+        if (field := settings.model_fields.get(name)) and variable(name) not in given and not given_bare(field, given)
+    }
+
+
 def problems(settings: type[ProcessSettings], error: ValidationError) -> list[str]:
-    """One line for each thing that is wrong, naming the variable it was given in, never showing a secret."""
+    """One line for each problem. It names the variable that was set and never shows a secret."""
     given = given_variables(settings)
     lines = [
         _problem(settings, detail, given)
         for detail in error.errors(include_url=False)
-        # A default that depends on another field that is wrong itself: one line for it is enough.
+        # This default depends on another field that is wrong itself. That field's line is enough.
         if detail["type"] != "default_factory_not_called"
     ]
     return lines + misspelled(given)
 
 
 def misspelled(given: Iterable[str]) -> list[str]:
-    """A sentence for each `WAYBILL_…` name that looks like a slip of the pen."""
-    known = {variable(name) for settings in SETTINGS for name in settings.model_fields}
+    """A sentence for each `WAYBILL_…` name that looks like a typing mistake."""
+    # Imported here, because the registry imports every settings class, and their packages import this module.
+    from waybill.config.registry import all_settings
+
+    known = {variable(name) for settings in all_settings() for name in settings.model_fields}
     sentences = []
     for name in sorted(given):
-        # WAYBILL_TEST_… belongs to the test suite, where WAYBILL_TEST_DATABASE_URL is meant.
+        # WAYBILL_TEST_… belongs to the test suite, which means it when it says WAYBILL_TEST_DATABASE_URL.
         if not name.startswith(PREFIX) or name in known or name.startswith(f"{PREFIX}TEST_"):
             continue
         if meant := _closest(name, known):
@@ -83,15 +116,10 @@ def misspelled(given: Iterable[str]) -> list[str]:
 
 
 def _closest(name: str, known: Iterable[str]) -> str | None:
-    # Compared without the prefix, which would make any two names look alike.
+    # The prefix would make any two names look alike.
     plain = [each.removeprefix(PREFIX) for each in known]
     matches = get_close_matches(name.removeprefix(PREFIX), plain, n=1, cutoff=0.8)
     return PREFIX + matches[0] if matches else None
-
-
-def _refuse(lines: Iterable[str]) -> NoReturn:
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
-    raise SystemExit(2)
 
 
 def _problem(settings: type[ProcessSettings], detail: ErrorDetails, given: Mapping[str, str]) -> str:
@@ -100,23 +128,23 @@ def _problem(settings: type[ProcessSettings], detail: ErrorDetails, given: Mappi
     if field is None:
         return redact_text(detail["msg"])
     name = variable(field_name)
-    bare = bare_name(field)
-    if bare and bare in given and name not in given:
-        name = bare
+    bare = given_bare(field, given)
+    if bare and name not in given:
+        name = bare.name
     if detail["type"] == "missing":
         example = f", for example {field.examples[0]}" if field.examples else ""
         return f"{name}: is not set and has no default{example}"
     sentence = _SENTENCES.get(detail["type"], detail["msg"]).format(**detail.get("ctx", {}))
     if _is_secret(field):
         return f"{name}: {sentence}"
-    # What the person wrote, not what we made of it.
+    # Show what the person wrote, not what we made of it.
     got = _shown(given[name]) if name in given else f"{_shown(detail['input'])}, its default"
     return f"{name}: {sentence}, got {got}"
 
 
 def _is_secret(field: FieldInfo) -> bool:
     kinds = get_args(field.annotation) or (field.annotation,)
-    # Whoever writes credentials into the storage's URL is told not to, and they are not shown.
+    # People write credentials into the storage's URL. We tell them not to, and do not show them.
     return any(kind in (DatabaseUrl, StorageUrl, SecretStr, SecretBytes) for kind in kinds)
 
 

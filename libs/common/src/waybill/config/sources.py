@@ -1,6 +1,6 @@
-"""Where values come from: the environment and `.env`, and under which name each field was found there.
+"""The variables that set a field, and where they are read: the environment and `.env`.
 
-pydantic-settings reads the prefixed names; this adds the bare ones that the product's first notes used.
+pydantic-settings reads the prefixed names; this adds the bare ones that the product's first notes use.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ def variable(field_name: str) -> str:
     return PREFIX + field_name.upper()
 
 
-def bare_name(field: FieldInfo) -> str | None:
-    """The unprefixed variable that also sets it, if there is one."""
-    return next((item.name for item in field.metadata if isinstance(item, Bare)), None)
+def bare_names(field: FieldInfo) -> list[Bare]:
+    """The unprefixed variables that also set it; the first one that is given counts."""
+    return [item for item in field.metadata if isinstance(item, Bare)]
+
+
+def given_bare(field: FieldInfo, given: Mapping[str, str]) -> Bare | None:
+    """The bare name under which the field was given, if any."""
+    return next((each for each in bare_names(field) if each.name in given), None)
 
 
 def given_variables(settings: type[BaseSettings]) -> Mapping[str, str]:
@@ -40,16 +45,17 @@ def given_variables(settings: type[BaseSettings]) -> Mapping[str, str]:
 
 
 class BareNames(PydanticBaseSettingsSource):
-    """The source of last resort: fields found under their bare name."""
+    """The source of last resort: fields that were given under a bare name."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        name = bare_name(field)
-        return (given_variables(self.settings_cls).get(name) if name else None), field_name, False
+        given = given_variables(self.settings_cls)
+        bare = given_bare(field, given)
+        return (bare.read(given) if bare else None), field_name, False
 
     def __call__(self) -> dict[str, Any]:
         given = given_variables(self.settings_cls)
         return {
-            field_name: given[name]
+            field_name: bare.read(given)
             for field_name, field in self.settings_cls.model_fields.items()
-            if (name := bare_name(field)) and name in given
+            if (bare := given_bare(field, given))
         }

@@ -1,4 +1,4 @@
-"""Where documents and results are kept, as a person writes it in one variable: a path, or a URL without secrets.
+"""The location of the storage, in one variable: a path, or a URL without secrets.
 
 /var/lib/waybill            file:///var/lib/waybill
 s3://bucket/prefix          s3://bucket?endpoint=http://minio:9000&region=us-east-1
@@ -31,7 +31,7 @@ def _rejected(sentence: str) -> PydanticCustomError:
 
 @dataclass(frozen=True, slots=True)
 class StorageUrl:
-    """A place, understood. It holds no secret, so it may be shown."""
+    """A parsed location. It contains no secret, so it may be shown."""
 
     text: str
     scheme: str
@@ -109,7 +109,7 @@ def _bucket(parts: SplitResult, text: str) -> StorageUrl:
 def _is_endpoint(value: str) -> bool:
     try:
         parts = urlsplit(value)
-        parts.port  # noqa: B018 - raises if it is none
+        parts.port  # noqa: B018 - raises if it is invalid
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in value and not parts.query

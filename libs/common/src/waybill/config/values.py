@@ -1,14 +1,15 @@
-"""The value types of our settings: how a person writes a duration, a list or a database URL in one variable.
+"""The value types of the settings: how people write a duration, a list or a database URL in one variable.
 
-Every rejection is a `PydanticCustomError`, so that its sentence reaches the person unchanged.
+Every rejection is a `PydanticCustomError`, so that its sentence reaches people unchanged.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler
@@ -25,21 +26,46 @@ def _rejected(sentence: str) -> PydanticCustomError:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """The unprefixed variable that also sets a field, because one of the product's first notes names it."""
+    """Another variable that sets a field, without our prefix, because one of the product's first notes uses its name.
+
+    A field may have several. `unit` is what a plain number means there; `convert` turns what was written into what the
+    field understands, and may look at other variables to do so. Say in `note` what people must know to use it.
+    """
 
     name: str
+    unit: Literal["ms", "s", "m", "h"] | None = None
+    convert: Callable[[str, Mapping[str, str]], str] | None = None
+    note: str = ""
+
+    def read(self, given: Mapping[str, str]) -> str:
+        """The field's value as text, from all variables that were given."""
+        text = given[self.name]
+        if self.convert is not None:
+            return self.convert(text, given)
+        if self.unit is not None and _NUMBER.fullmatch(text.strip()):
+            return f"{text.strip()}{self.unit}"
+        return text
+
+    @property
+    def explanation(self) -> str:
+        """For the reference: what is special about this name, or nothing."""
+        return self.note or (_UNIT_NAMES[self.unit] if self.unit else "")
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_UNIT_NAMES = {"ms": "in milliseconds", "s": "in seconds", "m": "in minutes", "h": "in hours"}
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the reference calls a type that means more than Python's name for it."""
+    """What the reference calls a type whose Python name says too little."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DatabaseUrl:
-    """Where Postgres is. Shows itself without the password, wherever it ends up."""
+    """Where Postgres is. It shows itself without the password, wherever it ends up."""
 
     url: str
     """As it was given, password included: for drivers, never for a log."""
@@ -62,7 +88,7 @@ class DatabaseUrl:
 
     @property
     def sqlalchemy(self) -> str:
-        """As SQLAlchemy hands it to asyncpg: parameters become arguments, and `sslmode` is called `ssl`."""
+        """For SQLAlchemy, which hands the parameters to asyncpg as arguments, where `sslmode` is called `ssl`."""
         parts = urlsplit(self.url)
         query = [("ssl" if name == "sslmode" else name, value) for name, value in parse_qsl(parts.query)]
         return urlunsplit(parts._replace(scheme="postgresql+asyncpg", query=urlencode(query)))
@@ -92,7 +118,7 @@ class DatabaseUrl:
                 raise _rejected("must be a URL")
             return cls(value.strip())
 
-        # Serialised as text, which is without the password.
+        # It is serialised as text, which leaves the password out.
         return core_schema.no_info_plain_validator_function(parse, serialization=core_schema.to_string_ser_schema())
 
 
@@ -131,7 +157,7 @@ def _split(value: object) -> object:
 
 
 CommaList = Annotated[list[str], Named("list"), NoDecode, BeforeValidator(_split)]
-"""Several names in one variable, separated by commas; repeated ones count once."""
+"""Several names in one variable, separated by commas. A repeated name counts once."""
 
 
 def _parse_port(value: object) -> object:

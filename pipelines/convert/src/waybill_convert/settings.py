@@ -1,0 +1,100 @@
+"""The convert pipeline's settings: limits of an upload, how to call the gateway, and how long things are kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from waybill.config.settings import ProcessSettings
+from waybill.config.values import Bare, Days, LocalPath, Seconds
+
+
+class ConvertSettings(ProcessSettings):
+    """Settings of the convert pipeline, in the API, the worker and the janitor."""
+
+    title: ClassVar[str] = "Convert"
+
+    max_upload_mb: Annotated[int, Bare("MAX_UPLOAD_MB")] = Field(
+        50, ge=1, le=2000, description="The largest document that is accepted, in MB of 1024 x 1024 bytes."
+    )
+    api_max_request_mb: int = Field(
+        200, ge=1, le=10_000, description="The largest request with several documents, in MB."
+    )
+    api_max_files: int = Field(20, ge=1, le=200, description="How many documents one request may contain.")
+    api_upload_timeout: Seconds = Field(
+        300.0,
+        gt=0,
+        description="How long a client may take to send a request. Slower clients get a 408, so that they cannot hold"
+        " connections for ever.",
+    )
+    api_uploads_per_minute: int = Field(
+        10,
+        ge=1,
+        le=100_000,
+        description="How many upload requests a browser session may make in a minute, counted across all replicas."
+        " A request may contain several documents.",
+    )
+    api_key_uploads_per_minute: int = Field(
+        120,
+        ge=1,
+        le=100_000,
+        description="How many upload requests all API keys of a tenant may make in a minute.",
+    )
+    api_address_uploads_per_minute: int = Field(
+        60,
+        ge=0,
+        le=100_000,
+        description="How many upload requests all sessions of one network address may make in a minute, because anybody"
+        " can start sessions. 0 switches this limit off. Offices often share one address. Behind a proxy, set"
+        " `WAYBILL_API_TRUSTED_PROXIES` too, or everybody has the proxy's address.",
+    )
+    gateway_url: Annotated[str, Bare("GATEWAY_URL")] = Field(
+        "http://127.0.0.1:8081", description="The URL of the gateway, which turns documents into XML."
+    )
+    gateway_timeout: Annotated[Seconds, Bare("GATEWAY_TIMEOUT", unit="ms")] = Field(
+        180.0,
+        gt=0,
+        description="How long one call to the gateway may take before it counts as failed and is retried.",
+    )
+    convert_retries: Annotated[int, Bare("MAX_RETRY_ATTEMPTS")] = Field(
+        3,
+        ge=0,
+        le=100,
+        description="How often a conversion that failed for a temporary reason is retried before it is dead-lettered."
+        " It counts for documents that are uploaded from then on.",
+    )
+    gateway_calls: int = Field(
+        32,
+        ge=0,
+        le=100_000,
+        description="How many documents may be at the gateway at once, in the whole cluster, for each kind of job that"
+        " calls it. Workers set this cap when they start, unless `waybill caps` was ever used for the kind. 32 keep ten"
+        " processors busy with two documents waiting for each; raise it together with the gateway. 0 means no cap.",
+    )
+    gateway_mappings_dir: LocalPath | None = Field(
+        None,
+        description="The gateway's folder with further mappings, if it has one. The API needs it too, to correct"
+        " documents that were converted with such a mapping.",
+    )
+    pdf_ttl_days: Annotated[Days, Bare("PDF_TTL_DAYS")] = Field(
+        7.0,
+        le=36500,
+        description="How many days a source document is kept after its job ended or it was last uploaded. With 0, the"
+        " janitor's next run removes it. A tenant may have its own number: `waybill tenant retention`.",
+    )
+    xml_ttl_days: Annotated[Days, Bare("XML_TTL_DAYS")] = Field(
+        30.0,
+        le=36500,
+        description="How many days results and their revisions are kept. The job then stays listed as expired.",
+    )
+    xml_on_download: Annotated[bool, Bare("XML_DELETE_ON_DOWNLOAD")] = Field(
+        False,
+        description="Whether a result is removed a quarter of an hour after it was downloaded. Until then, an"
+        " interrupted download can be repeated.",
+    )
+    tombstone_ttl_days: Days = Field(
+        7.0,
+        le=36500,
+        description="How many days clients that follow a list (`since`) can still learn that a job was deleted.",
+    )
