@@ -1,4 +1,4 @@
-"""Schema changes, applied in order. Additive, and forward only in production."""
+"""Schema changes, applied in order, each branch its own. Additive, and forward only in production."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 
 from alembic import command
 from alembic.config import Config
-from alembic.util import CommandError
 
 from waybill.config import DatabaseUrl
-from waybill.db.schema import MIGRATIONS, SchemaMismatch
+from waybill.db.branches import branches
+from waybill.db.schema import MIGRATIONS
 
 _one_at_a_time = threading.Lock()
 """Alembic keeps the run's context in module globals. Between processes, a lock in the database does the same."""
@@ -18,23 +18,28 @@ _one_at_a_time = threading.Lock()
 
 def _config(url: str) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", _plain(str(MIGRATIONS)))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", _plain("\n".join(branch.folder for branch in branches())))
     # Not a main option: those are interpolated and printed; this one holds a password.
     config.attributes["url"] = DatabaseUrl(url).sqlalchemy
     return config
 
 
-async def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the schema to `revision`. Safe to run from several places at once: one works, the others wait."""
-    await asyncio.to_thread(_upgrade, url, revision)
+def _plain(text: str) -> str:
+    """Not to be interpolated."""
+    return text.replace("%", "%%")
 
 
-def _upgrade(url: str, revision: str) -> None:
+async def upgrade(url: str, target: str = "heads") -> None:
+    """Bring the schema to `target`, by default all installed branches to their last revision.
+
+    Safe to run from several places at once: one works, the others wait. Raises SchemaMismatch for a database that is
+    ahead of this program or older than release 0.1.0.
+    """
+    await asyncio.to_thread(_upgrade, url, target)
+
+
+def _upgrade(url: str, target: str) -> None:
     with _one_at_a_time:
-        try:
-            command.upgrade(_config(url), revision)
-        except CommandError as error:
-            raise SchemaMismatch(
-                f"The database's schema cannot be migrated by this release ({error}). "
-                "It was made by a newer Waybill: install that one."
-            ) from error
+        command.upgrade(_config(url), target)

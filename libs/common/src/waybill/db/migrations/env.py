@@ -9,17 +9,28 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from waybill.db.models import compare_type, metadata
+from waybill.db.schema import INITIAL, RELEASE_0_1_0, refuse_unknown
 
 _LOCK = 7_229_141
 """Any number, as long as it stays the same: the transaction-level advisory lock of all migration runs."""
 
 
 def run(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=metadata, compare_type=compare_type)
+    context.configure(connection=connection)
     with context.begin_transaction():
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        at = context.get_context().get_current_heads()
+        refuse_unknown(at)
+        if RELEASE_0_1_0 in at:
+            _adopt(connection)
         context.run_migrations()
+
+
+def _adopt(connection: Connection) -> None:
+    """Call a schema of release 0.1.0 what it is called since. With the upgrade that follows, or not at all."""
+    refuse_unknown([INITIAL])
+    connection.execute(text("DELETE FROM alembic_version"))
+    context.get_context().stamp(context.script, INITIAL)
 
 
 async def main() -> None:

@@ -1,12 +1,11 @@
 """${message}
 
-Revision: ${up_revision}, after: ${down_revision | comma,n}
+Revision: ${up_revision}, after ${down_revision | comma,n}
 """
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from alembic import op
+from waybill.db.migrations.statements import execute
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
@@ -15,4 +14,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    ${upgrades if upgrades else "pass"}
+    execute()

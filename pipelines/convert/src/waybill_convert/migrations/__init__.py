@@ -1,0 +1,1 @@
+"""The convert pipeline's branch of the schema: its revisions lie in this folder, in the order of their names."""
