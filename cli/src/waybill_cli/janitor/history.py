@@ -16,8 +16,8 @@ from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.janitor import history as runs
-from waybill.janitor.history import Figures, Run, TaskRun
-from waybill.janitor.models import Outcome
+from waybill.janitor.history import Figures, RunRecord, TaskRecord
+from waybill.janitor.models import TaskOutcome
 
 _RUNS = (
     Column("RUN"),
@@ -33,7 +33,12 @@ _TASKS = (
     Column("TOOK", right=True, drop=2),
     Column("DID", least=20, wraps=True),
 )
-_STYLES = {Outcome.FAILED: "bold red", Outcome.DIED: "yellow", Outcome.UNFINISHED: "yellow", Outcome.DONE: "green"}
+_STYLES = {
+    TaskOutcome.FAILED: "bold red",
+    TaskOutcome.DIED: "yellow",
+    TaskOutcome.UNFINISHED: "yellow",
+    TaskOutcome.DONE: "green",
+}
 
 
 def history(
@@ -43,7 +48,7 @@ def history(
 ) -> None:
     """List the janitor's runs, newest first; with --last the tasks of the last one."""
 
-    async def read(database: Database) -> tuple[list[Run], datetime | None, Figures]:
+    async def read(database: Database) -> tuple[list[RunRecord], datetime | None, Figures]:
         async with database.hot() as connection:
             found, now = await runs.runs(connection, limit=1 if last else limit)
             return found, now, await runs.figures(connection)
@@ -60,7 +65,7 @@ def history(
         print_table(_RUNS, [_run_row(one, now) for one in found])
 
 
-def _run_row(run: Run, now: datetime) -> list[Text]:
+def _run_row(run: RunRecord, now: datetime) -> list[Text]:
     did = "; ".join(f"{task.task}: {_counts(task.done)}" for task in run.tasks if any(task.done.values()))
     failed = "; ".join(f"{task.task}: {task.error}" for task in run.tasks if task.error)
     return [
@@ -73,7 +78,7 @@ def _run_row(run: Run, now: datetime) -> list[Text]:
     ]
 
 
-def _task_row(task: TaskRun) -> list[Text]:
+def _task_row(task: TaskRecord) -> list[Text]:
     return [
         Text(task.task),
         Text(task.outcome, _STYLES.get(task.outcome, "")),
@@ -82,7 +87,7 @@ def _task_row(task: TaskRun) -> list[Text]:
     ]
 
 
-def _say_found(run: Run) -> None:
+def _say_found(run: RunRecord) -> None:
     print_line()
     for task in run.tasks:
         if task.found:

@@ -9,16 +9,17 @@ from typing import Annotated
 
 import typer
 
-from waybill import erasure
 from waybill.console.database import find_settings, with_database
 from waybill.console.exits import ExitCode
 from waybill.console.human_units import counted, duration
 from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
-from waybill.erasure import Erasure
+from waybill.pipelines import brought
 from waybill.storage import storage_of
 from waybill_cli.tenants.fair_share import Name
+from waybill_engine import erasure
+from waybill_engine.erasure import Erasure
 
 _AT_A_TIME = 5.0
 
@@ -41,13 +42,14 @@ def erase(
         remark("Nothing was removed. --yes removes without asking.")
         raise typer.Exit(ExitCode.REFUSED)
     storage = storage_of(find_settings()[0])
+    erasers = brought("erasure")
 
     async def work(database: Database) -> Erasure:
         async with database.hot() as connection:
             erasure_id: uuid.UUID = await erasure.request(connection, tenant)
         until = time.monotonic() + wait
         while True:
-            done = await erasure.erase(database, storage, erasure_id, within=_AT_A_TIME)
+            done = await erasure.erase(database, storage, erasers, erasure_id, within=_AT_A_TIME)
             if done.finished_at is not None or time.monotonic() > until:
                 return done
             remark(f"{counted(done.jobs, 'job')} and {counted(done.files, 'file')} removed so far …")

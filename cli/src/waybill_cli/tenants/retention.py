@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from waybill import retention as rules
 from waybill.console.database import with_database
 from waybill.console.options import AsJson
 from waybill.console.tables import print_facts
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
-from waybill.retention import LIMITS, Kept
+from waybill.errors import Refused
+from waybill.pipelines import brought
+from waybill.retention import LONGEST_DAYS, LegalHold, PipelineRetention, ages_of, holds, set_ages
 from waybill_cli.tenants.fair_share import Name
+from waybill_engine.retention import RULE_NAMES
 
-_WORDS = {
-    "pdf_ttl_days": "documents",
-    "xml_ttl_days": "results",
-    "xml_on_download": "results once downloaded",
-    "events_ttl_days": "history",
-    "jobs_ttl_days": "ended jobs",
+_ON_DOWNLOAD = "downloads"
+
+_OLD_NAMES = {
+    "documents": "pdf_ttl_days",
+    "results": "xml_ttl_days",
+    _ON_DOWNLOAD: "xml_on_download",
+    "events": "events_ttl_days",
+    "jobs": "jobs_ttl_days",
 }
+"""What `--json` has called these rules since release 0.1.0."""
 
 
-def _days(value: str | None) -> float | str | None:
-    if value is None or value == "default":
-        return value
+def _days(value: str) -> float | None:
+    """None for 'default'."""
+    if value == "default":
+        return None
     try:
         return float(value)
     except ValueError:
@@ -47,40 +52,56 @@ def retention(
     on_download: Annotated[
         bool | None, typer.Option("--on-download/--not-on-download", help="Remove results once they were downloaded.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="RULE=DAYS", help="The same for any retention rule of any pipeline."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how long a tenant's things are kept, or give it limits of its own."""
-    days = {
-        "pdf_ttl_days": _days(documents),
-        "xml_ttl_days": _days(results),
-        "events_ttl_days": _days(history),
-        "jobs_ttl_days": _days(jobs),
-    }
-    wanted = {name: None if value == "default" else value for name, value in days.items() if value is not None}
+    rules = _rules()
+    named = {"documents": documents, "results": results, "events": history, "jobs": jobs}
+    wanted = {rule: _days(value) for rule, value in named.items() if value is not None}
     if on_download is not None:
-        wanted["xml_on_download"] = on_download
+        wanted[_ON_DOWNLOAD] = 0.0 if on_download else LONGEST_DAYS
+    for given in keep or ():
+        rule, _, value = given.partition("=")
+        wanted[rule] = _days(value)
+    if unknown := sorted(wanted.keys() - rules.keys()):
+        raise Refused(f"There is no retention rule {', '.join(unknown)}. There are: {', '.join(rules)}.")
 
-    async def work(database: Database) -> Kept:
+    async def work(database: Database) -> tuple[dict[str, float], LegalHold | None]:
         async with database.hot() as connection:
-            if wanted:
-                return await rules.keep(connection, tenant, wanted)
-            return await rules.of(connection, tenant)
+            found = await set_ages(connection, tenant, wanted) if wanted else await ages_of(connection, tenant)
+            return found, await holds.hold_of(connection, tenant)
 
-    found = with_database(work)
+    ages, held = with_database(work)
     if as_json:
-        print_json({"tenant": tenant, **asdict(found)})
+        old = {name: _old_value(rule, ages.get(rule)) for rule, name in _OLD_NAMES.items()}
+        hold_at, reason = (held.since, held.reason) if held is not None else (None, None)
+        print_json({"tenant": tenant, "hold_at": hold_at, "hold_reason": reason, **old, "ages": ages})
         return
-    print_facts([(_WORDS[name], styled(_shown(getattr(found, name)))) for name in LIMITS], indent=0)
-    if found.hold_at is not None:
-        remark(f"Under legal hold since {found.hold_at:%Y-%m-%d %H:%M} UTC: nothing is removed, whatever the limits.")
+    print_facts([(words, styled(_shown(rule, ages.get(rule)))) for rule, words in rules.items()], indent=0)
+    if held is not None:
+        remark(f"Under legal hold since {held.since:%Y-%m-%d %H:%M} UTC: nothing is removed, whatever the limits.")
 
 
-def _shown(value: float | bool | None) -> str:
-    if value is None:
+def _rules() -> dict[str, str]:
+    """Every retention rule there is, and what has its age: the pipelines' first, as the janitor applies them."""
+    pipelines: list[PipelineRetention] = brought("retention")
+    return {rule.name: rule.keeps for one in pipelines for rule in one.rules} | RULE_NAMES
+
+
+def _old_value(rule: str, days: float | None) -> float | bool | None:
+    return days if days is None or rule != _ON_DOWNLOAD else days == 0
+
+
+def _shown(rule: str, days: float | None) -> str:
+    if days is None:
         return "as the janitor is set"
-    if isinstance(value, bool):
-        return "removed" if value else "kept"
-    return f"{value:g} days"
+    if rule == _ON_DOWNLOAD and days in (0, LONGEST_DAYS):
+        return "kept" if days else "removed"
+    return f"{days:g} days"
 
 
 def hold(
@@ -92,7 +113,7 @@ def hold(
 
     async def write(database: Database) -> None:
         async with database.hot() as connection:
-            await rules.hold(connection, tenant, reason)
+            await holds.hold(connection, tenant, reason)
 
     with_database(write)
     if as_json:
@@ -108,7 +129,7 @@ def release(tenant: Name, as_json: AsJson = False) -> None:
 
     async def write(database: Database) -> bool:
         async with database.hot() as connection:
-            return await rules.release(connection, tenant)
+            return await holds.release(connection, tenant)
 
     released = with_database(write)
     if as_json:

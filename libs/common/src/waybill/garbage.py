@@ -1,8 +1,8 @@
 """Stored objects that no row names any more, until they are gone: all SQL on `garbage`.
 
-Triggers write the key of whatever a row stops naming (migration 0009), in the transaction that stops naming it. So rows
-go first, and whoever is killed before the object went leaves its key here. A key that ends in a slash stands for
-everything below it.
+Triggers on the tables of the engine and the pipelines write the key of whatever a row stops naming, in the transaction
+that stops naming it. So rows go first, and whoever is killed before the object went leaves its key here. A key that
+ends in a slash stands for everything below it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ INSERT INTO garbage (key, since) SELECT key, now() FROM unnest($1::text[]) AS do
 
 _SOME = "SELECT key FROM garbage WHERE key > $1 ORDER BY key LIMIT $2"
 
+_KNOWN = "SELECT key FROM garbage WHERE key = ANY ($1::text[])"
+
 _FORGET = "DELETE FROM garbage WHERE key = ANY ($1::text[])"
 
 
@@ -37,6 +39,11 @@ class Swept:
 async def doom(connection: Connection, keys: Sequence[str]) -> None:
     """Hand objects over that no row names, in the caller's transaction."""
     await connection.execute(_DOOM, list(keys))
+
+
+async def known(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that are garbage already."""
+    return {row["key"] for row in await connection.fetch(_KNOWN, list(keys))}
 
 
 async def some(connection: Connection, after: str = "", *, limit: int = 500) -> list[str]:

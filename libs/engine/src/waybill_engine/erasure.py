@@ -1,9 +1,9 @@
 """Forgetting a tenant or a browser's session for good: its documents, its results, its rows.
 
 An erasure is a row that stays open until nothing is left, so whoever is killed in the middle is followed by the next
-one who works on it: the command, the API or the janitor. Jobs go in batches, each in one short transaction with its
-rows, and their files become garbage with them; what runs is asked to stop and goes when it has. Pins do not count, a
-legal hold does.
+one who works on it: the command, the API or the janitor. Jobs go in batches, each in one short transaction with the
+rows that the pipelines have of them (`Eraser`), and their files become garbage with them. A job that runs is asked to
+stop and goes when it has. Pins do not count, a legal hold does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 from waybill import garbage
 from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
-from waybill.retention import let_holds_wait, refuse_if_held
-from waybill.storage.keys import dated
+from waybill.messages import msg
+from waybill.retention.holds import let_holds_wait, refuse_if_held
 from waybill_engine import control
+from waybill_engine.artefacts import artefact_folder
+from waybill_engine.retention import delete
 
 if TYPE_CHECKING:
     from waybill.db import Database
@@ -49,26 +51,12 @@ WITH revoked AS (
 SELECT count(pg_notify('waybill_changes', 'key:' || id::text)) FROM revoked
 """
 
-# Of an owner everything is in the pipelines' own tables, with an index by owner. Rows that outlived their job go too.
-_OF_OWNER = """
-SELECT job_id AS id, changed::text AS changed FROM conversions
- WHERE owner = $1 AND (changed, job_id) > ($2::text::xid8, $3)
- ORDER BY changed, job_id
- LIMIT $4
-"""
-
 # Tenants have no index on the hot table; it is gone through by its primary key, page by page.
 _OF_TENANT = """
 SELECT id, tenant = $1 AS theirs FROM jobs WHERE id > $2 ORDER BY id LIMIT $3
 """
 
-_TOMBSTONES_OF_TENANT = """
-DELETE FROM conversions
- WHERE job_id = ANY (ARRAY(SELECT job_id FROM conversions WHERE deleted_at IS NOT NULL AND tenant = $1 LIMIT $2))
-RETURNING job_id
-"""
-
-# What somebody else holds just now is left for the next look, like what runs.
+# What somebody else has locked just now is left for the next look, like what runs.
 _LOCK = """
 SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'running' ORDER BY id FOR UPDATE SKIP LOCKED
 """
@@ -79,36 +67,39 @@ SELECT id, state = 'running' AS running, tenants.hold_at IS NOT NULL AS held
  WHERE id = ANY ($1::uuid[])
 """
 
-# Followers of the lists hear of it through the notification: their rows are simply not there any more.
-_REMOVE = """
-WITH events AS (
-    DELETE FROM job_events WHERE job_id = ANY ($1::uuid[])
-), artefacts AS (
-    DELETE FROM job_artefacts WHERE job_id = ANY ($1::uuid[]) RETURNING storage_key
-), documents AS (
-    DELETE FROM conversions WHERE job_id = ANY ($1::uuid[]) RETURNING owner, upload_deleted_at
-), removed AS (
-    DELETE FROM jobs WHERE id = ANY ($1::uuid[]) RETURNING id
-), told AS (
-    SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM documents) AS owners
-)
-UPDATE erasures
-   SET jobs = jobs + (SELECT count(*) FROM removed),
-       files = files + (SELECT count(*) FROM artefacts)
-               + (SELECT count(*) FROM documents WHERE upload_deleted_at IS NULL)
-  FROM told
- WHERE erasures.id = $2
-"""
+_COUNT = "UPDATE erasures SET jobs = jobs + $2, files = files + $3 WHERE id = $1"
 
 _REMOVE_TENANT = (
     "DELETE FROM api_keys WHERE tenant = $1",
     "DELETE FROM idempotency_keys WHERE tenant = $1",
     "DELETE FROM schedules WHERE tenant = $1",
     "DELETE FROM caps WHERE tenant = $1",
+    "DELETE FROM retention_ages WHERE tenant = $1",
     "DELETE FROM tenants WHERE name = $1",
 )
 
 _FINISH = "UPDATE erasures SET finished_at = COALESCE(finished_at, now()) WHERE id = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some of an owner's jobs, and where the next ones begin."""
+
+    job_ids: Sequence[uuid.UUID]
+    cursor: str | None
+    """None when there are no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """How a pipeline forgets what it knows of jobs. Each of these runs in the caller's transaction, under its locks."""
+
+    jobs_of_owner: Callable[[Connection, str, str | None, int], Awaitable[JobPage]]
+    """The next jobs of an owner that the pipeline has rows of, after a cursor. Rows that outlived their job count."""
+    remove: Callable[[Connection, Sequence[uuid.UUID]], Awaitable[int]]
+    """Remove the rows of these jobs, and tell whoever follows them; how many stored files the rows named."""
+    remove_rest: Callable[[Connection, str, int], Awaitable[Sequence[uuid.UUID]]]
+    """Remove some rows of a tenant that outlived their job; the jobs they were of, none when none is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +138,21 @@ async def open_ones(connection: Connection) -> list[uuid.UUID]:
     return [row["id"] for row in await connection.fetch(_OPEN)]
 
 
-async def erase(database: Database, storage: Storage, erasure_id: uuid.UUID, *, within: float) -> Erasure:
-    """Work on it until it is finished, the time is up, or only what still runs is left. Conflict under a hold."""
+async def erase(
+    database: Database, storage: Storage, erasers: Sequence[Eraser], erasure_id: uuid.UUID, *, within: float
+) -> Erasure:
+    """Work on it until it is finished, the time is up, or only what still runs is left. Conflict under a hold.
+
+    `erasers` are those of all installed pipelines: `waybill.pipelines.brought("erasure")`.
+    """
     until = time.monotonic() + within
     async with database.hot() as connection:
         erasure = await get(connection, erasure_id)
         if erasure.tenant is not None:
             await connection.fetchval(_REVOKE_KEYS, erasure.tenant)
-    if erasure.finished_at is None and await _remove_jobs(database, erasure, until):
-        await _remove_rest(database, erasure)
+    if erasure.finished_at is None and await _remove_jobs(database, erasers, erasure, until):
+        if erasure.tenant is not None:
+            await _remove_rest(database, erasers, erasure.tenant)
         # All of it, ours among it: only then is the erasure what it says.
         if not (await garbage.sweep_all(database, storage)).failed:
             async with database.hot() as connection:
@@ -164,39 +161,70 @@ async def erase(database: Database, storage: Storage, erasure_id: uuid.UUID, *, 
         return await get(connection, erasure_id)
 
 
-async def _remove_jobs(database: Database, erasure: Erasure, until: float) -> bool:
+async def _remove_jobs(database: Database, erasers: Sequence[Eraser], erasure: Erasure, until: float) -> bool:
     """True when no job is left."""
-    left, after, changed = 0, uuid.UUID(int=0), "0"
-    while time.monotonic() < until:
+    left = 0
+    pages = _of_tenant if erasure.owner is None else _of_owner
+    async with contextlib.aclosing(pages(database, erasers, erasure)) as found:
+        async for job_ids in found:
+            if time.monotonic() >= until:
+                return False
+            left += await _remove_batch(database, erasers, erasure, job_ids)
+    return left == 0
+
+
+async def _of_owner(
+    database: Database, erasers: Sequence[Eraser], erasure: Erasure
+) -> AsyncGenerator[Sequence[uuid.UUID], None]:
+    """Everything of an owner is in the pipelines' own tables, with an index by owner."""
+    assert erasure.owner is not None  # noqa: S101 - an erasure has a tenant or an owner
+    for eraser in erasers:
+        cursor: str | None = None
+        while True:
+            async with database.hot() as connection:
+                page = await eraser.jobs_of_owner(connection, erasure.owner, cursor, BATCH)
+            yield page.job_ids
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+
+async def _of_tenant(
+    database: Database, _erasers: Sequence[Eraser], erasure: Erasure
+) -> AsyncGenerator[Sequence[uuid.UUID], None]:
+    """Everything of a tenant is in the hot table, which has no index on tenants: look at all of it, page by page."""
+    after = uuid.UUID(int=0)
+    while True:
         async with database.hot() as connection:
-            if erasure.owner is not None:
-                page = await connection.fetch(_OF_OWNER, erasure.owner, changed, after, BATCH)
-                changed = page[-1]["changed"] if page else changed
-                ids = [row["id"] for row in page]
-            else:
-                page = await connection.fetch(_OF_TENANT, erasure.tenant, after, _PAGE)
-                ids = [row["id"] for row in page if row["theirs"]]
+            page = await connection.fetch(_OF_TENANT, erasure.tenant, after, _PAGE)
         if not page:
-            return left == 0
+            return
         after = page[-1]["id"]
-        for start in range(0, len(ids), BATCH):
-            left += await _remove_batch(database, erasure, ids[start : start + BATCH])
-    return False
+        theirs = [row["id"] for row in page if row["theirs"]]
+        for start in range(0, len(theirs) or 1, BATCH):
+            yield theirs[start : start + BATCH]
 
 
-async def _remove_batch(database: Database, erasure: Erasure, ids: Sequence[uuid.UUID]) -> int:
+async def _remove_batch(
+    database: Database, erasers: Sequence[Eraser], erasure: Erasure, ids: Sequence[uuid.UUID]
+) -> int:
     """How many of them are left because they run, after asking those to stop."""
+    if not ids:
+        return 0
     async with database.hot() as connection, connection.transaction():
         await let_holds_wait(connection)
         locked = {row["id"] for row in await connection.fetch(_LOCK, ids)}
         there = await connection.fetch(_THERE, ids)
         if any(row["held"] for row in there):
-            raise Conflict("This cannot be removed now: it is under legal hold.")
+            raise Conflict(msg("retention.legal_hold"))
         left = {row["id"] for row in there} - locked
         ended = [one for one in ids if one not in left]
-        await connection.execute(_REMOVE, ended, erasure.id)
+        # Pipelines' rows before their job's: they go for good, and leave no tombstone.
+        named = sum([await eraser.remove(connection, ended) for eraser in erasers])
+        deleted = await delete(connection, ended)
+        await connection.execute(_COUNT, erasure.id, deleted.jobs, len(deleted.keys) + named)
         # What runs of theirs stored and never published has no row that could name it.
-        await garbage.doom(connection, [_results_of(one) for one in ended])
+        await garbage.doom(connection, [f"{artefact_folder(one)}/" for one in ended])
     for row in there:
         if row["running"]:
             await _ask_to_stop(database, row["id"])
@@ -209,23 +237,17 @@ async def _ask_to_stop(database: Database, job_id: uuid.UUID) -> None:
             await control.cancel(connection, job_id, "Its owner is being erased")
 
 
-async def _remove_rest(database: Database, erasure: Erasure) -> None:
-    if erasure.tenant is None:
-        return
-    while True:
-        async with database.hot() as connection, connection.transaction():
-            await let_holds_wait(connection)
-            await refuse_if_held(connection, erasure.tenant)
-            gone = [row["job_id"] for row in await connection.fetch(_TOMBSTONES_OF_TENANT, erasure.tenant, BATCH)]
-            await garbage.doom(connection, [_results_of(one) for one in gone])
-        if not gone:
-            break
+async def _remove_rest(database: Database, erasers: Sequence[Eraser], tenant: str) -> None:
+    for eraser in erasers:
+        gone: Sequence[uuid.UUID] = [uuid.UUID(int=0)]
+        while gone:
+            async with database.hot() as connection, connection.transaction():
+                await let_holds_wait(connection)
+                await refuse_if_held(connection, tenant)
+                gone = await eraser.remove_rest(connection, tenant, BATCH)
+                await garbage.doom(connection, [f"{artefact_folder(one)}/" for one in gone])
     async with database.hot() as connection, connection.transaction():
         await let_holds_wait(connection)
-        await refuse_if_held(connection, erasure.tenant)
+        await refuse_if_held(connection, tenant)
         for statement in _REMOVE_TENANT:
-            await connection.execute(statement, erasure.tenant)
-
-
-def _results_of(job_id: uuid.UUID) -> str:
-    return f"{dated('results', job_id)}/"
+            await connection.execute(statement, tenant)

@@ -1,25 +1,16 @@
-"""The convert pipeline's table, and what its other modules tell each other."""
+"""The convert pipeline's tables, and what its other modules tell each other."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Field, SQLModel
 
-from waybill_convert.status import Status
-
-
-class Xid8(sa.types.UserDefinedType[int]):
-    """Postgres's 64-bit transaction id, which never wraps around."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        return "xid8"
+from waybill.db.column_types import Xid8
 
 
 def _time(*, nullable: bool = False) -> Any:
@@ -33,7 +24,7 @@ _KEPT = sa.text("deleted_at IS NULL")
 
 
 class Conversion(SQLModel, table=True):
-    """What is known of one document. Written by `repository` and by the triggers of migration 0006."""
+    """What is known of one document. Written by `repository` and by triggers on `jobs` (migration convert_0001)."""
 
     __tablename__ = "conversions"
 
@@ -92,6 +83,21 @@ class Conversion(SQLModel, table=True):
     )
 
 
+class Duration(SQLModel, table=True):
+    """How long jobs of a kind took, by the size of their document: `size` is the logarithm of its bytes to base 2."""
+
+    __tablename__ = "durations"
+
+    kind: str = Field(primary_key=True)
+    size: int = Field(sa_type=sa.SmallInteger, primary_key=True)
+    samples: int
+    low: float = Field(sa_type=sa.REAL)
+    median: float = Field(sa_type=sa.REAL)
+    high: float = Field(sa_type=sa.REAL)
+    """Seconds: the quartiles."""
+    updated_at: datetime = Field(sa_type=sa.DateTime(timezone=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
     """A PDF that is in storage already, and what is wanted of it."""
@@ -102,79 +108,3 @@ class Upload:
     bytes: int
     sha256: str
     mapping: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """The converter is having an issue: conversions wait, and lose nothing by it."""
-
-    reason: str
-    until: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    code: str
-    message: str
-    findings: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionView:
-    """One conversion as its owner sees it: the pages and the API are made from this."""
-
-    id: uuid.UUID
-    status: Status
-    dead_letter: bool
-    original_name: str
-    bytes: int
-    mapping: str
-    created_at: datetime
-    listed_at: datetime
-    updated_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    attempt: int
-    max_attempts: int
-    progress: float | None
-    progress_message: str | None
-    retry_at: datetime | None
-    remaining_seconds: int | None
-    reused: bool
-    stopping: bool
-    on_hold: Hold | None
-    error: Fault | None
-    source_kept: bool
-    """Whether it could be tried again: the document is still there."""
-    revision: int = 0
-    """How many times it was corrected: the number of what is downloaded."""
-    pinned: bool = False
-    """Its owner wants it kept, whatever its age."""
-
-
-@dataclass(frozen=True, slots=True)
-class Uploaded:
-    job: ConversionView
-    deduped_from: uuid.UUID | None = None
-    """The job that was there already; None for a new one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    jobs: list[ConversionView]
-    next: str | None
-    """Where the list goes on, or None at its end."""
-    since: str
-    """What changes after this look is asked for with it."""
-    counts: dict[Status, int]
-    on_hold: Hold | None
-    deleted: list[uuid.UUID] = field(default_factory=list)
-    """For `since`: what is gone."""
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def active_count(self) -> int:
-        return self.counts[Status.QUEUED] + self.counts[Status.PROCESSING]

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 from waybill.errors import Conflict, Refused
+from waybill.messages import Message, msg
 
 Json = dict[str, Any]
 Typed = tuple[str, str]
@@ -110,9 +111,11 @@ class Outdated(Conflict):
 
     @classmethod
     def by(cls, latest: Revision, paths: list[str]) -> Outdated:
-        theirs = f"Revision {latest.number} was saved meanwhile, by {latest.author}."
-        yours = f" It changes what you change, too: {', '.join(paths[:5])}." if paths else ""
-        outdated = cls(f"{theirs}{yours} Please look at it and try again.")
+        number, author = latest.number, latest.author
+        if paths:
+            outdated = cls(msg("convert.review.outdated_same", number=number, author=author, paths=paths[:5]))
+        else:
+            outdated = cls(msg("convert.review.outdated", number=number, author=author))
         outdated.latest, outdated.paths = latest, paths
         return outdated
 
@@ -121,7 +124,7 @@ class Unfit(Refused):
     """What would be saved is not right: something could not be taken, or is still wrong."""
 
     def __init__(
-        self, message: str | None = None, *, refused: Sequence[Json] = (), findings: Sequence[Json] = ()
+        self, message: str | Message | None = None, *, refused: Sequence[Json] = (), findings: Sequence[Json] = ()
     ) -> None:
         super().__init__(message)
         self.refused = list(refused)

@@ -1,5 +1,5 @@
-"""The janitor: removes what is past its time, returns what is stuck, compares storage and rows.
+"""The janitor: removes what is past its age, returns what is stuck, compares storage and rows.
 
-`tasks` lists what it does, in order; each task is a file with a plan and a way to do one batch of it (`planning`).
-`running` goes through them under a lease (`lease`) and writes down what was done; `__main__` starts it.
+`composition` lists what it does, in order, from what the engine and the installed pipelines bring; `tasks` has a file
+for each kind of task. `run` goes through them under a lease (`lease`) and records what was done; `__main__` starts it.
 """

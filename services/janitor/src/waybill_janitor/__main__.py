@@ -1,4 +1,4 @@
-"""`python -m waybill_janitor`: one run, and out; `--every` for again and again, as `waybill up` has it."""
+"""`python -m waybill_janitor`: one run, then exit; with `--every` one run after another, as `waybill up` starts it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import sys
 import structlog
 
 from waybill import log as logging_setup
-from waybill.config import JanitorSettings, load
+from waybill.config import load
 from waybill.db import Database
 from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
-from waybill.janitor.models import Outcome
+from waybill.janitor.models import TaskOutcome
+from waybill.janitor.task import Tools
 from waybill.readiness import notify_ready
 from waybill.storage import storage_of
-from waybill_janitor.lease import Lease, holder
+from waybill_janitor.composition import all_tasks
+from waybill_janitor.lease import JanitorLease, holder
 from waybill_janitor.report import counts, line, record
-from waybill_janitor.run import Reported, Run, TaskReport, plan
-from waybill_janitor.task import Tools
-from waybill_janitor.tasks import all_tasks
+from waybill_janitor.run import JanitorRun, Reported, TaskReport, plan
+from waybill_janitor.settings import JanitorSettings
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -71,7 +72,7 @@ async def _work(settings: JanitorSettings, arguments: argparse.Namespace) -> int
 
 
 async def _look(tools: Tools, *, as_json: bool) -> int:
-    limit = tools.settings.janitor_task_time_limit
+    limit = tools.settings_of(JanitorSettings).janitor_task_time_limit
     reports = await plan(all_tasks(tools), _silent if as_json else _say_plan, task_limit=limit)
     if as_json:
         _print(json.dumps({"dry_run": True, "tasks": [record(one, dry_run=True) for one in reports]}, indent=2))
@@ -79,7 +80,7 @@ async def _look(tools: Tools, *, as_json: bool) -> int:
 
 
 async def _once(tools: Tools, *, as_json: bool) -> int:
-    lease = await Lease.take(tools.database)
+    lease = await JanitorLease.take(tools.database)
     if lease is None:
         busy = await holder(tools.database)
         if as_json:
@@ -93,9 +94,11 @@ async def _once(tools: Tools, *, as_json: bool) -> int:
     return _code(reports)
 
 
-async def _run(tools: Tools, lease: Lease, reported: Reported) -> list[TaskReport]:
-    settings = tools.settings
-    run = Run(tools.database, lease, limit=settings.janitor_time_limit, task_limit=settings.janitor_task_time_limit)
+async def _run(tools: Tools, lease: JanitorLease, reported: Reported) -> list[TaskReport]:
+    settings = tools.settings_of(JanitorSettings)
+    run = JanitorRun(
+        tools.database, lease, limit=settings.janitor_time_limit, task_limit=settings.janitor_task_time_limit
+    )
     try:
         return await run.go(all_tasks(tools), reported)
     finally:
@@ -106,7 +109,8 @@ async def _again_and_again(tools: Tools) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    log.info("cleaning_up", every_seconds=tools.settings.janitor_interval)
+    interval = tools.settings_of(JanitorSettings).janitor_interval
+    log.info("cleaning_up", every_seconds=interval)
     notify_ready()
     stopping = asyncio.create_task(stop.wait())
     while not stop.is_set():
@@ -118,14 +122,14 @@ async def _again_and_again(tools: Tools) -> int:
             await asyncio.wait([running])
         else:
             running.result()
-        await asyncio.wait([stopping], timeout=tools.settings.janitor_interval)
+        await asyncio.wait([stopping], timeout=interval)
     return OK
 
 
 async def _quietly(tools: Tools) -> None:
     """One run that says only what is worth saying. Whatever goes wrong, there will be another."""
     try:
-        lease = await Lease.take(tools.database)
+        lease = await JanitorLease.take(tools.database)
         if lease is not None:
             await _run(tools, lease, _log)
     except Exception as error:  # noqa: BLE001 - told, and tried again after the interval
@@ -133,7 +137,7 @@ async def _quietly(tools: Tools) -> None:
 
 
 def _log(report: TaskReport) -> None:
-    if report.outcome is Outcome.FAILED:
+    if report.outcome is TaskOutcome.FAILED:
         log.error("task", task=report.task.name, error=report.error)
     elif said := counts(report):
         log.info("task", task=report.task.name, did=said, seconds=round(report.seconds, 1))
@@ -152,7 +156,7 @@ def _silent(report: TaskReport) -> None:
 
 
 def _code(reports: list[TaskReport]) -> int:
-    return FAILED if any(report.outcome is Outcome.FAILED for report in reports) else OK
+    return FAILED if any(report.outcome is TaskOutcome.FAILED for report in reports) else OK
 
 
 def _print(text: str) -> None:

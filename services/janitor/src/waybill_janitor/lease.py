@@ -1,6 +1,6 @@
-"""Only one janitor at a time: a row with an expiry and a token that grows with every taking.
+"""Only one janitor works at a time: a row has an expiry and a token that grows whenever it is taken.
 
-Each step is one statement, so it holds behind PgBouncer too. A janitor that was killed keeps others away until its
+Each step is one statement, so it works behind PgBouncer too. A janitor that was killed keeps others away until its
 lease has run out. Two at once would do no harm, only each other's work.
 """
 
@@ -41,12 +41,12 @@ def myself() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-class Lease:
+class JanitorLease:
     def __init__(self, token: int) -> None:
         self._token = token
 
     @classmethod
-    async def take(cls, database: Database) -> Lease | None:
+    async def take(cls, database: Database) -> JanitorLease | None:
         """The lease, or None while another has it."""
         async with database.hot() as connection:
             token = await connection.fetchval(_TAKE, NAME, myself(), TTL)

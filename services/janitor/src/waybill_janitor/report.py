@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from waybill.janitor.models import Outcome
+from waybill.janitor.models import TaskOutcome
 from waybill_janitor.run import TaskReport
 
 _AFTERWORDS = {
-    Outcome.UNFINISHED: "; its time was up, the next run goes on",
-    Outcome.FAILED: "; failed: {error}",
+    TaskOutcome.UNFINISHED: "; its time was up, the next run goes on",
+    TaskOutcome.FAILED: "; failed: {error}",
 }
 
 

@@ -1,4 +1,4 @@
-"""One run: every task in order, each within its time, all of it under the lease and written down as it goes."""
+"""One run: every task in order, each within its time limit, under the lease, and recorded as it goes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost, classify
 from waybill.janitor import history
-from waybill.janitor.models import Outcome
-from waybill_janitor import places
-from waybill_janitor.lease import Lease, myself
-from waybill_janitor.task import Batch, Tally, Task
+from waybill.janitor.models import TaskOutcome
+from waybill.janitor.task import Batch, Tally, Task
+from waybill_janitor import scan_cursor
+from waybill_janitor.lease import JanitorLease, myself
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _RENEW_EVERY = 5.0
 _SHARE = 0.7
-"""Which part of the time it works at most. Nobody waits for it, and many wait for what it works on."""
+"""The share of the time that it works at most. Nobody waits for it, and many wait for what it works on."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class TaskReport:
     """What became of one task."""
 
     task: Task
-    outcome: Outcome = Outcome.RUNNING
+    outcome: TaskOutcome = TaskOutcome.RUNNING
     done: Counter[str] = field(default_factory=Counter)
     found: dict[str, float] = field(default_factory=dict)
     planned: int = 0
@@ -56,19 +56,19 @@ async def plan(tasks: Sequence[Task], reported: Reported, *, task_limit: float) 
                 async for batch in task.plan():
                     report.planned += len(batch.items)
                     report.found |= batch.found
-            report.outcome = Outcome.DONE
+            report.outcome = TaskOutcome.DONE
         except TimeoutError:
-            report.outcome = Outcome.UNFINISHED
+            report.outcome = TaskOutcome.UNFINISHED
         except Exception as error:  # noqa: BLE001 - the other tasks are planned all the same
-            report.outcome, report.error = Outcome.FAILED, classify(error).message
+            report.outcome, report.error = TaskOutcome.FAILED, classify(error).message
         report.seconds = time.monotonic() - started
         reports.append(report)
         reported(report)
     return reports
 
 
-class Run:
-    def __init__(self, database: Database, lease: Lease, *, limit: float, task_limit: float) -> None:
+class JanitorRun:
+    def __init__(self, database: Database, lease: JanitorLease, *, limit: float, task_limit: float) -> None:
         self._database = database
         self._lease = lease
         self._until = time.monotonic() + limit
@@ -84,7 +84,9 @@ class Run:
             reports.append(await self._task(task))
             reported(reports[-1])
         outcomes = {report.outcome for report in reports}
-        outcome = next((one for one in (Outcome.FAILED, Outcome.UNFINISHED) if one in outcomes), Outcome.DONE)
+        outcome = next(
+            (one for one in (TaskOutcome.FAILED, TaskOutcome.UNFINISHED) if one in outcomes), TaskOutcome.DONE
+        )
         async with self._database.hot() as connection:
             await history.end(connection, self._id, outcome)
         return reports
@@ -100,15 +102,15 @@ class Run:
                 async with aclosing(cast("Any", task.plan())) as batches:
                     async for batch in batches:
                         await self._batch(task, batch, report)
-            report.outcome = Outcome.FAILED if report.error else Outcome.DONE
+            report.outcome = TaskOutcome.FAILED if report.error else TaskOutcome.DONE
         except TimeoutError:
-            report.outcome = Outcome.UNFINISHED
+            report.outcome = TaskOutcome.UNFINISHED
         except LeaseLost:
             raise
         except Exception as error:
             understood = classify(error)
             log.exception("task_failed", task=task.name, code=understood.code)
-            report.outcome, report.error = Outcome.FAILED, understood.message
+            report.outcome, report.error = TaskOutcome.FAILED, understood.message
         report.seconds = time.monotonic() - started
         async with self._database.hot() as connection:
             await history.end_task(connection, self._id, task.name, report.outcome, report.error)
@@ -120,15 +122,15 @@ class Run:
         report.done += tally.done
         report.found |= {**batch.found, **tally.found}
         report.error = report.error or tally.trouble
-        # A page of which nothing came is not worth a write.
-        if batch.items or batch.found or batch.place or started > self._renewed + _RENEW_EVERY:
+        # A page with nothing to do is not worth a write.
+        if batch.items or batch.found or batch.cursor or started > self._renewed + _RENEW_EVERY:
             async with self._database.hot() as connection:
                 await self._renew(connection)
                 await history.note(
                     connection, self._id, task.name, done=report.done, found=report.found, added=tally.done
                 )
-                if batch.place is not None:
-                    await places.remember(connection, task.name, batch.place)
+                if batch.cursor is not None:
+                    await scan_cursor.save(connection, task.name, batch.cursor)
         if batch.items:
             await asyncio.sleep((time.monotonic() - started) * (1 / _SHARE - 1))
 

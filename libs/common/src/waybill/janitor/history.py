@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.ids import new_id
-from waybill.janitor.models import Outcome
+from waybill.janitor.models import TaskOutcome
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -75,28 +75,43 @@ SELECT task, started_at, finished_at, outcome, found
 
 _LAST_RUN = "SELECT id, holder, started_at, finished_at, outcome FROM janitor_runs ORDER BY id DESC LIMIT 1"
 
+_OLD_RUNS = """
+SELECT id FROM janitor_runs
+ WHERE started_at <= now() - $2::float8 * interval '1 day' AND outcome <> 'running' AND id > $1
+ ORDER BY id LIMIT $3
+"""
+
+_FORGET_RUNS = """
+WITH tasks AS (
+    DELETE FROM janitor_tasks WHERE run_id = ANY ($1::uuid[])
+), removed AS (
+    DELETE FROM janitor_runs WHERE id = ANY ($1::uuid[]) RETURNING 1
+)
+SELECT count(*) FROM removed
+"""
+
 _TOTALS = "SELECT task, figure, total FROM janitor_totals ORDER BY task, figure"
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRun:
+class TaskRecord:
     task: str
     started_at: datetime
     finished_at: datetime | None
-    outcome: Outcome
+    outcome: TaskOutcome
     done: dict[str, int]
     found: dict[str, float]
     error: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRecord:
     id: uuid.UUID
     holder: str
     started_at: datetime
     finished_at: datetime | None
-    outcome: Outcome
-    tasks: list[TaskRun] = field(default_factory=list)
+    outcome: TaskOutcome
+    tasks: list[TaskRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +120,13 @@ class Figures:
 
     started_at: datetime | None
     finished_at: datetime | None
-    outcome: Outcome | None
+    outcome: TaskOutcome | None
     """Of the latest run; None before the first."""
     totals: dict[tuple[str, str], int]
     """By task and figure: everything that was ever done."""
     found: dict[tuple[str, str], float]
     """By task and figure: as the task's latest run found it."""
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, TaskOutcome]
     """Of each task's latest run."""
 
 
@@ -141,29 +156,33 @@ async def note(
 
 
 async def end_task(
-    connection: Connection, run_id: uuid.UUID, task: str, outcome: Outcome, error: str | None = None
+    connection: Connection, run_id: uuid.UUID, task: str, outcome: TaskOutcome, error: str | None = None
 ) -> None:
     await connection.execute(_END_TASK, run_id, task, outcome.value, error)
 
 
-async def end(connection: Connection, run_id: uuid.UUID, outcome: Outcome) -> None:
+async def end(connection: Connection, run_id: uuid.UUID, outcome: TaskOutcome) -> None:
     await connection.execute(_END, run_id, outcome.value)
 
 
-async def runs(connection: Connection, *, limit: int = 20, run_id: uuid.UUID | None = None) -> tuple[list[Run], Any]:
+async def runs(
+    connection: Connection, *, limit: int = 20, run_id: uuid.UUID | None = None
+) -> tuple[list[RunRecord], Any]:
     """The latest runs with their tasks, newest first, and the database's time."""
     rows = await connection.fetch(_RUNS, run_id, limit)
     found = {
-        row["id"]: Run(row["id"], row["holder"], row["started_at"], row["finished_at"], Outcome(row["outcome"]))
+        row["id"]: RunRecord(
+            row["id"], row["holder"], row["started_at"], row["finished_at"], TaskOutcome(row["outcome"])
+        )
         for row in rows
     }
     for row in await connection.fetch(_TASKS, list(found)):
         found[row["run_id"]].tasks.append(
-            TaskRun(
+            TaskRecord(
                 row["task"],
                 row["started_at"],
                 row["finished_at"],
-                Outcome(row["outcome"]),
+                TaskOutcome(row["outcome"]),
                 json.loads(row["done"]),
                 json.loads(row["found"]),
                 row["error"],
@@ -179,8 +198,18 @@ async def figures(connection: Connection) -> Figures:
     return Figures(
         started_at=last["started_at"] if last else None,
         finished_at=last["finished_at"] if last else None,
-        outcome=Outcome(last["outcome"]) if last else None,
+        outcome=TaskOutcome(last["outcome"]) if last else None,
         totals={(row["task"], row["figure"]): row["total"] for row in await connection.fetch(_TOTALS)},
         found={(row["task"], name): value for row in latest for name, value in json.loads(row["found"]).items()},
-        outcomes={row["task"]: Outcome(row["outcome"]) for row in latest},
+        outcomes={row["task"]: TaskOutcome(row["outcome"]) for row in latest},
     )
+
+
+async def old_runs(connection: Connection, after: uuid.UUID, days: float, limit: int) -> list[uuid.UUID]:
+    """Runs that are so many days old, in the order of their ids."""
+    return [row["id"] for row in await connection.fetch(_OLD_RUNS, after, days, limit)]
+
+
+async def forget_runs(connection: Connection, run_ids: Sequence[uuid.UUID]) -> int:
+    """Remove runs with their tasks; what they did stays in the totals."""
+    return int(await connection.fetchval(_FORGET_RUNS, run_ids))

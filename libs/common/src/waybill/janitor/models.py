@@ -1,4 +1,4 @@
-"""The tables of the janitor and of what it looks after: garbage, erasures, durations, copies."""
+"""The tables of the janitor and of what it looks after in storage: garbage and copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 
-class Outcome(StrEnum):
+class TaskOutcome(StrEnum):
     RUNNING = "running"
     DONE = "done"
     UNFINISHED = "unfinished"
@@ -30,12 +30,8 @@ def _time(*, nullable: bool = False) -> Any:
     return Field(default=None, sa_type=kind) if nullable else Field(sa_type=kind)
 
 
-def _count() -> Any:
-    return Field(default=0, sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})
-
-
 class Garbage(SQLModel, table=True):
-    """A stored object that no row names any more; written by the triggers of migration 0009 and by `garbage`."""
+    """A stored object that no row names any more; written by triggers on the rows that named it, and by `garbage`."""
 
     __tablename__ = "garbage"
 
@@ -43,7 +39,7 @@ class Garbage(SQLModel, table=True):
     since: datetime = _time()
 
 
-class JanitorLease(SQLModel, table=True):
+class JanitorLeaseRow(SQLModel, table=True):
     """Who cleans up now. One row: only one janitor works at a time."""
 
     __tablename__ = "janitor_lease"
@@ -54,7 +50,7 @@ class JanitorLease(SQLModel, table=True):
     expires_at: datetime = _time()
 
 
-class JanitorRun(SQLModel, table=True):
+class JanitorRunRow(SQLModel, table=True):
     __tablename__ = "janitor_runs"
 
     id: uuid.UUID = Field(primary_key=True)
@@ -66,7 +62,7 @@ class JanitorRun(SQLModel, table=True):
     __table_args__ = (sa.CheckConstraint(_OUTCOMES, name="janitor_runs_outcome_known"),)
 
 
-class JanitorTask(SQLModel, table=True):
+class JanitorTaskRow(SQLModel, table=True):
     """One task of one run."""
 
     __tablename__ = "janitor_tasks"
@@ -85,7 +81,7 @@ class JanitorTask(SQLModel, table=True):
     __table_args__ = (sa.CheckConstraint(_OUTCOMES, name="janitor_tasks_outcome_known"),)
 
 
-class JanitorTotal(SQLModel, table=True):
+class JanitorTotalRow(SQLModel, table=True):
     """All that was ever done, whatever becomes of the runs' rows."""
 
     __tablename__ = "janitor_totals"
@@ -95,47 +91,13 @@ class JanitorTotal(SQLModel, table=True):
     total: int = Field(sa_type=sa.BigInteger)
 
 
-class JanitorPlace(SQLModel, table=True):
+class ScanCursorRow(SQLModel, table=True):
     """Where a task that looks at everything goes on in the next run."""
 
     __tablename__ = "janitor_places"
 
     task: str = Field(primary_key=True)
     place: str
-
-
-class ErasureRow(SQLModel, table=True):
-    """A tenant, or an owner within one, that is to be forgotten; see `waybill.erasure`."""
-
-    __tablename__ = "erasures"
-
-    id: uuid.UUID = Field(primary_key=True)
-    tenant: str | None = None
-    owner: str | None = None
-    requested_at: datetime = _time()
-    finished_at: datetime | None = _time(nullable=True)
-    jobs: int = _count()
-    files: int = _count()
-
-    __table_args__ = (
-        sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),
-        sa.Index("erasures_open", "id", postgresql_where=sa.text("finished_at IS NULL")),
-    )
-
-
-class Duration(SQLModel, table=True):
-    """How long jobs of a kind took, by the size of their document: `size` is the logarithm of its bytes to base 2."""
-
-    __tablename__ = "durations"
-
-    kind: str = Field(primary_key=True)
-    size: int = Field(sa_type=sa.SmallInteger, primary_key=True)
-    samples: int
-    low: float = Field(sa_type=sa.REAL)
-    median: float = Field(sa_type=sa.REAL)
-    high: float = Field(sa_type=sa.REAL)
-    """Seconds: the quartiles."""
-    updated_at: datetime = _time()
 
 
 class StorageCopy(SQLModel, table=True):

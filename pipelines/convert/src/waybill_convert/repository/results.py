@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
+
+_READY = """
+SELECT job_id FROM conversions
+ WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
+ ORDER BY listed_at DESC, job_id DESC
+"""
+
+_XML = """
+SELECT conversions.job_id, conversions.original_name,
+       COALESCE(revisions.xml_key, job_artefacts.storage_key) AS storage_key,
+       COALESCE(revisions.xml_bytes, job_artefacts.bytes) AS bytes
+  FROM unnest($2::uuid[]) WITH ORDINALITY AS wanted (job_id, place)
+  JOIN conversions ON conversions.job_id = wanted.job_id
+  LEFT JOIN revisions ON revisions.job_id = conversions.job_id AND revisions.number = conversions.revision
+  LEFT JOIN job_artefacts ON job_artefacts.job_id = conversions.job_id AND job_artefacts.name = 'xml'
+ WHERE conversions.owner = $1 AND conversions.status = 'complete' AND conversions.deleted_at IS NULL
+   AND COALESCE(revisions.xml_key, job_artefacts.storage_key) IS NOT NULL
+ ORDER BY wanted.place
+"""
+
+_DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY ($1::uuid[]) AND downloaded_at IS NULL"
 
 _PUBLISHED = "SELECT storage_key, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2"
 
@@ -30,3 +52,17 @@ async def published(connection: Connection, job_id: uuid.UUID, name: str) -> Pub
 async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> None:
     """Note how long the document was; estimates and pages show it."""
     await connection.execute(_NOTE, job_id, pages)
+
+
+async def ready(connection: Connection, owner: str) -> list[uuid.UUID]:
+    """Everything of the owner's that has a result, newest first."""
+    return [row["job_id"] for row in await connection.fetch(_READY, owner)]
+
+
+async def xml_of(connection: Connection, owner: str, job_ids: Sequence[uuid.UUID]) -> list[Any]:
+    """The XML of each of these jobs, as it was last corrected, as far as they are the owner's and still there."""
+    return await connection.fetch(_XML, owner, list(job_ids))
+
+
+async def note_downloaded(connection: Connection, job_ids: Sequence[uuid.UUID]) -> None:
+    await connection.execute(_DOWNLOADED, list(job_ids))

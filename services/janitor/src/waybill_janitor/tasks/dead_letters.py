@@ -6,16 +6,11 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from waybill_janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, Tools
+from waybill_engine.leftovers import dead_letters
+from waybill_janitor.settings import JanitorSettings
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
-
-# By its own index, and no further than it takes to say "many".
-_LOOK = """
-SELECT count(*) AS letters, COALESCE(extract(epoch FROM now() - min(finished_at)), 0)::float8 AS oldest,
-       count(*) FILTER (WHERE finished_at <= now() - $1::float8 * interval '1 second') AS old
-  FROM (SELECT finished_at FROM jobs WHERE state = 'dead_letter' ORDER BY id LIMIT 10000) AS letters
-"""
 
 
 class DeadLetters:
@@ -27,10 +22,13 @@ class DeadLetters:
 
     async def plan(self) -> AsyncIterator[Batch]:
         async with self._tools.database.hot() as connection:
-            row = await connection.fetchrow(_LOOK, self._tools.settings.dead_letter_alarm)
-        assert row is not None  # noqa: S101 - aggregates always answer
-        found = {"waiting": float(row["letters"]), "old": float(row["old"]), "oldest_seconds": round(row["oldest"], 1)}
-        yield Batch(["alarm"] * row["old"], found)
+            queue = await dead_letters(connection, self._tools.settings_of(JanitorSettings).dead_letter_alarm)
+        found = {
+            "waiting": float(queue.waiting),
+            "old": float(queue.old),
+            "oldest_seconds": round(queue.oldest_seconds, 1),
+        }
+        yield Batch(["alarm"] * queue.old, found)
 
     async def do(self, batch: Batch) -> Tally:
         log.warning(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import structlog
 
-from waybill import erasure
 from waybill.errors import Conflict
-from waybill_janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, Tools
+from waybill_engine import erasure
+from waybill_engine.erasure import Eraser
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -21,8 +22,9 @@ class Erasures:
     name = "erasures"
     items = "erasures to go on with"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, erasers: Sequence[Eraser]) -> None:
         self._tools = tools
+        self._erasers = erasers
 
     async def plan(self) -> AsyncIterator[Batch]:
         async with self._tools.database.hot() as connection:
@@ -31,11 +33,12 @@ class Erasures:
 
     async def do(self, batch: Batch) -> Tally:
         (erasure_id,) = batch.items
-        async with self._tools.database.hot() as connection:
+        database, storage = self._tools.database, self._tools.storage
+        async with database.hot() as connection:
             before = await erasure.get(connection, erasure_id)
         try:
-            after = await erasure.erase(self._tools.database, self._tools.storage, erasure_id, within=_AT_A_TIME)
-        except Conflict as error:  # under hold since it was asked for
+            after = await erasure.erase(database, storage, self._erasers, erasure_id, within=_AT_A_TIME)
+        except Conflict as error:  # its tenant came under legal hold after it was asked for
             log.warning("erasure_held", erasure=str(erasure_id))
             return Tally(trouble=error.message)
         done = Counter(

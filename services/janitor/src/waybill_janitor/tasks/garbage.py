@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 from waybill import garbage
-from waybill_janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

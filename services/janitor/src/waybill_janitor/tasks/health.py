@@ -7,18 +7,17 @@ was kept from, for bloat that only a rebuild removes, and for what an interrupte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import asyncpg
 import structlog
 
-from waybill_janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, Tools
+from waybill_janitor.settings import JanitorSettings
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
-
-TABLES = ["jobs", "job_events", "job_artefacts", "conversions", "garbage", "workers"]
 
 # Where autovacuum has been lately there is nothing to help with.
 _TABLES = """
@@ -78,15 +77,18 @@ class Health:
     name = "health"
     items = "tables to vacuum and indexes to rebuild"
 
-    def __init__(self, tools: Tools, thresholds: Thresholds | None = None) -> None:
+    def __init__(self, tools: Tools, tables: Sequence[str], thresholds: Thresholds | None = None) -> None:
+        """`tables` are the hot ones of the platform, the engine and the pipelines."""
         self._tools = tools
+        self._tables = list(tables)
+        self._limit = tools.settings_of(JanitorSettings).janitor_task_time_limit
         self._thresholds = thresholds or Thresholds()
 
     async def plan(self) -> AsyncIterator[Batch]:
         limit = self._thresholds
         async with self._tools.database.hot() as connection:
-            tables = await connection.fetch(_TABLES, TABLES)
-            indexes = await connection.fetch(_INDEXES, TABLES)
+            tables = await connection.fetch(_TABLES, self._tables)
+            indexes = await connection.fetch(_INDEXES, self._tables)
             oldest = await connection.fetchval(_OLDEST)
         found: dict[str, float] = {"oldest_transaction_seconds": round(oldest, 1)}
         for row in tables:
@@ -120,7 +122,9 @@ class Health:
         connection = await self._tools.database.open_connection()
         try:
             await connection.execute(_PATIENCE)
-            await connection.execute(_statement(fix), timeout=self._tools.settings.janitor_task_time_limit)
+            await connection.execute(
+                _statement(fix), timeout=self._tools.settings_of(JanitorSettings).janitor_task_time_limit
+            )
         except (asyncpg.InsufficientPrivilegeError, asyncpg.LockNotAvailableError) as error:
             log.warning("not_mended", what=fix.what, name=fix.name, error=str(error))
             return Tally(found={"not_mended": 1.0})

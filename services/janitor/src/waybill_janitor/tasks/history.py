@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from waybill_janitor.removal import old
-from waybill_janitor.task import Batch, Tally, Tools
-
-_PAGE = """
-SELECT id FROM janitor_runs
- WHERE started_at <= now() - $2::float8 * interval '1 day' AND outcome <> 'running' AND id > $1
- ORDER BY id LIMIT $3
-"""
-
-_REMOVE = """
-WITH tasks AS (
-    DELETE FROM janitor_tasks WHERE run_id = ANY ($1::uuid[])
-), removed AS (
-    DELETE FROM janitor_runs WHERE id = ANY ($1::uuid[]) RETURNING 1
-)
-SELECT count(*) FROM removed
-"""
+from waybill.janitor import history
+from waybill.janitor.task import Batch, Tally, Tools
+from waybill_janitor.pages import old
+from waybill_janitor.settings import JanitorSettings
 
 
 class History:
@@ -30,12 +17,12 @@ class History:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._days = tools.settings.events_ttl_days
+        self._days = tools.settings_of(JanitorSettings).events_ttl_days
 
     async def plan(self) -> AsyncIterator[Batch]:
-        async for batch in old(self._tools, _PAGE, self._days):
+        async for batch in old(self._tools, history.old_runs, self._days):
             yield batch
 
     async def do(self, batch: Batch) -> Tally:
         async with self._tools.database.hot() as connection:
-            return Tally(Counter(runs=await connection.fetchval(_REMOVE, batch.items)))
+            return Tally(Counter(runs=await history.forget_runs(connection, batch.items)))

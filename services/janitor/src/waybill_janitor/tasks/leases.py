@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import structlog
 
+from waybill.janitor.task import Batch, Tally, Tools
 from waybill_engine.rescue import look_for_trouble, rescue
-from waybill_janitor.task import Batch, Tally, Tools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 

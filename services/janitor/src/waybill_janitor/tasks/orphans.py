@@ -1,9 +1,9 @@
-"""Objects without a row: uploads that never became a job, files of runs that never published,
-pictures of pages whose document is gone.
+"""Objects that no row names: uploads that never became a job, files of runs that never published, pictures of pages
+whose document is gone.
 
-Storage is looked through day by day, and what no row names becomes garbage if it is older than the grace period. An
-object of a job that is kept (active, pinned, under hold) is left alone, and so is one whose job belongs to another
-pipeline: as long as that job is there, its files are its own business.
+Storage is scanned day by day, and an object that no row names becomes garbage if it is older than the grace period. An
+object of a job that is kept (active, pinned, under legal hold) is left alone, and so is one whose job belongs to no
+installed pipeline: as long as that job is there, its files are its own business.
 """
 
 from __future__ import annotations
@@ -11,74 +11,61 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from waybill import garbage
-from waybill.retention import let_holds_wait
+from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.retention import ObjectNames, StoredObject, let_holds_wait
 from waybill.storage import Listed
+from waybill_engine.retention import leftovers_may_go
 from waybill_janitor.scan_cursor import resume
+from waybill_janitor.settings import JanitorSettings
 from waybill_janitor.storage_owner import check_owner
-from waybill_janitor.task import BATCH, Batch, Tally, Tools
 
-_KINDS = ("pages", "results", "uploads")
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
 _FIRST_YEAR = 2025
 """No object is older: there was no Waybill."""
-_KEY = re.compile(r"(?:uploads|results|pages)/\d\d/\d\d/\d\d/([0-9a-f-]{36})(?:\.\w+|/.+)")
-
-_ORPHANS = """
-SELECT listed.key
-  FROM unnest($1::text[], $2::uuid[]) AS listed (key, job_id)
-  LEFT JOIN LATERAL (SELECT * FROM retained WHERE retained.job_id = listed.job_id OFFSET 0) AS retained ON true
- WHERE (retained.job_id IS NULL
-        OR (converted AND NOT kept AND retained.finished_at <= now() - $3::float8 * interval '1 second'))
-   AND NOT EXISTS (SELECT FROM conversions
-                    WHERE conversions.job_id = listed.job_id AND upload_deleted_at IS NULL
-                      AND (upload_key = listed.key OR listed.key LIKE 'pages/%'))
-   AND NOT EXISTS (SELECT FROM job_artefacts
-                    WHERE job_artefacts.job_id = listed.job_id AND storage_key = listed.key)
-   AND NOT EXISTS (SELECT FROM revisions
-                    WHERE revisions.job_id = listed.job_id AND listed.key IN (xml_key, record_key))
-   AND NOT EXISTS (SELECT FROM garbage WHERE garbage.key = listed.key)
-"""
-
-
-class _Object(NamedTuple):
-    key: str
-    job_id: uuid.UUID
+_KEY = re.compile(r"[a-z0-9_-]+/\d\d/\d\d/\d\d/([0-9a-f-]{36})(?:\.\w+|/.+)")
 
 
 class Orphans:
     name = "orphans"
     items = "stored objects that no row ever named"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, objects: Sequence[ObjectNames], prefixes: Sequence[str]) -> None:
         self._tools = tools
-        self._grace = tools.settings.orphan_grace
+        self._objects = objects
+        self._prefixes = sorted(set(prefixes))
+        self._settings = tools.settings_of(JanitorSettings)
 
     async def plan(self) -> AsyncIterator[Batch]:
         await check_owner(self._tools.database, self._tools.storage, claim=False)
         async with self._tools.database.hot() as connection:
-            looking = await resume(connection, self.name, self._tools.settings.janitor_scan_interval)
-        if looking.rests:
+            scan = await resume(connection, self.name, self._settings.janitor_scan_interval)
+        if scan.rests:
             return
-        until = looking.now - timedelta(seconds=self._grace)
-        async for day in self._days(looking.now.year):
-            if day <= looking.after:
+        until = scan.now - timedelta(seconds=self._settings.orphan_grace)
+        async for day in self._days(scan.now.year):
+            if day <= scan.after:
                 continue
             looked = False
             async for page in self._pages(day, until):
-                yield Batch(await self._orphans(page))
+                async with self._tools.database.hot() as connection:
+                    orphans = await self._orphans(connection, page)
+                yield Batch(orphans)
                 looked = True
             if looked:
-                yield Batch([], place=looking.at(day))
-        yield Batch([], place=looking.over())
+                yield Batch([], cursor=scan.at(day))
+        yield Batch([], cursor=scan.over())
 
     async def _days(self, this_year: int) -> AsyncIterator[str]:
         """The prefixes of the days that have objects, in order. A year or a month that has none costs one look."""
-        for kind in _KINDS:
+        for kind in self._prefixes:
             for year in range(_FIRST_YEAR, this_year + 2):
                 for month in range(1, 13) if await self._any(f"{kind}/{year % 100:02}") else ():
                     prefix = f"{kind}/{year % 100:02}/{month:02}"
@@ -91,8 +78,8 @@ class Orphans:
                 return True
         return False
 
-    async def _pages(self, prefix: str, until: datetime) -> AsyncIterator[list[_Object]]:
-        page: list[_Object] = []
+    async def _pages(self, prefix: str, until: datetime) -> AsyncIterator[list[StoredObject]]:
+        page: list[StoredObject] = []
         async for listed in self._tools.storage.list(prefix):
             one = _parsed(listed)
             if one is not None and listed.modified <= until:
@@ -103,25 +90,34 @@ class Orphans:
         if page:
             yield page
 
-    async def _orphans(self, page: list[_Object]) -> list[_Object]:
-        async with self._tools.database.hot() as connection:
-            rows = await connection.fetch(_ORPHANS, *map(list, zip(*page, strict=True)), self._grace)
-        found = {row["key"] for row in rows}
-        return [one for one in page if one.key in found]
+    async def _orphans(self, connection: Connection, listed: Sequence[StoredObject]) -> list[StoredObject]:
+        """Those that may go."""
+        jobs = list({one.job_id for one in listed})
+        may_go = await leftovers_may_go(connection, jobs, self._settings.orphan_grace)
+        owned: set[uuid.UUID] = set()
+        named = await garbage.known(connection, [one.key for one in listed])
+        for each in self._objects:
+            owned |= await each.owned(connection, jobs)
+            named |= await each.named(connection, listed)
+        return [
+            one
+            for one in listed
+            if one.key not in named and (one.job_id not in may_go or (one.job_id in owned and may_go[one.job_id]))
+        ]
 
     async def do(self, batch: Batch) -> Tally:
         await check_owner(self._tools.database, self._tools.storage, claim=True)
         async with self._tools.database.hot() as connection, connection.transaction():
             await let_holds_wait(connection)
-            rows = await connection.fetch(_ORPHANS, *map(list, zip(*batch.items, strict=True)), self._grace)
-            await garbage.doom(connection, [row["key"] for row in rows])
-        return Tally(Counter(orphans=len(rows)))
+            orphans = await self._orphans(connection, batch.items)
+            await garbage.doom(connection, [one.key for one in orphans])
+        return Tally(Counter(orphans=len(orphans)))
 
 
-def _parsed(listed: Listed) -> _Object | None:
+def _parsed(listed: Listed) -> StoredObject | None:
     """None for a key that is none of ours: it stays."""
     match = _KEY.fullmatch(listed.key)
     try:
-        return _Object(listed.key, uuid.UUID(match[1])) if match else None
+        return StoredObject(uuid.UUID(match[1]), listed.key) if match else None
     except ValueError:
         return None

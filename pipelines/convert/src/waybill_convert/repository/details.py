@@ -1,0 +1,20 @@
+"""What an owner sees of a conversion: the one list of columns behind `GET /api/jobs`, the pages and the stream.
+
+A statement names `DETAILS` where it completes the rows of a page, after it has found them by an index of `conversions`;
+the engine's table is joined by its primary key, for those rows only.
+"""
+
+from __future__ import annotations
+
+DETAILS = """
+SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_name, conversions.bytes,
+       conversions.mapping, conversions.status, conversions.listed_at, conversions.reused_at, conversions.upload_key,
+       conversions.upload_deleted_at, conversions.upload_missing_at, conversions.deleted_at, conversions.revision,
+       GREATEST(jobs.updated_at, conversions.listed_at, conversions.changed_at) AS updated_at,
+       jobs.state, jobs.attempts, jobs.max_attempts, jobs.run_at, jobs.progress, jobs.progress_message,
+       jobs.cancel_requested_at, jobs.error_code, jobs.error_message, jobs.error_detail,
+       jobs.created_at, jobs.started_at, jobs.finished_at, jobs.pinned_at,
+       extract(epoch FROM now() - jobs.started_at)::float8 AS running_for
+  FROM conversions
+  JOIN jobs ON jobs.id = conversions.job_id
+"""

@@ -1,0 +1,55 @@
+"""Forgetting an owner's or a tenant's conversions for good, tombstones included."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from waybill_engine.erasure import JobPage
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+
+_OF_OWNER = """
+SELECT job_id, changed::text AS changed FROM conversions
+ WHERE owner = $1 AND (changed, job_id) > ($2::text::xid8, $3)
+ ORDER BY changed, job_id
+ LIMIT $4
+"""
+
+# Followers of the lists hear of it through the notification: their rows are simply not there any more. A trigger hands
+# the documents to the janitor.
+_REMOVE = """
+WITH removed AS (
+    DELETE FROM conversions WHERE job_id = ANY ($1::uuid[]) RETURNING owner, upload_deleted_at
+), told AS (
+    SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
+)
+SELECT count(*) FILTER (WHERE upload_deleted_at IS NULL) FROM removed, told
+"""
+
+_REMOVE_TOMBSTONES = """
+DELETE FROM conversions
+ WHERE job_id = ANY (ARRAY(SELECT job_id FROM conversions WHERE deleted_at IS NOT NULL AND tenant = $1 LIMIT $2))
+RETURNING job_id
+"""
+
+_START = f"0.{uuid.UUID(int=0)}"
+
+
+async def jobs_of_owner(connection: Connection, owner: str, cursor: str | None, limit: int) -> JobPage:
+    """In the order in which they were last changed, which is the order of the index by owner."""
+    changed, _, job_id = (cursor or _START).partition(".")
+    rows = await connection.fetch(_OF_OWNER, owner, changed, uuid.UUID(job_id), limit)
+    last = f"{rows[-1]['changed']}.{rows[-1]['job_id']}" if rows else None
+    return JobPage([row["job_id"] for row in rows], last)
+
+
+async def remove(connection: Connection, job_ids: Sequence[uuid.UUID]) -> int:
+    """How many documents went with them."""
+    return int(await connection.fetchval(_REMOVE, job_ids))
+
+
+async def remove_tombstones(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
+    return [row["job_id"] for row in await connection.fetch(_REMOVE_TOMBSTONES, tenant, limit)]

@@ -1,0 +1,124 @@
+"""How long the convert pipeline keeps what, for the janitor: documents, results, tombstones; and noting durations.
+
+A new rule is an entry here and its SQL in `repository.retention`; a new storage prefix is an entry here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.retention import (
+    LONGEST_DAYS,
+    ObjectNames,
+    PipelineRetention,
+    RetentionRule,
+    SettingsOf,
+    let_holds_wait,
+)
+from waybill_convert.repository import durations
+from waybill_convert.repository import retention as repository
+from waybill_convert.settings import ConvertSettings
+
+
+def _document_days(settings_of: SettingsOf) -> float:
+    return settings_of(ConvertSettings).pdf_ttl_days
+
+
+def _result_days(settings_of: SettingsOf) -> float:
+    return settings_of(ConvertSettings).xml_ttl_days
+
+
+def _download_days(settings_of: SettingsOf) -> float:
+    return 0.0 if settings_of(ConvertSettings).xml_on_download else LONGEST_DAYS
+
+
+class Durations:
+    """Notes how long documents take by their size, so that estimates survive the jobs they are made from."""
+
+    name = "durations"
+    items = "sizes to note durations of"
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def plan(self) -> AsyncIterator[Batch]:
+        async with self._tools.database.hot() as connection:
+            sizes = await durations.summary(connection)
+        yield Batch(sizes, {"samples": float(sum(samples for _, samples, *_ in sizes))})
+
+    async def do(self, batch: Batch) -> Tally:
+        async with self._tools.database.hot() as connection:
+            await durations.note(connection, batch.items)
+        return Tally()
+
+
+class Tombstones:
+    """Removes what is left of deleted conversions once those who follow their list have had the time to hear of it."""
+
+    name = "tombstones"
+    items = "tombstones of deleted jobs"
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._days = tools.settings_of(ConvertSettings).tombstone_ttl_days
+
+    async def plan(self) -> AsyncIterator[Batch]:
+        after = uuid.UUID(int=0)
+        while True:
+            async with self._tools.database.hot() as connection:
+                page = await repository.tombstones(connection, after, BATCH, self._days)
+            if not page:
+                return
+            after = page[-1].job_id
+            yield Batch([one.job_id for one in page if one.due])
+
+    async def do(self, batch: Batch) -> Tally:
+        async with self._tools.database.hot() as connection, connection.transaction():
+            await let_holds_wait(connection)
+            removed = await repository.remove_tombstones(connection, batch.items, self._days)
+        return Tally(Counter(tombstones=removed))
+
+
+RETENTION = PipelineRetention(
+    rules=(
+        RetentionRule(
+            name="documents",
+            keeps="documents",
+            items="documents past their time",
+            default_days=_document_days,
+            find=repository.with_document,
+            due=repository.documents_due,
+            remove=repository.remove_documents,
+        ),
+        RetentionRule(
+            name="results",
+            keeps="results",
+            items="jobs whose results are past their time",
+            default_days=_result_days,
+            find=repository.with_result,
+            due=repository.results_due,
+            remove=repository.remove_results,
+        ),
+        RetentionRule(
+            name="downloads",
+            keeps="results once downloaded",
+            items="jobs whose results were downloaded",
+            default_days=_download_days,
+            find=repository.downloaded,
+            due=repository.downloads_due,
+            remove=repository.remove_results,
+            task="results",
+        ),
+    ),
+    prefixes=("pages", "uploads"),
+    objects=ObjectNames(
+        owned=repository.owned, named=repository.named, expected=repository.expected, mark=repository.mark
+    ),
+    keeps_job=repository.keeps_job,
+    tables=("conversions",),
+    tasks_before=(Durations,),
+    tasks_after=(Tombstones,),
+)
