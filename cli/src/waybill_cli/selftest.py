@@ -1,4 +1,4 @@
-"""`waybill selftest`: one job through the whole engine, watched from enqueueing to its end."""
+"""`waybill selftest`: runs one job through the whole engine and follows it to its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Result:
     job: Job
     history: Sequence[Happening]
     reason: str | None
-    """Why it did not pass; None if it did."""
+    """Why it did not pass; None if it passed."""
 
 
 def selftest(
@@ -44,7 +44,7 @@ def selftest(
 ) -> None:
     """Run a small job from end to end, and follow it.
 
-    Says how long it waited and ran or, when it does not finish in time, what is in its way.
+    Prints how long it waited and ran or, if it does not finish in time, why.
     """
     new = NewJob(kind=SELFTEST, tenant=OPERATOR, payload={"steps": steps, "seconds_per_step": seconds_per_step})
 
@@ -85,7 +85,7 @@ def _record(result: _Result, waited: float | None, ran: float | None) -> dict[st
 
 
 async def _watch(database: Database, job_id: uuid.UUID, wait: float) -> Job:
-    """Follow the job: one changing line on a terminal, one line per change elsewhere."""
+    """Follow the job, with one changing line on a terminal and one line per change elsewhere."""
     console = remarks()
     with console.status("Enqueued…") as status:
 
@@ -124,9 +124,9 @@ async def _why_not(database: Database, job: Job, wait: float) -> str:
 
 
 async def _clean_up(database: Database, job_id: uuid.UUID) -> None:
-    """Leave nothing behind that would run when nobody looks any more."""
+    """Cancel the job, so that it does not run when nobody looks any more."""
     try:
         async with database.hot() as connection:
             await control.cancel(connection, job_id, "The selftest gave up waiting")
     except WaybillError:
-        return  # it ended just now
+        return  # it has just ended

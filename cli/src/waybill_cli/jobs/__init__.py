@@ -1,4 +1,4 @@
-"""`waybill jobs`: look at jobs, and step in. One module per command or pair of commands."""
+"""`waybill jobs`: inspect and change jobs. Each module has one command or a few similar ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waybill_cli.jobs.purge import purge
 from waybill_cli.jobs.show import show
 
 app = typer.Typer(
-    help="Look at jobs: list, show, explain, retry, cancel, prioritise, purge, enqueue.",
+    help="Operate jobs: ls, show, explain, retry, cancel, prioritise, purge, enqueue.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -1,4 +1,4 @@
-"""`waybill jobs retry`, `prioritise` and `cancel`: stepping in, job by job."""
+"""`waybill jobs retry`, `prioritise` and `cancel`: change jobs one by one."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import remarks
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill_cli.job_actions import Outcome, for_each, tell
+from waybill_cli.job_actions import ActionResult, for_each, print_results
 from waybill_cli.job_ids import JobArguments
 from waybill_cli.wait import follow
 from waybill_engine import State, control
 
 
 def retry(jobs: JobArguments, as_json: AsJson = False) -> None:
-    """Queue failed, dead or cancelled jobs again.
+    """Queue failed, dead-lettered or cancelled jobs again.
 
-    They get all their attempts back. ID is a job's id, or enough of its beginning to tell it from others.
+    They get all their attempts back. ID is a job's id, or a beginning of it that no other job shares.
     """
 
-    async def act(database: Database) -> list[Outcome]:
+    async def act(database: Database) -> list[ActionResult]:
         async def one(job_id: uuid.UUID) -> State:
             async with database.hot() as connection:
                 return await control.retry(connection, job_id)
 
         return await for_each(database, jobs, one)
 
-    tell(with_database(act), say_retried, as_json=as_json)
+    print_results(with_database(act), retried_text, as_json=as_json)
 
 
-def say_retried(outcome: Outcome) -> Text:
-    if outcome.state is State.SCHEDULED:
-        return Text(f"{outcome.id} waits for its active children again")
-    return Text(f"{outcome.id} queued again")
+def retried_text(result: ActionResult) -> Text:
+    if result.state is State.SCHEDULED:
+        return Text(f"{result.id} waits for its active children again")
+    return Text(f"{result.id} queued again")
 
 
 def prioritise(
@@ -50,25 +50,25 @@ def prioritise(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Give waiting jobs another priority.
+    """Change the priority of waiting jobs.
 
-    ID is a job's id, or enough of its beginning to tell it from others.
+    ID is a job's id, or a beginning of it that no other job shares.
     """
 
-    async def act(database: Database) -> list[Outcome]:
+    async def act(database: Database) -> list[ActionResult]:
         async def one(job_id: uuid.UUID) -> State:
             async with database.hot() as connection:
                 return await control.prioritise(connection, job_id, priority)
 
         return await for_each(database, jobs, one)
 
-    tell(with_database(act), lambda outcome: Text(f"{outcome.id} has priority {priority} from now on"), as_json=as_json)
+    print_results(with_database(act), lambda result: Text(f"{result.id} has priority {priority} now"), as_json=as_json)
 
 
 def cancel(
     jobs: JobArguments,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; it stays in the job's history.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason, for the job's history.")
     ] = "Cancelled by an operator",
     wait: Annotated[bool, typer.Option("--wait", help="Wait until running jobs have stopped.")] = False,
     timeout: Annotated[
@@ -77,14 +77,14 @@ def cancel(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel waiting jobs, ask running ones to stop. With a parent goes its whole family.
+    """Cancel waiting jobs, and ask running ones to stop. A parent's children are cancelled too.
 
-    ID is a job's id, or enough of its beginning to tell it from others.
+    ID is a job's id, or a beginning of it that no other job shares.
     """
     if timeout is not None and not wait:
-        raise typer.BadParameter("goes with --wait", param_hint="--timeout")
+        raise typer.BadParameter("only works with --wait", param_hint="--timeout")
 
-    async def act(database: Database) -> list[Outcome]:
+    async def act(database: Database) -> list[ActionResult]:
         below: dict[uuid.UUID | None, dict[str, Any]] = {}
 
         async def one(job_id: uuid.UUID) -> State:
@@ -93,38 +93,38 @@ def cancel(
             below[job_id] = {"below": result.below, "stopping_below": sorted(result.stopping - {job_id})}
             return result.state
 
-        outcomes = [replace(each, family=below.get(each.id, {})) for each in await for_each(database, jobs, one)]
+        results = [replace(each, family=below.get(each.id, {})) for each in await for_each(database, jobs, one)]
         if wait:
-            # All have been asked before the first is waited for: they stop side by side.
-            outcomes = [await _ended(database, each, timeout) for each in outcomes]
-        return outcomes
+            # We ask all jobs before we wait for the first, so that they stop in parallel.
+            results = [await _ended(database, each, timeout) for each in results]
+        return results
 
-    tell(with_database(act), _say_cancelled, as_json=as_json)
+    print_results(with_database(act), _cancelled_text, as_json=as_json)
 
 
-async def _ended(database: Database, outcome: Outcome, timeout: float | None) -> Outcome:
-    for below in outcome.family.get("stopping_below", ()):
-        with remarks().status(f"Waiting for {below}, below {outcome.id}, to stop…"):
+async def _ended(database: Database, result: ActionResult, timeout: float | None) -> ActionResult:
+    for below in result.family.get("stopping_below", ()):
+        with remarks().status(f"Waiting for {below}, below {result.id}, to stop…"):
             job = await follow(database, below, within=timeout, on_change=lambda _: None)
         if not State(job.state).final:
-            slow = Conflict(f"Job {below}, below {outcome.id}, has been asked to stop, but has not stopped yet.")
-            return replace(outcome, error=slow)
-    if outcome.id is None or outcome.state is not State.RUNNING:
-        return outcome
-    with remarks().status(f"Waiting for {outcome.id} to stop…"):
-        job = await follow(database, outcome.id, within=timeout, on_change=lambda _: None)
+            slow = Conflict(f"Job {below}, below {result.id}, has been asked to stop, but has not stopped yet.")
+            return replace(result, error=slow)
+    if result.id is None or result.state is not State.RUNNING:
+        return result
+    with remarks().status(f"Waiting for {result.id} to stop…"):
+        job = await follow(database, result.id, within=timeout, on_change=lambda _: None)
     state, error = State(job.state), None
     if not state.final:
         error = Conflict(f"Job {job.id} has been asked to stop, but has not stopped yet; it is still {state}.")
     elif state is not State.CANCELLED:
         error = Conflict(f"Job {job.id} ended before it could be stopped: it is {state}.")
-    return replace(outcome, state=state, error=error)
+    return replace(result, state=state, error=error)
 
 
-def _say_cancelled(outcome: Outcome) -> Text:
-    said = "is running; its worker has been asked to stop it" if outcome.state is State.RUNNING else "cancelled"
-    if below := outcome.family.get("below"):
+def _cancelled_text(result: ActionResult) -> Text:
+    said = "is running; its worker has been asked to stop it" if result.state is State.RUNNING else "cancelled"
+    if below := result.family.get("below"):
         said += f", with {counted(below, 'job')} below it"
-    if stopping := outcome.family.get("stopping_below"):
+    if stopping := result.family.get("stopping_below"):
         said += f"; {counted(len(stopping), 'running job')} below it asked to stop"
-    return Text(f"{outcome.id} {said}")
+    return Text(f"{result.id} {said}")

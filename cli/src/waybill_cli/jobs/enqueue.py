@@ -1,4 +1,4 @@
-"""`waybill jobs enqueue`: an operator's way to start a job of any known kind."""
+"""`waybill jobs enqueue`: an operator starts a job of any kind that an installed pipeline has."""
 
 from __future__ import annotations
 
@@ -12,16 +12,31 @@ from waybill.console.database import with_database
 from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
-from waybill.errors import NotFound
-from waybill_engine import Enqueued, JobKind, NewJob, Unique, kinds
+from waybill.pipelines import installed, resolve
+from waybill_engine import Enqueued, JobKind, NewJob, Unique, kind_named, known_kinds, register_kinds
 from waybill_engine import enqueue as enqueue_job
 
-KINDS = {kind.name: kind for kind in vars(kinds).values() if isinstance(kind, JobKind)}
-"""Every kind this release declares."""
+
+def kind_names() -> list[str]:
+    """The kinds of every installed pipeline and the engine's own."""
+    _register_pipelines()
+    return list(known_kinds())
+
+
+def known_kind(name: str) -> JobKind:
+    """The kind a person named; the error lists those there are."""
+    _register_pipelines()
+    return kind_named(name)
+
+
+def _register_pipelines() -> None:
+    for pipeline in installed():
+        if pipeline.kinds is not None:
+            register_kinds(resolve(pipeline.kinds))
 
 
 def enqueue(
-    kind: Annotated[str, typer.Argument(metavar="KIND", hidden=True, autocompletion=lambda: list(KINDS))],
+    kind: Annotated[str, typer.Argument(metavar="KIND", hidden=True, autocompletion=kind_names)],
     payload: Annotated[
         str, typer.Option("--payload", metavar="JSON", help="A JSON object; - reads it from standard input.")
     ] = "{}",
@@ -40,7 +55,7 @@ def enqueue(
 ) -> None:
     """Enqueue a job, and print its id.
 
-    KIND is what to run; a kind that is not known is refused with the list of those that are.
+    KIND is the kind of job to run. An unknown kind is refused, with the list of known ones.
     """
     job = NewJob(
         kind=known_kind(kind),
@@ -66,12 +81,6 @@ def enqueue(
         remark("Nothing enqueued: this job, with the same unique key, is active already.")
 
 
-def known_kind(name: str) -> JobKind:
-    if name not in KINDS:
-        raise NotFound(f"There is no kind {name!r}. Known kinds: {', '.join(sorted(KINDS))}.")
-    return KINDS[name]
-
-
 def tenant_argument(typed: str) -> str:
     if not typed.strip() or not typed.isprintable():
         raise typer.BadParameter("must be a name without control characters", param_hint="--tenant")
@@ -79,7 +88,7 @@ def tenant_argument(typed: str) -> str:
 
 
 def payload_argument(typed: str) -> dict[str, Any]:
-    """The JSON object a person typed, or sent to standard input."""
+    """The JSON object that a person typed or sent to standard input."""
     text = sys.stdin.read() if typed == "-" else typed
 
     def refuse(constant: str) -> None:

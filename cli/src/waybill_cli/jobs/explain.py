@@ -1,4 +1,4 @@
-"""`waybill jobs explain`: why it is where it is, in one sentence."""
+"""`waybill jobs explain`: why a job is in its state, in one sentence."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from waybill_engine.explain import explain as explain_job
 
 
 def explain(job: JobArgument, as_json: AsJson = False) -> None:
-    """Say in one sentence why a job is where it is.
+    """Explain in one sentence why a job is in its state.
 
-    ID is the job's id, or enough of its beginning to tell it from others.
+    ID is the job's id, or a beginning of it that no other job shares.
     """
 
     async def read(database: Database) -> Explanation:

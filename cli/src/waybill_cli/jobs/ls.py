@@ -1,4 +1,4 @@
-"""`waybill jobs ls`: the newest jobs, one line each."""
+"""`waybill jobs ls`: lists jobs, the newest first."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def ls(
     elif not jobs:
         filtered = state or kind or queue or tenant or parent or before
         remark(
-            "No jobs match. `waybill queue stats` shows what there is."
+            "No jobs match. `waybill queue stats` shows which jobs there are."
             if filtered
-            else "No jobs yet. `waybill selftest` makes one and follows it."
+            else "No jobs yet. `waybill selftest` creates one and follows it."
         )
     else:
         _print(jobs, now)
@@ -79,7 +79,7 @@ def read_page(
     queue: str | None = None,
     parent: JobRef | None = None,
 ) -> tuple[Sequence[Job], bool, datetime]:
-    """The jobs, whether there are more, and the time they were read."""
+    """The jobs, whether there are more, and when they were read."""
 
     async def read(database: Database) -> tuple[Sequence[Job], bool, datetime]:
         async with database.transaction() as session:
@@ -99,7 +99,7 @@ def read_page(
 
 
 def print_page(jobs: Sequence[Job], more: bool) -> None:
-    """The JSON of a list of jobs; `next_before` is what `--before` takes to continue it."""
+    """Print a list of jobs as JSON. `next_before` is the value of `--before` that continues it."""
     print_json({"jobs": [job_record(job) for job in jobs], "next_before": jobs[-1].id if more else None})
 
 

@@ -1,4 +1,4 @@
-"""`waybill jobs purge`: delete what is finished and old, after saying how much that is."""
+"""`waybill jobs purge`: deletes finished jobs of a certain age, after confirmation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waybill.db import Database
 from waybill_engine import State, control, queries
 
 _UNLESS_SAID = [State.SUCCEEDED, State.CANCELLED]
-"""Failures wait for a person to look at them; they go only when they are named."""
+"""Failed jobs are only deleted if they are named, because people should look at them first."""
 
 _FINAL = ", ".join(state for state in State if state.final)
 
@@ -24,7 +24,7 @@ _FINAL = ", ".join(state for state in State if state.final)
 def purge(
     older_than: Annotated[
         float,
-        typer.Option("--older-than", parser=age, metavar="DURATION", help="Ended longer ago: 12h, 30d, 2w."),
+        typer.Option("--older-than", parser=age, metavar="DURATION", help="How long ago they ended: 12h, 30d, 2w."),
     ],
     state: Annotated[
         list[State] | None,
@@ -32,14 +32,14 @@ def purge(
     ] = None,
     kind: Kind = None,
     tenant: Tenant = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the jobs.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete finished jobs and their history.
 
-    Only succeeded and cancelled ones unless --state says otherwise: failures wait for a person to look at them.
-    Pinned jobs and those of tenants under legal hold stay. Files the jobs stored go with the next run of the janitor.
+    It deletes succeeded and cancelled jobs unless --state says otherwise, because people should look at failed ones.
+    Pinned jobs and jobs of tenants under legal hold stay. The janitor's next run removes the files of deleted jobs.
     """
     states = list(dict.fromkeys(state or _UNLESS_SAID))
     if unfinished := [each for each in states if not each.final]:
@@ -79,12 +79,12 @@ def _described(states: list[State], older_than: float, kind: str | None, tenant:
 
 
 def _agreed(matching: int, what: str) -> bool:
-    """Ask. Anything but a yes ends the command."""
+    """Ask for confirmation. Anything but a yes ends the command."""
     try:
         agreed = typer.confirm(f"Delete {counted(matching, 'job')} {what}, for good?", err=True)
-    except typer.Abort:  # nobody there to ask
+    except typer.Abort:  # there is nobody to ask
         agreed = False
     if not agreed:
-        remark("Nothing was deleted. --yes deletes without asking, --dry-run only counts.")
+        remark("Nothing was deleted. Use --yes to delete without asking, or --dry-run to only count.")
         raise typer.Exit(ExitCode.REFUSED)
     return True

@@ -1,4 +1,4 @@
-"""`waybill jobs show`: everything about one job: facts, timeline, artefacts."""
+"""`waybill jobs show`: everything about one job: its facts, timeline and artefacts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Everything:
     job: Job
     history: Sequence[Happening]
     artefacts: Sequence[Artefact]
-    holder: Worker | None
+    worker: Worker | None
     children: Mapping[State, int]
     now: datetime
 
@@ -41,7 +41,7 @@ def show(
 ) -> None:
     """Show one job: facts, timeline and artefacts.
 
-    ID is the job's id, or enough of its beginning to tell it from others.
+    ID is the job's id, or a beginning of it that no other job shares.
     """
 
     async def read(database: Database) -> _Everything:
@@ -51,7 +51,7 @@ def show(
                 found,
                 await queries.history(session, found),
                 await queries.artefacts(session, found.id),
-                await queries.holder(session, found),
+                await queries.worker_of(session, found),
                 await queries.count_children(session, found.id) if found.children else {},
                 await queries.database_time(session),
             )
@@ -65,8 +65,8 @@ def show(
 
 def _record(seen: _Everything) -> dict[str, Any]:
     return job_record(seen.job) | {
-        "worker": seen.holder.name if seen.holder else None,
-        "lease_expires_at": seen.holder.lease_expires_at if seen.holder else None,
+        "worker": seen.worker.name if seen.worker else None,
+        "lease_expires_at": seen.worker.lease_expires_at if seen.worker else None,
         "history": [happening_record(one) for one in seen.history],
         "artefacts": [artefact_record(one) for one in seen.artefacts],
         "children_by_state": {state.value: seen.children.get(state, 0) for state in State},
@@ -93,7 +93,7 @@ def _print(seen: _Everything) -> None:
 
 
 def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
-    """What there is to know; what does not apply to this job is left out."""
+    """The facts that apply to this job."""
     job, now = seen.job, seen.now
 
     def when(value: datetime) -> Text:
@@ -127,8 +127,8 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
         yield "waited", styled(duration(waited))
     if ran is not None:
         yield "ran", styled(duration(ran))
-    if seen.holder:
-        held = f"{seen.holder.name}, lease until {moment(seen.holder.lease_expires_at)}"
+    if seen.worker:
+        held = f"{seen.worker.name}, lease until {moment(seen.worker.lease_expires_at)}"
         yield "worker", styled(held)
     if job.unique_key:
         yield "unique", styled(f"{job.unique_key} ({_SCOPES.get(job.unique_scope or '', job.unique_scope)})")

@@ -1,4 +1,4 @@
-"""`waybill schedules`: periodic jobs. One module per command, those that change one thing in `control`."""
+"""`waybill schedules`: periodic jobs. There is one module per command; `control` has the small ones."""
 
 from __future__ import annotations
 

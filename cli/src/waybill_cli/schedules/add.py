@@ -1,4 +1,4 @@
-"""`waybill schedules add`: a new periodic job, or other words for one there is."""
+"""`waybill schedules add`: adds a periodic job, or changes one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill_cli.jobs.enqueue import KINDS, known_kind, payload_argument, tenant_argument
+from waybill_cli.jobs.enqueue import kind_names, known_kind, payload_argument, tenant_argument
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import Name, in_both
 from waybill_engine import queries
@@ -23,7 +23,7 @@ from waybill_engine.schedules import Declared, Missed, Schedule, declare
 
 def add(
     name: Name,
-    kind: Annotated[str, typer.Argument(metavar="KIND", hidden=True, autocompletion=lambda: list(KINDS))],
+    kind: Annotated[str, typer.Argument(metavar="KIND", hidden=True, autocompletion=kind_names)],
     cron: Annotated[
         str, typer.Option("--cron", metavar="EXPRESSION", help="Minute, hour, day of month, month, day of week.")
     ],

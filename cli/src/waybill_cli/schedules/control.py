@@ -1,4 +1,4 @@
-"""`waybill schedules rm`, `pause`, `resume`, `run`: stepping in."""
+"""`waybill schedules rm`, `pause`, `resume` and `run`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pause(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a periodic job. Ticks that come meanwhile are not made up for."""
+    """Pause a periodic job. Ticks that come in the meantime are not made up for."""
 
     async def act(database: Database) -> None:
         async with database.hot() as connection:

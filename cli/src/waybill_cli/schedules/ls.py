@@ -1,4 +1,4 @@
-"""`waybill schedules ls`: every periodic job, and when it comes next."""
+"""`waybill schedules ls`: lists every periodic job and its next tick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`waybill schedules show`: everything about one periodic job, with its next ticks."""
+"""`waybill schedules show`: shows everything about one periodic job, with its next ticks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
                 try:
                     last = await queries.get_job(session, schedule.last_job_id)
                 except NotFound:
-                    last = None  # purged meanwhile
+                    last = None  # it was purged
             return _Everything(schedule, last, await queries.database_time(session))
 
     seen = with_database(read)

@@ -1,4 +1,4 @@
-"""How a schedule is typed and how it looks: its name, its state, its ticks in the zone's time and in UTC."""
+"""How a schedule's name is typed, and how its state and ticks are shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Name = Annotated[str, typer.Argument(parser=_schedule_name, metavar="NAME", hidd
 
 
 def cron_of(schedule: ScheduleRow) -> Cron | None:
-    """Its ticks; None if they cannot be told here, which is then why it is paused."""
+    """The schedule's cron expression; None if it is invalid here, which is then why the schedule is paused."""
     try:
         return Cron(schedule.cron, schedule.timezone)
     except Refused:
@@ -36,7 +36,7 @@ def cron_of(schedule: ScheduleRow) -> Cron | None:
 
 
 def next_ticks(schedule: ScheduleRow, now: datetime, count: int) -> list[datetime]:
-    """The tick it waits for, which may be owed already, and those after it. None while it is paused."""
+    """The tick that it waits for, which may be overdue, and those after it. Empty while it is paused."""
     cron = cron_of(schedule)
     if cron is None or schedule.paused_at is not None or schedule.next_at is None:
         return []
@@ -44,12 +44,12 @@ def next_ticks(schedule: ScheduleRow, now: datetime, count: int) -> list[datetim
 
 
 def on_the_wall(tick: datetime, timezone: str) -> str:
-    """As the zone's clocks show it: `Tue 2026-11-17 02:30 CET`."""
+    """The tick in its time zone: `Tue 2026-11-17 02:30 CET`."""
     return f"{tick.astimezone(ZoneInfo(timezone)):%a %Y-%m-%d %H:%M %Z}"
 
 
 def in_both(tick: datetime, timezone: str) -> str:
-    """As the zone's clocks show it, and in UTC: `Tue 2026-11-17 02:30 CET (01:30 UTC)`."""
+    """The tick in its time zone and in UTC: `Tue 2026-11-17 02:30 CET (01:30 UTC)`."""
     shown, utc = on_the_wall(tick, timezone), tick.astimezone(UTC)
     if shown.endswith(" UTC"):
         return shown

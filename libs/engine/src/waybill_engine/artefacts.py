@@ -1,7 +1,7 @@
-"""Publishing a file under the same fence as the row.
+"""Artefacts: files that a job publishes under the same fence as its row.
 
-The file is stored first, under a key that carries the lease token, so two runs never write the same object. Then one
-row names it, if and only if the writer still holds the lease. A stale worker's file is garbage, never a result.
+The file is stored first, under a key that contains the lease token, so two runs never write the same object. Then a
+row names it, if and only if the job is still the writer's. A stale worker's file is garbage, never a result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
     from waybill.storage import Stored
 
-# The job's row is locked until the caller's transaction ends: nobody can take the job over in between.
+# The job's row stays locked until the caller's transaction ends, so that nobody can take the job over in between.
 _PUBLISH = """
 WITH mine AS MATERIALIZED (
     SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE
@@ -31,7 +31,7 @@ RETURNING job_id
 
 
 def artefact_folder(job_id: uuid.UUID) -> str:
-    """Where all that a job's runs made lies side by side."""
+    """The folder of everything that a job's runs have stored."""
     return dated("results", job_id)
 
 
@@ -43,7 +43,7 @@ def artefact_key(job_id: uuid.UUID, token: int, name: str) -> str:
 async def publish(
     connection: Connection, job_id: uuid.UUID, token: int, name: str, stored: Stored, media_type: str
 ) -> None:
-    """Make a stored file the job's artefact `name`; raises LeaseLost for a stale owner."""
+    """Make a stored file the job's artefact `name`. Raises LeaseLost for a stale owner."""
     published = await connection.fetchval(
         _PUBLISH, job_id, token, name, stored.key, media_type, stored.bytes, stored.sha256
     )

@@ -1,12 +1,13 @@
-"""The circuit breaker: when something jobs lean on is down, they wait for it instead of burning their attempts.
+"""The circuit breaker: while a service that jobs need is down, they wait for it instead of using up their attempts.
 
-One row per dependency, the same for the whole fleet. Closed, workers count their calls into buckets of time (`record`)
-and the failures of a window open it. Open, nothing that leans on it is claimed (`gate`). When its time is up, the first
-claim that comes by half-opens it: a few jobs may try, and their ends (`probe_result`) close it or open it for longer.
+There is one row per dependency, the same for the whole fleet. While the breaker is closed, workers count their calls
+into buckets of time (`record`), and too many failures within a window open it. While it is open, no job that needs the
+dependency is claimed (`admit`). When its time is up, the next claim half-opens it: a few jobs, the probes, may try, and
+their ends (`probe_result`) close it or open it for longer.
 
-Nobody holds a probe. What runs and began in this half-open period is one, so a worker that dies leaves nothing to
-clean up: its probe is over when its job is rescued. Every transition is one statement, guarded by the state it leaves,
-that writes its own event and tells the workers to look: of many who try, one changes the row.
+Nobody owns a probe. A probe is any job of the dependency that started in this half-open period, so a worker that dies
+leaves nothing to clean up: its probe is over when its job is rescued. Every transition is one statement that is guarded
+by the state it leaves, writes its own event and tells the workers to look. If many try it at once, one changes the row.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from waybill.pg_text import storable
 from waybill_engine.breaker_models import BreakerState
 
 if TYPE_CHECKING:
-    from waybill.config import WorkerSettings
     from waybill.db.database import Connection
+    from waybill_engine.settings import WorkerSettings
 
 _REGISTER_KINDS = """
 INSERT INTO kinds (name, dependency)
@@ -32,8 +33,8 @@ SELECT * FROM unnest($1::text[], $2::text[]) AS mine (name, dependency) ORDER BY
 
 _FORGET_EVENTS = "DELETE FROM breaker_events WHERE at < now() - interval '90 days'"
 
-# Buckets are laid out from the moment counting began, so that none straddles it. Locked in the order of names; what is
-# too old to count goes by the way, unless somebody else is clearing it away already.
+# Buckets are laid out from the moment when counting began, so that none straddles it. They are locked in the order of
+# names. Buckets that are too old to count are deleted on the way, unless another worker is deleting them already.
 _COUNT = """
 WITH old AS MATERIALIZED (
     SELECT name, bucket FROM breaker_counts
@@ -55,7 +56,7 @@ SELECT mine.name, date_bin($4::float8 / 30 * interval '1 second', now(), COALESC
        SET calls = breaker_counts.calls + excluded.calls, failures = breaker_counts.failures + excluded.failures
 """
 
-# `counted_from` must be the one that was judged by: a reset that comes in between has forgiven these failures.
+# `counted_from` must not have changed since the failures were counted: a reset in between has forgiven them.
 _OPEN = """
 WITH judged AS MATERIALIZED (
     SELECT counts.name, COALESCE(counted_from, 'epoch') AS counted_from,
@@ -93,8 +94,8 @@ SELECT name, state, extract(epoch FROM open_until - now())::float8 AS opens_in
  WHERE name = ANY ($1::text[]) AND state <> 'closed'
 """
 
-# Claims do not queue up behind each other here: whoever finds a row locked leaves the probes to whoever holds it. A
-# transaction that began before the period did must not start probes in it: by their `started_at` they would not count.
+# Claims do not queue up behind each other here: a claim that finds a row locked leaves the probes to the other one. A
+# transaction that began before the period must not start probes in it: by their `started_at` they would not count.
 _LOCK_PROBED = """
 SELECT name FROM breakers
  WHERE name = ANY ($1::text[])
@@ -114,8 +115,8 @@ WITH changed AS (
 SELECT name, count(pg_notify('waybill_control', 'look')) FROM changed GROUP BY name
 """
 
-# Probes in flight, found by who holds them: an index that has only running jobs in it. OFFSET keeps the inner select
-# from becoming a join that could be turned around.
+# Probes in flight are found through their workers, in an index that has only running jobs. OFFSET keeps the inner
+# select from becoming a join that could be turned around.
 _PROBES = """
 SELECT probed.name, probed.since, probed.successes,
        (SELECT count(*)
@@ -131,7 +132,7 @@ SELECT probed.name, probed.since, probed.successes,
         OFFSET 0) AS probed
 """
 
-# The period's own beginning is the guard: what a probe of an earlier period found out is out of date.
+# The beginning of the period is the guard: the result of a probe of an earlier period is out of date.
 _PROBE_SUCCEEDED = """
 WITH counted AS (
     UPDATE breakers
@@ -170,12 +171,12 @@ SELECT changed.state FROM changed, told
 """
 
 _SOON = 0.05
-"""Seconds after which a claim that found a breaker's row locked may have more luck."""
+"""Seconds after which a claim that found a breaker's row locked tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When breakers open and close. The settings `WAYBILL_BREAKER_…` say what each number means."""
+    """When breakers open and close. The settings `WAYBILL_BREAKER_…` explain each number."""
 
     window: float = 300.0
     failure_share: float = 0.5
@@ -198,62 +199,62 @@ class BreakerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a claim may take of a dependency whose breaker is not closed."""
+    """How many jobs a claim may take that need a dependency whose breaker is not closed."""
 
     room: int
-    """How many of its jobs, of all its kinds together, this claim may start. Each of them is a probe."""
+    """How many of these jobs, of all kinds together, this claim may start. Each of them is a probe."""
     since: datetime | None = None
-    """The half-open period they belong to, for their leases; none without room."""
+    """When the half-open period that they belong to began; None without room."""
     look_in: float | None = None
-    """Seconds until it is worth another look, though nobody will say so; none if somebody will."""
+    """Seconds until it is worth another look; None if an announcement will say so."""
 
 
 async def register_kinds(connection: Connection, dependencies: Mapping[str, str | None]) -> None:
-    """Say what each kind this worker serves leans on. Without it, its probes would not be counted."""
+    """Record the dependency of each kind that this worker serves, so that its probes are counted."""
     names = sorted(dependencies)
     await connection.execute(_REGISTER_KINDS, names, [dependencies[name] for name in names])
 
 
 async def forget_old_events(connection: Connection) -> None:
-    """A breaker that opens and closes for years must not fill a disk."""
+    """Delete events older than 90 days: a breaker that opens and closes for years must not fill a disk."""
     await connection.execute(_FORGET_EVENTS)
 
 
 async def record(connection: Connection, counts: Sequence[tuple[str, int, int]], policy: BreakerPolicy) -> set[str]:
-    """Add (name, calls, failures) to what the fleet has counted; the answer is which breakers this opened."""
+    """Add (name, calls, failures) to what the fleet has counted, and return the breakers that this opened."""
     names = [name for name, _, _ in counts]
     async with connection.transaction():
         await connection.execute(
             _COUNT, names, [calls for _, calls, _ in counts], [failures for _, _, failures in counts], policy.window
         )
-        # A statement of its own: by now it sees what others added while we waited for a bucket.
+        # A statement of its own, so that it sees what others added while we waited for a bucket.
         opened = await connection.fetch(
             _OPEN, names, policy.window, policy.min_calls, policy.failure_share, policy.open_for
         )
     return {row["name"] for row in opened}
 
 
-async def gate(connection: Connection, names: Sequence[str], policy: BreakerPolicy) -> dict[str, Admission]:
-    """What may be claimed of these dependencies; those that are closed are not in the answer.
+async def admit(connection: Connection, names: Sequence[str], policy: BreakerPolicy) -> dict[str, Admission]:
+    """How many jobs may be claimed that need these dependencies. Those whose breaker is closed are not in the answer.
 
-    To be asked in the claim's own transaction, before the claim: until it ends, nobody else is granted any room.
+    Call it in the claim's own transaction, before the claim: until that ends, nobody else is granted any room.
     """
-    standing = await connection.fetch(_NOT_CLOSED, names)
-    gates = {row["name"]: Admission(room=0, look_in=row["opens_in"]) for row in standing}
-    probed = [row["name"] for row in standing if row["state"] == BreakerState.HALF_OPEN or _is_due(row["opens_in"])]
+    not_closed = await connection.fetch(_NOT_CLOSED, names)
+    admissions = {row["name"]: Admission(room=0, look_in=row["opens_in"]) for row in not_closed}
+    probed = [row["name"] for row in not_closed if row["state"] == BreakerState.HALF_OPEN or _is_due(row["opens_in"])]
     if not probed:
-        return gates
-    gates |= dict.fromkeys(probed, Admission(room=0, look_in=_SOON))
+        return admissions
+    admissions |= dict.fromkeys(probed, Admission(room=0, look_in=_SOON))
     locked = [row["name"] for row in await connection.fetch(_LOCK_PROBED, probed)]
-    if any(row["state"] == BreakerState.OPEN for row in standing if row["name"] in locked):
+    if any(row["state"] == BreakerState.OPEN for row in not_closed if row["name"] in locked):
         await connection.execute(_HALF_OPEN, locked)
-    # After the lock, so that every claim which held it before is seen.
+    # After the lock, so that it sees every claim that had the lock before.
     for row in await connection.fetch(_PROBES, locked) if locked else ():
         room = policy.probes - row["in_flight"] - row["successes"]
-        # Never none while nobody tries: after `probes` was lowered, the successes alone could fill it.
+        # Always one while nobody tries: after `probes` was lowered, the successes alone could use up the room.
         room = max(room, 0 if row["in_flight"] else 1)
-        gates[row["name"]] = Admission(room, row["since"]) if room else Admission(room=0)
-    return gates
+        admissions[row["name"]] = Admission(room, row["since"]) if room else Admission(room=0)
+    return admissions
 
 
 def _is_due(opens_in: float | None) -> bool:
@@ -263,9 +264,10 @@ def _is_due(opens_in: float | None) -> bool:
 async def probe_result(
     connection: Connection, name: str, *, ok: bool, since: datetime, policy: BreakerPolicy, reason: str | None = None
 ) -> BreakerState | None:
-    """A probe of the half-open period `since` met the dependency: the state after it, or none if that period is over.
+    """Record the result of a probe that started in the half-open period `since`.
 
-    In the transaction that ends the probe's run, after its fence: then it counts once, and only for the job's owner.
+    Returns the breaker's state after it, or None if that period is over. Call it in the transaction that ends the
+    probe's run, after its fence: then it counts once, and only for the job's owner.
     """
     if ok:
         state = await connection.fetchval(_PROBE_SUCCEEDED, name, since, policy.probes)
@@ -275,10 +277,10 @@ async def probe_result(
     return BreakerState(state) if state else None
 
 
-async def held_for(connection: Connection, name: str, policy: BreakerPolicy) -> float | None:
-    """Seconds a job that was let down should stay away beyond its own wait; none if the breaker is closed."""
+async def blocked_for(connection: Connection, name: str, policy: BreakerPolicy) -> float | None:
+    """Seconds that a job whose dependency failed should wait beyond its own delay; None if the breaker is closed."""
     (row,) = await connection.fetch(_NOT_CLOSED, [name]) or (None,)
     if row is None:
         return None
-    # What an operator tripped for a day may be reset in a minute, and nobody calls a scheduled job back.
+    # A breaker that was tripped for a day may be reset in a minute, and a scheduled job does not hear of that.
     return min(max(row["opens_in"] or 0.0, 0.0), policy.open_at_most)

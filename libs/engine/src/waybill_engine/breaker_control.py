@@ -1,15 +1,16 @@
-"""What a person may do to circuit breakers, and what they see of them: trip, reset, list, look back."""
+"""What a person may do to circuit breakers and see of them: trip, reset, list, history."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.pg_text import storable
 from waybill_engine.breaker_models import BreakerState
+from waybill_engine.rules import WORKER_MAY_CLAIM
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -42,12 +43,12 @@ WITH changed AS (
 SELECT count(pg_notify('waybill_control', 'look')) FROM changed
 """
 
-# A dependency is known when a kind names it or its breaker has a row. Held are the queued jobs of its kinds in queues
-# that somebody serves; what waits elsewhere waits for a worker. LIMIT bounds the count.
-_LIST = """
+# A dependency is known when a kind names it or its breaker has a row. Blocked jobs are the queued jobs of its kinds in
+# queues that some worker serves; jobs elsewhere wait for a worker. LIMIT bounds the count.
+_LIST = f"""
 SELECT known.name, COALESCE(breakers.state, 'closed') AS state, breakers.since, breakers.open_until, breakers.successes,
        breakers.reason, known.kinds, COALESCE(recent.calls, 0) AS calls, COALESCE(recent.failures, 0) AS failures,
-       COALESCE(held.jobs, 0) AS held
+       COALESCE(blocked.jobs, 0) AS blocked
   FROM (SELECT name, array_agg(kind ORDER BY kind) FILTER (WHERE kind IS NOT NULL) AS kinds
           FROM (SELECT dependency AS name, name AS kind FROM kinds WHERE dependency IS NOT NULL
                  UNION ALL
@@ -63,24 +64,26 @@ SELECT known.name, COALESCE(breakers.state, 'closed') AS state, breakers.since, 
   LEFT JOIN LATERAL (
            SELECT count(*) AS jobs
              FROM (SELECT FROM (SELECT DISTINCT unnest(queues) AS name FROM workers
-                                 WHERE state = 'active' AND lease_expires_at > now()) AS served,
+                                 WHERE {WORKER_MAY_CLAIM}) AS served,
                           unnest(known.kinds) AS lane,
                           LATERAL (SELECT FROM jobs
                                     WHERE queue = served.name AND kind = lane AND state = 'queued' AND NOT isolate
                                     LIMIT $3 + 1) AS waiting
                     LIMIT $3 + 1) AS counted
-       ) AS held ON breakers.state <> 'closed'
+       ) AS blocked ON breakers.state <> 'closed'
  WHERE $1::text IS NULL OR known.name = $1
  ORDER BY known.name
-"""
+"""  # noqa: S608 - made of constants
+
+_NOT_CLOSED = "SELECT open_until FROM breakers WHERE name = $1 AND state <> 'closed'"
 
 _EVENTS = "SELECT at, event, detail FROM breaker_events WHERE name = $1 ORDER BY id DESC LIMIT $2"
 
 RECENT = 300.0
-"""Seconds of calls a person is shown. The workers' window is a setting of theirs."""
+"""The calls of so many seconds are shown to a person. The workers' own window is a setting."""
 
 MOST_COUNTED = 1000
-"""Beyond this many held jobs nobody cares for the number, and counting them would cost."""
+"""Beyond this many blocked jobs, nobody cares about the number, and counting them would cost too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +91,18 @@ class BreakerStatus:
     name: str
     state: BreakerState
     since: datetime | None
-    """When this state began; none if nothing ever happened to it."""
+    """When this state began; None if nothing ever happened to it."""
     open_until: datetime | None
-    """While it is open: when probes may start; none until an operator resets it."""
+    """While it is open, when probes may start. None means when an operator resets it."""
     successes: int
-    """Probes that went well in this half-open period."""
+    """How many probes succeeded in this half-open period."""
     reason: str | None
     kinds: Sequence[str]
-    """What it holds."""
+    """The kinds that need it."""
     calls: int
     failures: int
-    """Of the last five minutes, as far as they count."""
-    held: int
+    """Calls and failures of the last five minutes, as far as they count."""
+    blocked: int
     """Queued jobs that wait for it, counted up to one more than `MOST_COUNTED`."""
 
 
@@ -113,17 +116,23 @@ class BreakerHappening:
 
 
 async def trip(connection: Connection, name: str, reason: str, seconds: float | None = None) -> None:
-    """Open it by hand: for `seconds`, then probes find out; without, until it is reset."""
+    """Open a breaker by hand: for `seconds`, after which probes may try, or until it is reset."""
     await connection.execute(_TRIP, name, storable(reason), seconds)
 
 
 async def reset(connection: Connection, name: str) -> bool:
-    """Close it by hand; what it counted is forgotten. False if it was closed."""
+    """Close a breaker by hand and forget what it counted. False if it was closed."""
     return bool(await connection.fetchval(_RESET, name))
 
 
+async def not_closed(connection: Connection, name: str) -> Mapping[str, Any] | None:
+    """A dependency's breaker while it is open or half open, with `open_until`; None while it is closed."""
+    row = await connection.fetchrow(_NOT_CLOSED, name)
+    return dict(row) if row is not None else None
+
+
 async def list_breakers(connection: Connection, name: str | None = None) -> list[BreakerStatus]:
-    """Every dependency a kind names, whether anything ever happened to it or not; or just one."""
+    """The breaker of every dependency that a kind names, whether anything ever happened to it or not; or just one."""
     return [
         BreakerStatus(
             name=row["name"],
@@ -135,14 +144,14 @@ async def list_breakers(connection: Connection, name: str | None = None) -> list
             kinds=row["kinds"] or [],
             calls=row["calls"],
             failures=row["failures"],
-            held=row["held"],
+            blocked=row["blocked"],
         )
         for row in await connection.fetch(_LIST, name, RECENT, MOST_COUNTED)
     ]
 
 
 async def history(connection: Connection, name: str, limit: int = 50) -> list[BreakerHappening]:
-    """What happened to it, newest first; events are kept for 90 days."""
+    """A breaker's events, newest first. They are kept for 90 days."""
     return [
         BreakerHappening(row["at"], row["event"], json.loads(row["detail"]))
         for row in await connection.fetch(_EVENTS, name, limit)

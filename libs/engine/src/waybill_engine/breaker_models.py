@@ -1,4 +1,4 @@
-"""The circuit breakers' tables: where each stands, what it counts, what happened to it, and which kinds it holds."""
+"""The circuit breakers' tables: their states, counts and events, and which kinds need which dependency."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sqlmodel import Field, SQLModel
 
 class BreakerState(StrEnum):
     CLOSED = "closed"
-    """The dependency is well, as far as we know."""
+    """The dependency works, as far as we know."""
     OPEN = "open"
-    """It is not: its jobs stay queued."""
+    """The dependency is down: its jobs stay queued."""
     HALF_OPEN = "half_open"
-    """A few jobs, the probes, find out."""
+    """A few jobs, the probes, find out whether it works again."""
 
 
 def _moment(default: Any) -> Any:
@@ -25,22 +25,22 @@ def _moment(default: Any) -> Any:
 
 
 class Breaker(SQLModel, table=True):
-    """One dependency's breaker. One without a row is closed: nothing ever happened to it."""
+    """One dependency's breaker. A breaker without a row is closed: nothing ever happened to it."""
 
     __tablename__ = "breakers"
 
     name: str = Field(primary_key=True)
     state: str
     since: datetime = _moment(sa.func.now())
-    """When this state began. Tells one half-open period from the next."""
+    """When this state began. It tells one half-open period from the next."""
     open_until: datetime | None = Field(default=None, sa_type=sa.DateTime(timezone=True))
-    """While it is open: when probes may start. None: when an operator says so."""
+    """While it is open, when probes may start. None means when an operator resets it."""
     open_seconds: float = Field(default=0.0, sa_type=sa.REAL, sa_column_kwargs={"server_default": "0"})
     """How long it was opened for; doubles with every probe that fails."""
     successes: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """Probes that went well in this half-open period."""
+    """How many probes succeeded in this half-open period."""
     counted_from: datetime = _moment("epoch")
-    """What happened before is history: a breaker that has just closed does not open for old failures."""
+    """Calls before this time do not count, so that a breaker that has just closed does not open for old failures."""
     reason: str | None = None
 
     __table_args__ = (
@@ -50,7 +50,7 @@ class Breaker(SQLModel, table=True):
 
 
 class BreakerCount(SQLModel, table=True):
-    """What the fleet's runs met in one stretch of time."""
+    """How many calls the fleet made, and how many failed, in one bucket of time."""
 
     __tablename__ = "breaker_counts"
 
@@ -73,7 +73,7 @@ class BreakerEvent(SQLModel, table=True):
 
 
 class KnownKind(SQLModel, table=True):
-    """A kind some worker serves or served, and what it leans on."""
+    """A kind that some worker serves or served, and the dependency it needs."""
 
     __tablename__ = "kinds"
 

@@ -1,11 +1,11 @@
-"""Caps: at most so many jobs of a tenant, of a kind, or of both at once, in the whole cluster.
+"""Caps: the most jobs of a tenant, of a kind, or of both that may run at once in the whole cluster.
 
-Nothing counts up and down, so nothing can leak. Whoever claims under a cap locks its row, then counts what runs, in a
-statement of its own that sees everything committed before it had the lock. Ends of runs need no lock: they only make
-room. A crash makes room when the jobs are rescued.
+Nothing counts up and down, so nothing can leak. A worker that claims under a cap locks its row and then counts what
+runs, in a statement of its own that sees everything committed before it had the lock. Ends of runs need no lock: they
+only make room. After a crash, there is room when the jobs are rescued.
 
-A worker may bring a default for a kind. It holds until an operator decides: what was set or lifted by hand is noted in
-`decided_caps` and never changed by a default again.
+A kind may have a default cap (`JobKind.default_cap`), which applies until an operator decides: once a cap was set or
+lifted by hand, `decided_caps` says so and no default changes it again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from waybill.errors import Refused
 from waybill.pg_text import is_storable
 from waybill_engine.kinds import is_name
-from waybill_engine.lanes import Cap
+from waybill_engine.rules import Cap
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 _LOCK = "SELECT id FROM caps WHERE id = ANY ($1::int[]) ORDER BY id FOR UPDATE SKIP LOCKED"
 
-# Worker by worker through jobs_held: each of the three is a look-up of its own, so that only what counts is read.
-_RUNNING = """
-SELECT caps.id, caps.most, sum(CASE
+# It looks worker by worker into the index jobs_held. Each of the three cases is a look-up of its own, so that only the
+# jobs that count are read.
+RUNNING_ON_WORKER = """CASE
            WHEN caps.kind IS NULL THEN
                (SELECT count(*) FROM jobs WHERE lease_owner = workers.id AND jobs.tenant = caps.tenant)
            WHEN caps.tenant IS NULL THEN
@@ -33,13 +33,18 @@ SELECT caps.id, caps.most, sum(CASE
            ELSE
                (SELECT count(*) FROM jobs
                  WHERE lease_owner = workers.id AND jobs.kind = caps.kind AND jobs.tenant = caps.tenant)
-           END)::int AS running
+           END"""
+"""SQL for how many jobs that the row of `caps` at hand limits run on the row of `workers` at hand."""
+
+# A join, because a sub-select for each cap would go through the workers anew for each of them.
+_RUNNING = f"""
+SELECT caps.id, caps.most, sum({RUNNING_ON_WORKER})::int AS running
   FROM caps LEFT JOIN workers ON workers.state IN ('active', 'draining')
  WHERE caps.id = ANY ($1::int[])
  GROUP BY caps.id
-"""
+"""  # noqa: S608 - made of constants
 
-# Workers hear of it at once, and look again by themselves within a poll.
+# Workers hear of a change at once and, without the announcement, find it within a poll.
 _SET = """
 WITH decided AS (
     INSERT INTO decided_caps (kind) SELECT $2 WHERE $1::text IS NULL ON CONFLICT (kind) DO NOTHING
@@ -60,7 +65,7 @@ WITH removed AS (
 SELECT count(pg_notify('waybill_control', 'look')) FROM removed
 """
 
-# Until the caller's transaction ends nobody decides: a statement takes its locks on tables before it looks at rows.
+# Nobody can decide until the caller's transaction ends: a statement locks its tables before it looks at rows.
 _LET_NOBODY_DECIDE = "LOCK TABLE decided_caps IN SHARE MODE"
 
 _DEFAULT = """
@@ -90,19 +95,19 @@ NO_LIMIT = 2**31 - 1
 
 
 async def look_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[Cap, int]:
-    """How many more might start under each, as things stand: good for leaving out the full ones, not for claiming."""
+    """How many more jobs might start under each cap as things stand. Use it to leave out full caps, not to claim."""
     found = await _running(connection, caps)
-    # A cap that was removed meanwhile caps nothing.
+    # A cap that was removed in the meantime caps nothing.
     return {cap: most - running for cap in caps for most, running in [found.get(cap.id, (NO_LIMIT, 0))]}
 
 
 async def room_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[Cap, int | None]:
-    """How many more may start under each, until the caller's transaction ends. None: somebody else is claiming there.
+    """How many more jobs may start under each cap until the caller's transaction ends; None if another claims there.
 
-    Nobody waits: a worker that froze in the middle of a claim must not keep others from claiming other things.
+    It never waits: a worker that froze in the middle of a claim must not keep others from claiming other things.
     """
     locked = {row["id"] for row in await connection.fetch(_LOCK, [cap.id for cap in caps])} if caps else set()
-    # After the lock, so that every claim which held it before is seen.
+    # After the lock, so that it sees every claim that had the lock before.
     found = await _running(connection, caps)
     rooms: dict[Cap, int | None] = {}
     for cap in caps:
@@ -112,26 +117,26 @@ async def room_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[C
 
 
 async def count_running(connection: Connection, caps: Sequence[Cap]) -> dict[int, int]:
-    """How many jobs run under each cap, by its id."""
+    """How many jobs run under each cap, by the cap's id."""
     return {cap_id: running for cap_id, (_, running) in (await _running(connection, caps)).items()}
 
 
 async def _running(connection: Connection, caps: Sequence[Cap]) -> dict[int, tuple[int, int]]:
-    """By id: how many may run, and how many do."""
+    """How many jobs may run under each cap and how many do, by the cap's id."""
     rows = await connection.fetch(_RUNNING, [cap.id for cap in caps]) if caps else []
     return {row["id"]: (row["most"], row["running"]) for row in rows}
 
 
 async def set_cap(connection: Connection, most: int, *, tenant: str | None = None, kind: str | None = None) -> Cap:
-    """Cap a tenant, a kind, or a kind of a tenant. 0 holds them; what runs already goes on."""
+    """Cap a tenant, a kind, or a kind of a tenant. With 0 nothing new starts; running jobs go on."""
     if tenant is None and kind is None:
-        raise Refused("A cap names a tenant, a kind, or both.")
+        raise Refused("A cap needs a tenant, a kind, or both.")
     if kind is not None and not is_name(kind):
-        raise Refused(f"{kind[:80]!r} is no kind: kinds are lower case letters, digits and _, at most 63.")
+        raise Refused(f"{kind[:80]!r} cannot be a kind: a name is lower case letters, digits and _, at most 63.")
     if tenant is not None and not (1 <= len(tenant) <= 200 and is_storable(tenant)):
-        raise Refused("A tenant has 1 to 200 characters, none of them NUL.")
+        raise Refused("A tenant must have 1 to 200 characters, none of them NUL.")
     if not 0 <= most < NO_LIMIT:
-        raise Refused("A cap is a whole number from 0.")
+        raise Refused("A cap must be a whole number, at least 0.")
     row = await connection.fetchrow(_SET, tenant, kind, most)
     assert row is not None, "an upsert always answers"  # noqa: S101
     return Cap(row["id"], row["tenant"], row["kind"], row["most"])
@@ -143,7 +148,7 @@ async def remove_cap(connection: Connection, *, tenant: str | None = None, kind:
 
 
 async def cap_by_default(connection: Connection, kinds: Sequence[str], most: int) -> None:
-    """Cap each of these kinds, unless an operator ever decided about it. 0: no default, and an earlier one goes.
+    """Cap each of these kinds, unless an operator ever decided about it. 0 removes an earlier default.
 
     What was decided is read after the lock, in a statement of its own, so that a decision just made is never undone.
     """

@@ -1,7 +1,7 @@
 """What a person may do to jobs and queues: cancel, retry, prioritise, purge, pause, resume.
 
-Each acts on the states it is meant for and leaves an event. Nothing here waits for a worker: a running job is asked to
-stop, and its worker is woken to hear it.
+Each function acts only on jobs in the states it is meant for, and leaves an event. None waits for a worker: a running
+job is asked to stop, and its worker is woken up to hear it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.errors import Conflict, NotFound, Refused
-from waybill.retention import let_holds_wait
+from waybill.retention.holds import let_holds_wait
+from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.families import await_again, children_ended, lock_family
 from waybill_engine.models import State
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# All of these change jobs that were locked by a statement before: one that had to wait for the lock would otherwise mix
-# what it saw before with what it found after.
+# All of these change jobs that an earlier statement has locked: a statement that waited for the lock itself would mix
+# what it saw before with what it found afterwards.
 
-# A parent that waited for its children waits for nothing any more.
+# A parent that waited for its children no longer waits for anything.
 _CANCEL_WAITING = """
 WITH cancelled AS (
     UPDATE jobs
@@ -41,7 +42,7 @@ WITH cancelled AS (
 SELECT id, awaited_by FROM cancelled
 """
 
-# `waybill_control` wakes exactly the workers that run them. Asked twice, the first time counts.
+# `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
 _ASK_TO_STOP = """
 WITH asked AS (
     UPDATE jobs SET cancel_requested_at = now(), updated_at = now()
@@ -52,17 +53,17 @@ WITH asked AS (
     SELECT id, now(), 'cancel_requested', jsonb_build_object('message', $2::text) FROM asked
 )
 SELECT pg_notify('waybill_control', lease_owner::text)
-  FROM (SELECT DISTINCT lease_owner FROM jobs WHERE id = ANY ($1::uuid[])) AS holders
+  FROM (SELECT DISTINCT lease_owner FROM jobs WHERE id = ANY ($1::uuid[])) AS owners
 """
 
-# What still runs below a cancelled parent is no longer waited for; what is above goes on waiting.
+# Nobody waits any more for jobs that still run below a cancelled parent; jobs above it go on waiting.
 _LEAVE_FAMILY = "UPDATE jobs SET awaited = false WHERE id = ANY ($1::uuid[]) AND id <> $2 AND awaited"
 
 _AWAIT = "UPDATE jobs SET awaited = true WHERE id = ANY ($1::uuid[])"
 
-# A fresh start: attempts and crashes from zero. The token is never reset, and a job that ran alone still does. With
-# children that are active, it waits for them once more.
-_RETRY = """
+# A fresh start: attempts and crashes start from zero. The token is never reset, and a job that ran alone still does. A
+# job with active children waits for them once more.
+_RETRY = f"""
 WITH retried AS (
     UPDATE jobs
        SET state = CASE WHEN $3::int > 0 THEN 'scheduled' ELSE 'queued' END,
@@ -76,23 +77,28 @@ WITH retried AS (
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
-)
-SELECT pg_notify('waybill_jobs', queue) FROM retried WHERE state = 'queued'
-"""
+), ready AS (
+    SELECT queue FROM retried WHERE state = 'queued'
+), {ANNOUNCE_QUEUES}
+SELECT queues FROM announced
+"""  # noqa: S608 - made of constants
 
 _LOCK = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
 
-# A job that waits moves to another lane; the announcement says which.
-_PRIORITISE = """
+# A queued job moves to another lane, which is announced.
+_PRIORITISE = f"""
 WITH moved AS (
     UPDATE jobs SET priority = $2, updated_at = now() WHERE id = $1 RETURNING id, queue, kind, priority, tenant, state
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'prioritised', jsonb_build_object('priority', priority) FROM moved
-)
-SELECT pg_notify('waybill_jobs', json_build_array(queue, kind, priority, tenant, id)::text)
-  FROM moved WHERE state = 'queued'
-"""
+), ready AS (
+    SELECT id, queue, kind, priority, tenant FROM moved WHERE state = 'queued'
+), {ANNOUNCE_LANES}
+SELECT lanes FROM announced
+"""  # noqa: S608 - made of constants
+
+_HAND_OVER = "UPDATE jobs SET owner = $2 WHERE id = ANY ($1::uuid[])"
 
 _DEAD_LETTERS = """
 SELECT id FROM jobs
@@ -101,8 +107,8 @@ SELECT id FROM jobs
  LIMIT $4
 """
 
-# Ids carry their time, so the primary key finds what is old. Only finished jobs go, with all that belongs to them, and
-# none that somebody pinned or whose tenant is under legal hold.
+# Ids carry their time, so the primary key finds old jobs. Only finished jobs are removed, with everything that belongs
+# to them, and none that somebody pinned or whose tenant is under legal hold.
 _PURGE = """
 WITH old AS MATERIALIZED (
     SELECT id FROM jobs
@@ -126,12 +132,12 @@ INSERT INTO queues (name, paused_at, paused_reason) VALUES ($1, now(), $2)
     ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(queues.paused_at, now()), paused_reason = $2
 """
 
-_RESUME = """
-WITH resumed AS (
-    DELETE FROM queues WHERE name = $1 AND paused_at IS NOT NULL RETURNING name
-)
-SELECT count(pg_notify('waybill_jobs', name)) FROM resumed
-"""
+_RESUME = f"""
+WITH ready AS (
+    DELETE FROM queues WHERE name = $1 AND paused_at IS NOT NULL RETURNING name AS queue
+), {ANNOUNCE_QUEUES}
+SELECT queues FROM announced
+"""  # noqa: S608 - made of constants
 
 _RETRYABLE = frozenset({State.FAILED, State.DEAD_LETTER, State.CANCELLED})
 
@@ -141,15 +147,15 @@ _NIL = uuid.UUID(int=0)
 @dataclass(frozen=True, slots=True)
 class CancelResult:
     state: State
-    """`cancelled`, or `running` when its worker was asked to stop it."""
+    """`cancelled`, or `running` if its worker was asked to stop it."""
     below: int = 0
-    """How many jobs of its family were cancelled with it, at once."""
+    """How many jobs below it were cancelled at once."""
     stopping: frozenset[uuid.UUID] = frozenset()
-    """Which jobs, it or others of its family, were running and have been asked to stop."""
+    """The jobs of its family, itself included, that were running and have been asked to stop."""
 
 
 async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cancelled by an operator") -> CancelResult:
-    """Whoever waits is cancelled at once; whoever runs is asked to stop. With a parent goes everything below it."""
+    """Cancel a job and everything below it: jobs that wait at once, running jobs by asking them to stop."""
     async with connection.transaction():
         family = {member.id: member for member in await lock_family(connection, job_id)}
         if (state := family[job_id].state).final:
@@ -159,7 +165,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
         if running:
             await connection.execute(_ASK_TO_STOP, list(running), reason)
             await connection.execute(_LEAVE_FAMILY, list(running), job_id)
-        # Below it nobody waits any more; above it somebody may.
+        # Nobody below it waits any more; its own parent may.
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
@@ -167,10 +173,10 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
 
 
 async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retried by an operator") -> State:
-    """Queue an ended job again. One whose unique key another job holds meanwhile is refused.
+    """Queue an ended job again. Raises Conflict if another job has its unique key by now.
 
-    A parent that still waits, waits for this one too. A parent that is retried waits for those of its children that
-    are active; its answer is then `scheduled`.
+    If its parent still waits, the parent waits for this job too. A parent that is retried waits for those of its
+    children that are active, and the answer is then `scheduled`.
     """
     try:
         async with connection.transaction():
@@ -191,24 +197,34 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
 
 
 async def prioritise(connection: Connection, job_id: uuid.UUID, priority: int) -> State:
-    """Give a job that waits another priority. An operator's word: no grant is asked for. The answer is its state."""
+    """Give a waiting job another priority, as an operator: it needs no grant. Returns the job's state."""
     if not -32768 <= priority <= 32767:
-        raise Refused("A job's priority is between -32768 and 32767.")
+        raise Refused("A job's priority must be between -32768 and 32767.")
     async with connection.transaction():
-        found = await connection.fetchval(_LOCK, job_id)
-        if found is None:
+        state = await lock(connection, job_id)
+        if state is None:
             raise NotFound(f"There is no job {job_id}.")
-        state = State(found)
         if state not in (State.QUEUED, State.SCHEDULED):
             raise Conflict(f"Only jobs that wait can be given another priority; job {job_id} is {state}.")
         await connection.execute(_PRIORITISE, job_id, priority)
     return state
 
 
+async def lock(connection: Connection, job_id: uuid.UUID) -> State | None:
+    """Lock a job until the transaction ends, so that nobody moves it meanwhile; its state, None if it is not there."""
+    found = await connection.fetchval(_LOCK, job_id)
+    return State(found) if found is not None else None
+
+
+async def hand_over(connection: Connection, job_ids: Sequence[uuid.UUID], owner: str) -> None:
+    """Make jobs that the caller has locked another owner's. Their tenant stays: who pays is decided once."""
+    await connection.execute(_HAND_OVER, job_ids, owner)
+
+
 async def retry_dead_letters(
     connection: Connection, *, kind: str | None = None, tenant: str | None = None, limit: int = 10_000
 ) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
-    """Retry everything in the dead-letter queue, oldest first: what was queued again, and what had to be left."""
+    """Retry the whole dead-letter queue, oldest first. Returns the jobs it retried and those it had to leave."""
     retried: list[uuid.UUID] = []
     left: list[uuid.UUID] = []
     after = _NIL
@@ -221,7 +237,7 @@ async def retry_dead_letters(
             try:
                 await retry(connection, after)
                 retried.append(after)
-            except (Conflict, NotFound):  # its key is taken, or somebody was faster
+            except (Conflict, NotFound):  # its unique key is taken, or somebody else was faster
                 left.append(after)
     return retried, left
 
@@ -235,7 +251,7 @@ async def purge(
     tenant: str | None = None,
     batch: int = 1000,
 ) -> int:
-    """Delete finished jobs with their history, in short transactions. Their stored files become garbage."""
+    """Delete finished jobs with their history, in short transactions. The janitor removes their stored files."""
     if not all(state.final for state in states):
         raise ValueError("only finished jobs can be purged")
     deleted = 0
@@ -251,10 +267,10 @@ async def purge(
 
 
 async def pause(connection: Connection, queue: str, reason: str | None = None) -> None:
-    """Hold a queue: what runs goes on, nothing new starts."""
+    """Pause a queue: running jobs go on, and no new ones start."""
     await connection.execute(_PAUSE, queue, reason)
 
 
 async def resume(connection: Connection, queue: str) -> bool:
-    """Open a queue again. False if it was not paused."""
+    """Resume a paused queue. False if it was not paused."""
     return bool(await connection.fetchval(_RESUME, queue))

@@ -1,13 +1,13 @@
-"""When a cron expression ticks, in a time zone. Pure: who asks says from when.
+"""When a cron expression ticks, in a time zone. Pure: the caller says from when.
 
-`cronsim` reads the expression and counts on an idealised clock, one without summer time. What the clocks on the wall do
-is decided here, because the library's own way loses ticks where they are moved by half an hour:
+`cronsim` reads the expression and counts on an idealised clock, one without summer time. This module decides what
+happens when the clocks are moved, because the library loses ticks where they are moved by half an hour:
 
-- **Hours are named** (`30 2 * * *`, `0 */6 * * *`): every local time ticks once. One that is skipped in spring ticks
-  when the clocks have been moved (several of one gap tick together, once); one that comes twice in autumn ticks the
+- **Hours are named** (`30 2 * * *`, `0 */6 * * *`): every local time ticks once. A time that is skipped in spring ticks
+  when the clocks are moved (all times of one gap tick together, once). A time that comes twice in autumn ticks the
   first time.
-- **Every hour** (`*/15 * * * *`): a rhythm. It ticks whenever the clock on the wall shows a time that matches, so a
-  repeated hour has its ticks and a skipped one has none.
+- **Every hour** (`*/15 * * * *`): a rhythm. It ticks whenever the clock on the wall shows a matching time, so a
+  repeated hour has its ticks and a skipped hour has none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from waybill.errors import Refused
 _MINUTE = timedelta(minutes=1)
 _WEEK = timedelta(weeks=1)
 _LONGEST = 200
-"""Characters. No expression a person wrote is longer."""
+"""The most characters of an expression. Nobody writes a longer one."""
 _FIELDS = "minute, hour, day of month, month, day of week"
 
 
@@ -45,11 +45,11 @@ class Cron:
 
     @property
     def words(self) -> str:
-        """What the expression says: `At 02:30 every day`."""
+        """The expression in words: `At 02:30 every day`."""
         return _parsed(self.expression).explain()
 
     def local(self, moment: datetime) -> datetime:
-        """The moment as the clocks of the zone show it."""
+        """The moment in the time zone of the expression."""
         return moment.astimezone(self._zone)
 
     def after(self, moment: datetime) -> Iterator[datetime]:
@@ -62,7 +62,7 @@ class Cron:
 
     def latest(self, until: datetime) -> datetime | None:
         """The last tick not later than `until`, without counting through all before it."""
-        # On the idealised clock backwards to somewhere shortly before, then forwards on the real one.
+        # Go back on the idealised clock to somewhere shortly before, then forwards on the real one.
         for plain in CronSim(self.expression, self._plain(until) + _MINUTE, reverse=True):
             start = min(self._instant(plain, fold=0), self._instant(plain, fold=1)) - _MINUTE
             ticks = list(takewhile(lambda tick: tick <= until, self.after(start)))
@@ -71,12 +71,12 @@ class Cron:
         return None
 
     def _named(self, moment: datetime) -> datetime | None:
-        """Every local time once: the next one on the idealised clock, put where it is on the real one."""
+        """Every local time ticks once: take the next one on the idealised clock and find it on the real one."""
         for plain in CronSim(self.expression, self._plain(moment)):
             tick = self._instant(plain, fold=0)
             if self._plain(tick) != plain:  # no clock ever shows it
                 tick = self._change(self._instant(plain, fold=1), tick)
-            if tick > moment:  # else it is a repeated hour's, and was there the first time
+            if tick > moment:  # otherwise it belongs to a repeated hour, and ticked the first time
                 return tick
         return None
 
@@ -88,7 +88,7 @@ class Cron:
             match = next(CronSim(self.expression, plain - _MINUTE), None)
             if match is None or match == plain:
                 return at if match else None
-            # A week at most: within one, no zone moves its clocks there and back.
+            # A week at most: within a week, no zone moves its clocks there and back.
             at = self._change(at, at + min(match - plain, _WEEK))
 
     def _plain(self, moment: datetime) -> datetime:
@@ -98,7 +98,7 @@ class Cron:
         return plain.replace(tzinfo=self._zone, fold=fold).astimezone(UTC)
 
     def _change(self, early: datetime, late: datetime) -> datetime:
-        """When the zone's clocks are moved after `early`, but `late` at the latest."""
+        """When the zone's clocks are moved between `early` and `late`; `late` if they are not."""
         before = self.local(early).utcoffset()
         if self.local(late).utcoffset() == before:
             return late
@@ -115,11 +115,11 @@ def _parsed(expression: str) -> CronSim:
         return CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 - the idealised clock
     except CronSimError as error:
         why = str(error).replace("Bad ", "there is no such ").replace("-of-", " of ")
-        raise Refused(f"{expression[:_LONGEST]!r} is no cron expression: {why}.") from error
+        raise Refused(f"{expression[:_LONGEST]!r} is not a cron expression: {why}.") from error
 
 
 def _zone(name: str) -> ZoneInfo:
-    # From the list, not from the machine: `localtime` and files somebody left beside the zones are none.
+    # From the list, not from the machine, where `localtime` and stray files beside the zones would count as zones.
     if name not in _zones():
         like = get_close_matches(name, _zones(), 1)
         raise Refused(f"There is no time zone {name[:80]!r}.{f' Did you mean {like[0]}?' if like else ''}")

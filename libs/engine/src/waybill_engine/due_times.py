@@ -1,4 +1,4 @@
-"""What is due next: a scheduled job, or a tick of a schedule. Both in one question, which idle workers ask all day."""
+"""When the next scheduled job and the next tick of a schedule are due. Idle workers ask for both in one statement."""
 
 from __future__ import annotations
 
@@ -7,22 +7,33 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# Parents that wait for their children are due at infinity, and not by the clock.
-_DUE = """
-SELECT (SELECT extract(epoch FROM run_at - now())::float8 FROM jobs
-         WHERE state = 'scheduled' AND run_at < 'infinity' ORDER BY run_at LIMIT 1) AS job,
-       (SELECT extract(epoch FROM min(next_at) - now())::float8 FROM schedules WHERE paused_at IS NULL) AS tick
+
+def next_job_in(after: str) -> str:
+    """SQL for the seconds until the first scheduled job that is due later than `after`, an SQL expression.
+
+    A parent that waits for its children has a `run_at` of infinity: its children's ends make it due, not the clock.
+    """
+    return f"""SELECT extract(epoch FROM run_at - now())::float8 FROM jobs
+         WHERE state = 'scheduled' AND run_at > {after} AND run_at < 'infinity' ORDER BY run_at LIMIT 1"""  # noqa: S608
+
+
+NEXT_TICK_IN = "SELECT extract(epoch FROM min(next_at) - now())::float8 FROM schedules WHERE paused_at IS NULL"
+"""SQL for the seconds until the next tick of any schedule."""
+
+_DUE = f"""
+SELECT ({next_job_in("'-infinity'")}) AS job,
+       ({NEXT_TICK_IN}) AS tick
 """
 
 
-class Due(NamedTuple):
-    """Seconds until then, not more than 0 when it is due already; None when there is nothing."""
+class DueTimes(NamedTuple):
+    """Seconds until the next job and the next tick: 0 or less when one is due already, None when there is none."""
 
     job: float | None
     tick: float | None
 
 
-async def next_due(connection: Connection) -> Due:
+async def next_due(connection: Connection) -> DueTimes:
     row = await connection.fetchrow(_DUE)
-    assert row is not None, "it has no FROM"  # noqa: S101
-    return Due(*row)
+    assert row is not None, "a SELECT without FROM always answers"  # noqa: S101
+    return DueTimes(*row)

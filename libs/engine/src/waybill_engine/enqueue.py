@@ -1,7 +1,6 @@
-"""Step 1: a job comes into being.
+"""Step 1: a job is enqueued, inside the caller's transaction, so that it exists exactly if the caller's rows do.
 
-Inside the caller's transaction, so that it exists exactly if the caller's own rows do. One statement takes one job or
-some, COPY takes many; workers are told when the transaction commits.
+One statement inserts one job or a few, COPY inserts many. Workers hear of them when the transaction commits.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -22,27 +20,26 @@ from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
 from waybill.ids import new_id
 from waybill.pg_text import is_storable
+from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.kinds import JobKind, is_name
 from waybill_engine.tenants import check_granted
+from waybill_engine.unique_keys import Unique, WantedKey, find_existing, free_passed_windows
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 _LONGEST = 10 * 366 * 86400.0
-"""Seconds nobody plans beyond."""
+"""Ten years, in seconds: nobody plans further ahead."""
 
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 MAX_PAYLOAD = 64 * 1024
-"""Bytes of JSON. Rows stay narrow; what is bigger belongs into storage, with its key in the payload."""
+"""Bytes of JSON. Rows stay narrow: put bigger things into storage, and their key into the payload."""
 
 _WORTH_COPYING = 100
-"""Jobs from which COPY, with its extra round trips, is faster than INSERT."""
-
-_MANY_LANES = 16
-"""Lanes beyond which workers are told the queue, and look for themselves. `_INSERT` and the promotion have it too."""
+"""From so many jobs on, COPY is faster than INSERT in spite of its extra round trips."""
 
 _COPIED = (
     *("id", "tenant", "owner", "kind", "queue", "priority", "cost", "state", "payload"),
@@ -50,8 +47,8 @@ _COPIED = (
     *("parent_id", "awaited"),
 )
 
-# `now() + delay` and the state are the database's to compute: its clock decides, not the caller's.
-_INSERT = """
+# The database computes `now() + delay` and the state: its clock decides, not the caller's.
+_INSERT = f"""
 WITH new AS (
     SELECT n.*, COALESCE(n.at, now() + n.delay * interval '1 second') AS run_at
       FROM unnest(
@@ -73,94 +70,28 @@ WITH new AS (
            unique_key, unique_scope, now() + unique_window * interval '1 second', traceparent,
            $18::uuid, $18::uuid IS NOT NULL, now(), now()
       FROM new
-     -- In the order of their keys: two callers with the same keys wait for each other in the same order.
+     -- In the order of their keys, so that two callers with the same keys cannot deadlock.
      ORDER BY tenant, kind, unique_key, position
         ON CONFLICT DO NOTHING
     RETURNING id, queue, kind, priority, tenant, state, run_at
-), lanes AS (
-    SELECT queue, kind, priority, tenant, min(id::text) AS first, count(*) OVER () > 16 AS many
-      FROM created WHERE state = 'queued' GROUP BY queue, kind, priority, tenant
-), told AS (
-    -- Sent when the transaction commits: which lanes (or, of many, which queues) have something, or in how many
-    -- seconds something is due.
-    SELECT count(pg_notify('waybill_jobs', CASE
-               WHEN many THEN queue ELSE json_build_array(queue, kind, priority, tenant, first)::text END))
-      FROM lanes
-), told_later AS (
-    SELECT count(pg_notify('waybill_scheduled', next_in::text))
-      FROM (SELECT extract(epoch FROM min(run_at) - now()) AS next_in FROM created WHERE state = 'scheduled') AS due
-     WHERE next_in IS NOT NULL
-)
-SELECT created.id FROM created, told, told_later
-"""
+), ready AS (
+    SELECT id, queue, kind, priority, tenant FROM created WHERE state = 'queued'
+), later AS (
+    SELECT run_at FROM created WHERE state = 'scheduled'
+), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
+SELECT created.id FROM created, announced, announced_due
+"""  # noqa: S608 - made of constants
 
-_TELL = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS news (channel, payload)"
-
-# Found by their keys, locked by their ids: everybody who locks several jobs does so in the order of their ids.
-_FREE_PASSED_WINDOWS = """
-WITH passed AS MATERIALIZED (
-    SELECT passed.id
-      FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (tenant, kind, unique_key),
-           LATERAL (
-               SELECT id FROM jobs
-                WHERE jobs.tenant = wanted.tenant AND jobs.kind = wanted.kind AND jobs.unique_key = wanted.unique_key
-                  AND jobs.unique_scope IN ('window', 'forever') AND jobs.unique_until <= now()
-                LIMIT 1
-           ) AS passed
-), locked AS MATERIALIZED (
-    SELECT id FROM jobs
-     WHERE id = ANY (ARRAY(SELECT id FROM passed)) AND unique_until <= now()
-     ORDER BY id
-       FOR UPDATE
-)
-UPDATE jobs SET unique_key = NULL, unique_scope = NULL, unique_until = NULL
- WHERE id = ANY (ARRAY(SELECT id FROM locked))
-"""
-
-# Scopes that are kept share one index, and so one name space; `active` has its own.
-_FIND_EXISTING = """
-SELECT wanted.position, existing.id
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-       WITH ORDINALITY AS wanted (tenant, kind, unique_key, unique_scope, position),
-       LATERAL (
-           SELECT id FROM jobs
-            WHERE jobs.tenant = wanted.tenant AND jobs.kind = wanted.kind AND jobs.unique_key = wanted.unique_key
-              AND jobs.unique_scope = 'active' AND jobs.state IN ('scheduled', 'queued', 'running')
-              AND wanted.unique_scope = 'active'
-           UNION ALL
-           SELECT id FROM jobs
-            WHERE jobs.tenant = wanted.tenant AND jobs.kind = wanted.kind AND jobs.unique_key = wanted.unique_key
-              AND jobs.unique_scope IN ('window', 'forever')
-              AND wanted.unique_scope IN ('window', 'forever')
-       ) AS existing
-"""
-
-
-class UniqueScope(StrEnum):
-    ACTIVE = "active"
-    """One at a time: a new one may start once the old one has ended."""
-    WINDOW = "window"
-    """One per window, counted from the first."""
-    FOREVER = "forever"
-    """One, as long as its row is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unique:
-    """Two jobs of one tenant and kind with the same key are the same job, within a scope."""
-
-    key: str
-    scope: UniqueScope = UniqueScope.ACTIVE
-    window: float | None = None
-    """Seconds, for the scope `WINDOW`."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.key) <= 500 or not is_storable(self.key):
-            raise Refused("A unique key has 1 to 500 characters, none of them NUL.")
-        if self.window is not None and not 0 < self.window <= _LONGEST:
-            raise Refused("A unique key's window is more than 0 seconds and at most ten years.")
-        if (self.scope is UniqueScope.WINDOW) != (self.window is not None):
-            raise Refused("A window in seconds goes with the unique scope 'window', and only with it.")
+# The first job of each lane, and when the first job that is not due yet is due.
+_ANNOUNCE_COPIED = f"""
+WITH ready AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::text[])
+                  AS job (id, queue, kind, priority, tenant)
+), later AS (
+    SELECT $6::timestamptz AS run_at
+), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
+SELECT FROM announced, announced_due
+"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +100,15 @@ class NewJob:
     tenant: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     owner: str | None = None
-    """Defaults to the tenant: an API key owns as its tenant does."""
+    """Who may see it. The tenant, unless given."""
     queue: str | None = None
+    """Where it waits. The kind's queue, unless given."""
     priority: int = 0
-    """Higher first. Above 0 only as far as an operator has granted it to the tenant."""
+    """Higher runs first. A priority above 0 needs an operator's grant to the tenant."""
     cost: int = 1
-    """How much work it is, in bytes, pages or whatever fits: tenants share by it. One unit for all, please."""
+    """How much work it is: bytes, pages or another unit. Tenants share by it, so use one unit for all kinds."""
     delay: float = 0.0
-    """Seconds from now, by the database's clock."""
+    """Seconds from now until it may start, by the database's clock."""
     run_at: datetime | None = None
     """An absolute time instead of a delay."""
     unique: Unique | None = None
@@ -184,44 +116,46 @@ class NewJob:
     id: uuid.UUID = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
-        # Refused here, because an error in the database would end the caller's transaction.
+        # Checked here, because an error in the database would end the caller's transaction.
         if not (1 <= len(self.tenant) <= 200 and is_storable(self.tenant)):
-            raise Refused("A job's tenant has 1 to 200 characters, none of them NUL.")
+            raise Refused("A job's tenant must have 1 to 200 characters, none of them NUL.")
         if self.owner is not None and not (1 <= len(self.owner) <= 200 and is_storable(self.owner)):
-            raise Refused("A job's owner has 1 to 200 characters, none of them NUL.")
+            raise Refused("A job's owner must have 1 to 200 characters, none of them NUL.")
         if self.queue is not None and not is_name(self.queue):
-            raise Refused(f"{self.queue[:80]!r} is no queue: queues are lower case letters, digits and _, at most 63.")
+            raise Refused(
+                f"{self.queue[:80]!r} cannot be a queue: a name is lower case letters, digits and _, at most 63."
+            )
         if not -32768 <= self.priority <= 32767:
-            raise Refused("A job's priority is between -32768 and 32767.")
+            raise Refused("A job's priority must be between -32768 and 32767.")
         if not 1 <= self.cost < 2**63:
-            raise Refused("A job's cost is a whole number from 1.")
+            raise Refused("A job's cost must be a whole number, at least 1.")
         if not 0 <= self.delay <= _LONGEST:
-            raise Refused("A job's delay is between 0 seconds and ten years.")
+            raise Refused("A job's delay must be between 0 seconds and ten years.")
         if self.run_at is not None:
             if self.run_at.tzinfo is None:
                 raise Refused("A job's run_at needs a time zone.")
             if not _EARLIEST < self.run_at < _LATEST:
-                raise Refused("A job's run_at is between the years 1970 and 3000.")
+                raise Refused("A job's run_at must be between the years 1970 and 3000.")
         if self.traceparent is not None and not (len(self.traceparent) <= 200 and is_storable(self.traceparent)):
-            raise Refused("A job's traceparent is at most 200 characters, none of them NUL.")
+            raise Refused("A job's traceparent must have at most 200 characters, none of them NUL.")
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
     id: uuid.UUID
     created: bool
-    """False when a job with the same unique key was there already; `id` is then that one's."""
+    """False when there was a job with the same unique key already; `id` is then that job's."""
 
 
 async def enqueue(on: Connection | AsyncSession, job: NewJob, *, as_operator: bool = False) -> Enqueued:
-    """Enqueue one job in the caller's transaction. An operator's may have any priority."""
+    """Enqueue one job in the caller's transaction. As an operator, it may have any priority."""
     return (await enqueue_many(on, [job], as_operator=as_operator))[0]
 
 
 async def enqueue_many(
     on: Connection | AsyncSession, jobs: Sequence[NewJob], *, as_operator: bool = False
 ) -> list[Enqueued]:
-    """Enqueue many jobs at once; the answer is in their order."""
+    """Enqueue many jobs at once. The answers come in the order of the jobs."""
     connection = await driver(on) if isinstance(on, AsyncSession) else on
     return await insert(connection, jobs, as_operator=as_operator)
 
@@ -233,19 +167,19 @@ async def insert(
     parent_id: uuid.UUID | None = None,
     as_operator: bool = False,
 ) -> list[Enqueued]:
-    """The same for the engine itself. Whoever names a parent counts the created ones there: see `families`."""
+    """The same for the engine itself. Whoever names a parent must count the created jobs there; see `families`."""
     if not jobs:
         return []
     if not as_operator and any(job.priority > 0 for job in jobs):
-        # In ascending order, so that each tenant's highest is what remains.
+        # In ascending order, so that each tenant's highest priority is what remains.
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
     if len(jobs) >= _WORTH_COPYING and not any(job.unique for job in jobs):
         await _copy(connection, jobs, parent_id)
         return [Enqueued(job.id, created=True) for job in jobs]
-    await _free_passed_windows(connection, jobs)
+    await free_passed_windows(connection, [_wanted(job, job.unique) for job in jobs if job.unique is not None])
     found: dict[uuid.UUID, Enqueued] = {}
     missing = list(jobs)
-    # A job that holds a key may end between the two statements; then the key is free, and the next round takes it.
+    # The job that has a key may end between the two statements; then the key is free, and the next round takes it.
     for _ in range(5):
         created = {row["id"] for row in await connection.fetch(_INSERT, *_columns(missing), parent_id)}
         found |= {job_id: Enqueued(job_id, created=True) for job_id in created}
@@ -258,8 +192,23 @@ async def insert(
     raise Conflict(f"The unique key {_key(missing[0])!r} is contended. Try again.")
 
 
+def _wanted(job: NewJob, unique: Unique) -> WantedKey:
+    return WantedKey(job.tenant, job.kind.name, unique)
+
+
+async def _existing(connection: Connection, jobs: Sequence[NewJob]) -> dict[uuid.UUID, Enqueued]:
+    """The jobs that have the unique keys of `jobs` already."""
+    wanted = []
+    for job in jobs:
+        if job.unique is None:
+            raise Refused(f"There is a job with the id {job.id} already.")
+        wanted.append(_wanted(job, job.unique))
+    found = await find_existing(connection, wanted)
+    return {jobs[position].id: Enqueued(job_id, created=False) for position, job_id in found.items()}
+
+
 async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.UUID | None) -> None:
-    """The same as `_INSERT` for many jobs without keys, in half the time. COPY asks about no conflicts."""
+    """The same as `_INSERT` for many jobs without unique keys, in half the time. COPY cannot skip conflicts."""
     try:
         # Inside the caller's transaction this is a savepoint: an id that is taken must not end it.
         async with connection.transaction():
@@ -292,53 +241,33 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
                     for job, run_at in zip(jobs, times, strict=True)
                 ],
             )
-            await connection.execute(_TELL, *_news(jobs, times, now))
+            await connection.execute(_ANNOUNCE_COPIED, *_heads(jobs, times, now))
     except asyncpg.UniqueViolationError as error:
         raise Refused("There is a job with one of these ids already.") from error
 
 
-def _news(jobs: Sequence[NewJob], times: Sequence[datetime], now: datetime) -> tuple[list[str], list[str]]:
-    """What workers are told when the transaction commits, as in `_INSERT`."""
-    lanes: dict[tuple[str, str, int, str], uuid.UUID] = {}
+def _heads(
+    jobs: Sequence[NewJob], times: Sequence[datetime], now: datetime
+) -> tuple[list[uuid.UUID], list[str], list[str], list[int], list[str], datetime | None]:
+    """The first job of each lane as columns, and when the first job that is not due yet is due."""
+    heads: dict[tuple[str, str, int, str], uuid.UUID] = {}
     due: datetime | None = None
     for job, run_at in zip(jobs, times, strict=True):
         if run_at > now:
             due = min(due, run_at) if due else run_at
             continue
         lane = (job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant)
-        first = lanes.get(lane)
+        first = heads.get(lane)
         if first is None or job.id.int < first.int:
-            lanes[lane] = job.id
-    if len(lanes) > _MANY_LANES:
-        told = sorted({queue for queue, _, _, _ in lanes})
-    else:
-        told = [json.dumps([*lane, str(first)]) for lane, first in lanes.items()]
-    channels = ["waybill_jobs"] * len(told)
-    if due is not None:
-        channels.append("waybill_scheduled")
-        told.append(str((due - now).total_seconds()))
-    return channels, told
-
-
-async def _free_passed_windows(connection: Connection, jobs: Sequence[NewJob]) -> None:
-    kept = {
-        (job.tenant, job.kind.name, job.unique.key)
-        for job in jobs
-        if job.unique is not None and job.unique.scope is not UniqueScope.ACTIVE
-    }
-    if kept:
-        await connection.execute(_FREE_PASSED_WINDOWS, *(list(column) for column in zip(*sorted(kept), strict=True)))
-
-
-async def _existing(connection: Connection, jobs: Sequence[NewJob]) -> dict[uuid.UUID, Enqueued]:
-    """Which jobs hold the keys of `jobs`."""
-    wanted = []
-    for job in jobs:
-        if job.unique is None:
-            raise Refused(f"There is a job with the id {job.id} already.")
-        wanted.append((job.tenant, job.kind.name, job.unique.key, job.unique.scope.value))
-    rows = await connection.fetch(_FIND_EXISTING, *(list(column) for column in zip(*wanted, strict=True)))
-    return {jobs[row["position"] - 1].id: Enqueued(row["id"], created=False) for row in rows}
+            heads[lane] = job.id
+    return (
+        list(heads.values()),
+        [queue for queue, _, _, _ in heads],
+        [kind for _, kind, _, _ in heads],
+        [priority for _, _, priority, _ in heads],
+        [tenant for _, _, _, tenant in heads],
+        due,
+    )
 
 
 def _key(job: NewJob) -> str | None:
@@ -375,16 +304,16 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 
 
 def payload_json(job: NewJob) -> str:
-    """A job's payload as it is stored; refused if it cannot be."""
+    """A job's payload as it is stored. Raises Refused if it cannot be stored."""
     if not job.payload:
         return "{}"
     try:
         text = _encode(job.payload)
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"A job's payload is JSON: {error}") from error
+        raise Refused(f"A job's payload must be JSON: {error}") from error
     if size > MAX_PAYLOAD:
-        raise Refused(f"A job's payload is at most {MAX_PAYLOAD} bytes of JSON; keep the rest in storage.")
+        raise Refused(f"A job's payload must be at most {MAX_PAYLOAD} bytes of JSON. Keep bigger things in storage.")
     if "u0000" in text and _NUL_IN_JSON.search(text):
-        raise Refused("A job's payload has no NUL characters.")
+        raise Refused("A job's payload must not have NUL characters.")
     return text

@@ -1,7 +1,7 @@
 """Why isn't it running? One short, true answer for any job, from one look at the database.
 
-The reasons are tried in the order in which they would have to be removed: nobody needs to know how many jobs are
-ahead in a queue that is paused.
+The rules are those of the claim (`rules`, `caps`). Reasons are tried in the order in which they would have to be
+removed: nobody needs to know how many jobs are ahead in a queue that is paused.
 """
 
 from __future__ import annotations
@@ -15,24 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound
 from waybill_engine.breaker_models import BreakerState
+from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
+from waybill_engine.rules import WORKER_MAY_CLAIM, cap_applies, kind_is_blocked, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 _MOST_COUNTED = 1000
-"""Beyond this many jobs ahead nobody cares for the number, and counting them would cost."""
+"""Beyond this many jobs ahead, nobody cares about the number, and counting them would cost too much."""
+
+_SERVES_THE_JOB = f"""{WORKER_MAY_CLAIM} AND NOT workers.isolating
+                  AND jobs.kind = ANY (workers.kinds) AND jobs.queue = ANY (workers.queues)"""
 
 # Ahead are the jobs that are claimed before it whoever's turn it is: the older ones of its own lane, and those of a
-# higher priority that its workers serve. Other tenants, and other kinds of its own, take turns with it. LIMIT bounds
-# the counting; a page may ask this every few seconds.
-_LOOK = """
+# higher priority that its workers serve. Other tenants, and other kinds of its own tenant, take turns with it. LIMIT
+# bounds the counting, because a page may ask this every few seconds.
+_LOOK = f"""
 SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
        jobs.isolate, jobs.error_code, jobs.error_message, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
        jobs.cancel_requested_at IS NOT NULL AS stopping,
        queues.paused_at, queues.paused_reason,
-       holder.name AS worker, holder.lease_expires_at,
+       owner.name AS worker, owner.lease_expires_at,
        breakers.name AS dependency, breakers.state AS breaker, breakers.open_until, breakers.reason AS breaker_reason,
        full_cap.tenant AS cap_tenant, full_cap.kind AS cap_kind, full_cap.most AS cap_most,
        full_cap.running AS cap_running,
@@ -42,40 +47,28 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
   LEFT JOIN queues ON queues.name = jobs.queue
   LEFT JOIN kinds ON kinds.name = jobs.kind
   LEFT JOIN breakers ON breakers.name = kinds.dependency AND breakers.state <> 'closed'
-  LEFT JOIN workers AS holder ON holder.id = jobs.lease_owner
+  LEFT JOIN workers AS owner ON owner.id = jobs.lease_owner
   LEFT JOIN LATERAL (
            SELECT caps.tenant, caps.kind, caps.most, counted.running
              FROM caps, LATERAL (
-                      SELECT count(*) AS running
-                        FROM workers, LATERAL (
-                                 SELECT FROM jobs AS held
-                                  WHERE held.lease_owner = workers.id
-                                    AND COALESCE(held.tenant = caps.tenant, true)
-                                    AND COALESCE(held.kind = caps.kind, true)
-                                 OFFSET 0
-                             ) AS one
+                      SELECT COALESCE(sum({RUNNING_ON_WORKER}), 0)::bigint AS running
+                        FROM workers
                        WHERE workers.state IN ('active', 'draining')
                   ) AS counted
-            WHERE COALESCE(caps.tenant = jobs.tenant, true) AND COALESCE(caps.kind = jobs.kind, true)
-              AND counted.running >= caps.most AND jobs.state = 'queued'
+            WHERE {cap_applies("jobs")} AND counted.running >= caps.most AND jobs.state = 'queued'
             ORDER BY caps.id
             LIMIT 1
        ) AS full_cap ON true,
        LATERAL (
-           SELECT count(*) AS workers
-             FROM workers
-            WHERE workers.state = 'active' AND workers.lease_expires_at > now() AND NOT workers.isolating
-              AND jobs.kind = ANY (workers.kinds) AND jobs.queue = ANY (workers.queues)
+           SELECT count(*) AS workers FROM workers WHERE {_SERVES_THE_JOB}
        ) AS serving,
        LATERAL (
            SELECT array_agg(queue) AS queues, array_agg(kind) AS kinds
              FROM (SELECT DISTINCT queue, kind
                      FROM workers, unnest(workers.queues) AS queue, unnest(workers.kinds) AS kind
-                    WHERE workers.state = 'active' AND workers.lease_expires_at > now() AND NOT workers.isolating
-                      AND jobs.kind = ANY (workers.kinds) AND jobs.queue = ANY (workers.queues)
-                      AND NOT EXISTS (SELECT FROM queues WHERE name = queue AND paused_at IS NOT NULL)
-                      AND NOT EXISTS (SELECT FROM kinds AS held JOIN breakers ON breakers.name = held.dependency
-                                       WHERE held.name = kind AND breakers.state <> 'closed')) AS lanes
+                    WHERE {_SERVES_THE_JOB}
+                      AND NOT {queue_is_paused("queue")}
+                      AND NOT {kind_is_blocked("kind")}) AS lanes
        ) AS served,
        LATERAL (
            SELECT count(*) AS jobs
@@ -117,7 +110,7 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
                   ) AS turns
        ) AS sharing
  WHERE jobs.id = $1
-"""
+"""  # noqa: S608 - made of constants
 
 
 class Reason(StrEnum):
@@ -140,7 +133,7 @@ class Explanation:
     reason: Reason
     sentence: str
     facts: Mapping[str, Any]
-    """What the sentence says, for programs: times, counts, names."""
+    """What the sentence says, as data for programs: times, counts, names."""
 
 
 async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
@@ -188,18 +181,18 @@ def _ended(job: Mapping[str, Any], state: State) -> Explanation:
 
 
 def _running(job: Mapping[str, Any]) -> Explanation:
-    held = {"worker": job["worker"], "lease_expires_at": job["lease_expires_at"], "started_at": job["started_at"]}
+    facts = {"worker": job["worker"], "lease_expires_at": job["lease_expires_at"], "started_at": job["started_at"]}
     if job["stopping"]:
-        return Explanation(Reason.STOPPING, f"Worker {job['worker']} was asked to stop it.", held)
+        return Explanation(Reason.STOPPING, f"Worker {job['worker']} was asked to stop it.", facts)
     if job["lease_expires_at"] <= job["now"]:
         return Explanation(
             Reason.RUNNING,
             f"Worker {job['worker']}, which holds it, was last due to report at {_at(job['lease_expires_at'])}; "
             "if it does not come back, another worker takes the job.",
-            held,
+            facts,
         )
     return Explanation(
-        Reason.RUNNING, f"It is held by worker {job['worker']} until {_at(job['lease_expires_at'])}.", held
+        Reason.RUNNING, f"It is held by worker {job['worker']} until {_at(job['lease_expires_at'])}.", facts
     )
 
 
@@ -218,7 +211,7 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
             {"kind": job["kind"], "queue": job["queue"]},
         )
     if job["breaker"] is not None:
-        return _held(job)
+        return _blocked(job)
     if job["cap_most"] is not None:
         return _capped(job)
     if job["isolate"]:
@@ -269,7 +262,7 @@ def _capped(job: Mapping[str, Any]) -> Explanation:
     )
 
 
-def _held(job: Mapping[str, Any]) -> Explanation:
+def _blocked(job: Mapping[str, Any]) -> Explanation:
     if job["breaker"] == BreakerState.HALF_OPEN:
         how = "half open: a few jobs find out whether it is well again, the others wait for them."
     else:

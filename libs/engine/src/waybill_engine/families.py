@@ -1,12 +1,12 @@
 """Families: a parent that runs when all its children have ended, however they ended.
 
-The parent is the continuation. It waits as `scheduled`, with `pending_children` above zero and a `run_at` of infinity;
-the statement that ends its last child makes it `queued`, and from there it is a job like any other. A child that is
-`awaited` counts in its parent's `pending_children` while it is active, and whoever ends it takes it off there in the
-same transaction (`finish`, `rescue`, `control`).
+The parent is the continuation. It waits as `scheduled`, with `pending_children` above zero and a `run_at` of infinity.
+The statement that ends its last child makes it `queued`, and from there it is a job like any other. A child that is
+`awaited` counts in its parent's `pending_children` while it is active; the transaction that ends the child also counts
+it down there (`finish`, `rescue`, `control`).
 
-Locks go from children to parents: first the jobs that end, in the order of their ids, then the parents that wait for
-them, the youngest first. Ids grow, so a parent that is itself a child comes before its own parent.
+Locks are taken from children to parents: first the jobs that end, in the order of their ids, then the parents that wait
+for them, the youngest first. Ids grow, so a parent that is itself a child comes before its own parent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.db.database import driver
 from waybill.errors import Conflict, NotFound, Refused
+from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.enqueue import Enqueued, NewJob, insert
 from waybill_engine.models import State
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# A parent that was just inserted, and that nobody else has seen yet, waits for the children inserted after it.
+# For a parent that was just inserted, and that nobody else can see yet: it waits for the children inserted after it.
 _WAIT = """
 UPDATE jobs
    SET state = 'scheduled', run_at = 'infinity', children = $2, pending_children = $2, progress = 0
@@ -37,7 +38,7 @@ UPDATE jobs
 
 _LOCK_PARENT = "SELECT state, pending_children FROM jobs WHERE id = $1 FOR UPDATE"
 
-# Only on a parent that is locked and waits.
+# Only for a parent that is locked and waits.
 _MORE_PENDING = """
 UPDATE jobs
    SET children = children + $2, pending_children = pending_children + $3, updated_at = now(),
@@ -45,9 +46,9 @@ UPDATE jobs
  WHERE id = $1
 """
 
-# `parents` locks them as they are now, not as they were when the statement began: one that somebody else has changed
-# meanwhile is judged, and counted down, by its newest version.
-_CHILDREN_ENDED = """
+# `parents` locks the parents as they are now, not as they were when the statement began: a parent that changed in the
+# meantime is judged and counted down by its newest version.
+_CHILDREN_ENDED = f"""
 WITH parents AS MATERIALIZED (
     SELECT id, state, pending_children FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR UPDATE
 ), counted AS (
@@ -60,13 +61,14 @@ WITH parents AS MATERIALIZED (
      WHERE jobs.id = ANY (ARRAY(SELECT id FROM parents WHERE state = 'scheduled' AND pending_children > 0))
        AND jobs.id = gone.parent_id
     RETURNING jobs.queue, jobs.state
-)
-SELECT count(pg_notify('waybill_jobs', queue))
-  FROM (SELECT DISTINCT queue FROM counted WHERE state = 'queued') AS queues
-"""
+), ready AS (
+    SELECT queue FROM counted WHERE state = 'queued'
+), {ANNOUNCE_QUEUES}
+SELECT queues FROM announced
+"""  # noqa: S608 - made of constants
 
-# The job itself, whatever its state, and everything below it that is active. OFFSET keeps the inner select from
-# becoming a join, which could be turned around.
+# The job itself, whatever its state, and every active job below it. OFFSET keeps the inner select from becoming a join,
+# which could be turned around.
 _FAMILY = """
 WITH RECURSIVE family AS (
     SELECT id, parent_id, state, children, pending_children FROM jobs WHERE id = $1
@@ -85,7 +87,7 @@ SELECT id, parent_id, state,
  WHERE id = $1 OR state IN ('scheduled', 'queued', 'running')
 """
 
-# A job that has no children can never get any: there is nothing below it to be locked first.
+# A job without children can never get any, so there is nothing below it to lock first.
 _LOCK_ALONE = "SELECT id, parent_id, state FROM jobs WHERE id = $1 AND children = 0 FOR UPDATE"
 
 _LOCK_IN_ORDER = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
@@ -98,7 +100,7 @@ _TRIES = 5
 class Family:
     parent: Enqueued
     children: Sequence[Enqueued]
-    """In the order given; empty when the parent was there already. Only created ones are waited for."""
+    """In the order given; empty when the parent existed already. The parent waits only for those that were created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +111,20 @@ class Member:
 
 
 class _ChangedMeanwhileError(Exception):
-    """Somebody added to the family, or purged it, before it was locked."""
+    """The family grew or was purged before it was locked."""
 
 
 async def enqueue_family(
     on: Connection | AsyncSession, parent: NewJob, children: Sequence[NewJob], *, within: uuid.UUID | None = None
 ) -> Family:
-    """Enqueue jobs and the one that runs when all of them have ended, in the caller's transaction.
+    """Enqueue children and a parent that runs when all of them have ended, in the caller's transaction.
 
-    A parent whose unique key is taken creates nothing. Children whose unique keys are taken are not created and not
-    waited for; a parent that is left without any is queued at once. `within` makes the parent itself a child of a job
-    that still waits.
+    If the parent's unique key is taken, nothing is created. Children whose unique keys are taken are not created and
+    not waited for; a parent without any children left is queued at once. `within` makes the parent itself a child of a
+    job that still waits for its children.
     """
     if parent.delay or parent.run_at is not None:
-        raise Refused("A parent runs when its children have ended; it takes no delay and no run_at.")
+        raise Refused("A parent runs when its children have ended, so it cannot have a delay or a run_at.")
     connection = await driver(on) if isinstance(on, AsyncSession) else on
     async with connection.transaction():
         (first,) = await insert(connection, [parent], parent_id=within)
@@ -139,9 +141,9 @@ async def enqueue_family(
 async def add_children(
     on: Connection | AsyncSession, parent_id: uuid.UUID, children: Sequence[NewJob]
 ) -> list[Enqueued]:
-    """Enqueue more children of a parent that still waits; a Conflict if it no longer does.
+    """Enqueue more children of a parent that still waits. Raises Conflict if it no longer waits.
 
-    The parent stays locked until the caller's transaction ends, and its other children cannot end before that: do
+    The parent stays locked until the caller's transaction ends, and its other children cannot end before that, so do
     this last.
     """
     connection = await driver(on) if isinstance(on, AsyncSession) else on
@@ -152,18 +154,18 @@ async def add_children(
 
 
 async def _join(connection: Connection, parent_id: uuid.UUID, count: int) -> None:
-    """Children that were just inserted are waited for, or must not be there."""
+    """Have the parent wait for children that were just inserted, or undo their insertion."""
     parent = await connection.fetchrow(_LOCK_PARENT, parent_id)
     if parent is None:
         raise NotFound(f"There is no job {parent_id}.")
     if parent["pending_children"] == 0:
-        raise Conflict(f"Job {parent_id} waits for no children any more: it is {parent['state']}.")
+        raise Conflict(f"Job {parent_id} no longer waits for children: it is {parent['state']}.")
     if count:
         await connection.execute(_MORE_PENDING, parent_id, count, count)
 
 
 async def await_again(connection: Connection, parent_id: uuid.UUID) -> bool:
-    """A child that had ended is active again: the parent waits for it, if it still waits at all."""
+    """A child that had ended is active again: have its parent wait for it, if the parent still waits at all."""
     parent = await connection.fetchrow(_LOCK_PARENT, parent_id)
     if parent is None or parent["pending_children"] == 0:
         return False
@@ -172,9 +174,9 @@ async def await_again(connection: Connection, parent_id: uuid.UUID) -> bool:
 
 
 async def children_ended(connection: Connection, awaited_by: Iterable[uuid.UUID | None]) -> None:
-    """Children have ended: count each off the parent that waited for it, if one did.
+    """Count children that have ended off the parents that waited for them.
 
-    In the transaction that ended them, and after they were locked.
+    Call it in the transaction that ended them, after they were locked.
     """
     counted = Counter(parent_id for parent_id in awaited_by if parent_id is not None)
     if counted:
@@ -182,9 +184,9 @@ async def children_ended(connection: Connection, awaited_by: Iterable[uuid.UUID 
 
 
 async def lock_family(connection: Connection, job_id: uuid.UUID) -> list[Member]:
-    """Lock a job, whatever its state, and every active job below it. In a transaction.
+    """Lock a job, whatever its state, and every active job below it. Call it in a transaction.
 
-    Nothing below can become active before that ends: it would take a lock on its parent.
+    Nothing below can become active before the transaction ends, because that takes a lock on its parent.
     """
     if alone := await connection.fetchrow(_LOCK_ALONE, job_id):
         return [_member(alone)]
@@ -201,7 +203,7 @@ async def lock_family(connection: Connection, job_id: uuid.UUID) -> list[Member]
                     raise _ChangedMeanwhileError
                 return [_member(row) for row in found]
         except (_ChangedMeanwhileError, asyncpg.DeadlockDetectedError):
-            continue  # with all locks given back
+            continue  # the savepoint has released all locks
     raise Conflict(f"The family of job {job_id} changes too fast. Try again.")
 
 

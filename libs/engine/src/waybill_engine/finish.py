@@ -1,8 +1,8 @@
-"""Step 4: a run ends. Every way it can end is written here, fenced by (job id, lease token), with its event.
+"""Step 4: a run ends. Every way in which it can end is written here, fenced by (job id, lease token), with its event.
 
-`succeed` is the hot one: many completions in one statement, or one inside a handler's own transaction. `settle` writes
-everything else: failures, retries, releases, cancellations. Jobs that a parent waits for are ended by the same
-statements in a second go, in one transaction with their parent's count.
+`succeed` is the hot one: it writes many completions in one statement, or one inside a handler's own transaction.
+`settle` writes everything else: failures, retries, releases, cancellations. For jobs that a parent waits for, the same
+statements run a second time, in one transaction with their parent's count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import MEANINGS, Code, Failure
 from waybill.pg_text import storable, storable_json
-from waybill_engine.claim import Lease
+from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_QUEUES
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.families import children_ended
 from waybill_engine.models import State
 from waybill_engine.retry import RetryPolicy
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 # index is partial on `state = 'running'`, and `IS TRUE` keeps the fence a look-up in a hash, not a join that could
 # be turned around. Rows are found, and so locked, in the order of their ids.
 #
-# The answer is one row whatever the batch: nearly always it says "all of them", with a NULL instead of their ids, and a
+# The answer is one row for any batch. It nearly always says "all of them", with NULL instead of the ids, so that a
 # thousand ids need not be sent, read and compared.
 _SUCCEED = """
 WITH done AS (
@@ -50,8 +51,8 @@ SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id),
   FROM done
 """
 
-# Cancelling wins over coming back: a run that would be repeated is not, once somebody asked for it to stop.
-_SETTLE = """
+# A cancellation wins over a retry: a job that somebody asked to stop does not come back.
+_SETTLE = f"""
 WITH ended AS (
     UPDATE jobs
        SET state = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -75,7 +76,7 @@ WITH ended AS (
        AND (NOT jobs.awaited OR $14)
     RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
-              mine.event, mine.code, mine.message, mine.delay
+              mine.event, mine.code, mine.message
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
     SELECT id, now(), CASE WHEN state = 'cancelled' THEN 'cancelled' ELSE event END, lease_token, $12, started_at,
@@ -83,27 +84,24 @@ WITH ended AS (
                'code', code, 'message', message, 'attempts', attempts,
                'retry_at', CASE WHEN state = 'scheduled' THEN run_at END))
       FROM ended
-), told AS (
-    SELECT count(pg_notify('waybill_jobs', queue))
-      FROM (SELECT DISTINCT queue FROM ended WHERE state = 'queued') AS queues
-), told_later AS (
-    SELECT count(pg_notify('waybill_scheduled', next_in::text))
-      FROM (SELECT min(delay) AS next_in FROM ended WHERE state = 'scheduled') AS due
-     WHERE next_in IS NOT NULL
-)
-SELECT ended.id, ended.state, ended.awaited_by FROM ended, told, told_later
-"""
+), ready AS (
+    SELECT queue FROM ended WHERE state = 'queued'
+), later AS (
+    SELECT run_at FROM ended WHERE state = 'scheduled'
+), {ANNOUNCE_QUEUES}, {ANNOUNCE_DUE}
+SELECT ended.id, ended.state, ended.awaited_by FROM ended, announced, announced_due
+"""  # noqa: S608 - made of constants
 
 _STANDS_AS = "SELECT id, state, lease_token FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
 
 
 _OUTAGES = 10
-"""Runs without a charge after which another that ends in an outage of the database is charged."""
+"""A job may have so many uncharged runs; from then on, a run that ends in a database outage is charged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended, if not well."""
+class RunOutcome:
+    """How a run ended, unless it succeeded."""
 
     state: State
     event: str
@@ -113,50 +111,50 @@ class Outcome:
     message: str | None = None
     detail: dict[str, Any] | None = None
     released: bool = False
-    """Given back untouched: it keeps its attempts and whatever was known of it."""
+    """The job is given back untouched: it keeps its attempts and its last error."""
 
 
-def released(reason: str) -> Outcome:
-    return Outcome(State.QUEUED, "released", released=True, message=reason)
+def released(reason: str) -> RunOutcome:
+    return RunOutcome(State.QUEUED, "released", released=True, message=reason)
 
 
-def cancelled(failure: Failure) -> Outcome:
-    return Outcome(State.CANCELLED, "cancelled", code=failure.code, message=failure.message)
+def cancelled(failure: Failure) -> RunOutcome:
+    return RunOutcome(State.CANCELLED, "cancelled", code=failure.code, message=failure.message)
 
 
 def judge(
-    lease: Lease,
+    claimed: ClaimedJob,
     failure: Failure,
     policy: RetryPolicy,
     rng: random.Random | None = None,
     *,
-    held_for: float | None = None,
-) -> Outcome:
-    """What a failed run means for its job: try again later, give up, or wait as the other side asked.
+    blocked_for: float | None = None,
+) -> RunOutcome:
+    """What a failed run means for its job: try again later, give up, or wait as long as the other side asked.
 
-    `held_for` says that the breaker of the dependency that failed is not closed, and how long it stays open.
+    `blocked_for` is given when the breaker of the dependency that failed is not closed: how long it stays open.
     """
     facts: dict[str, Any] = {"code": failure.code.value, "message": failure.message, "detail": failure.detail}
     if not failure.retryable:
-        return Outcome(State.FAILED, "failed", charge=1, **facts)
-    # An outage is nobody's fault. But a run that ends in one every time may be what takes the database down.
-    outages_too_many = failure.code is Code.DB_UNAVAILABLE and lease.token - lease.attempts > _OUTAGES
+        return RunOutcome(State.FAILED, "failed", charge=1, **facts)
+    # An outage is nobody's fault. But a job whose every run ends in one may be what takes the database down.
+    outages_too_many = failure.code is Code.DB_UNAVAILABLE and claimed.token - claimed.attempts > _OUTAGES
     if not failure.charged and not outages_too_many:
         wait = failure.retry_after if failure.retry_after is not None else 1.0
-        return Outcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), **facts)
-    if held_for is not None and failure.of_dependency:
-        # It comes back after its peers: a document the dependency chokes on must not be the probe every time.
-        wait = held_for + policy.delay(lease.attempts, rng)
-        return Outcome(State.SCHEDULED, "postponed", delay=wait, **facts)
-    if lease.attempts + 1 >= lease.max_attempts:
-        return Outcome(State.DEAD_LETTER, "dead_lettered", charge=1, **facts)
-    return Outcome(State.SCHEDULED, "retry_scheduled", delay=policy.delay(lease.attempts, rng), charge=1, **facts)
+        return RunOutcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), **facts)
+    if blocked_for is not None and failure.of_dependency:
+        # It comes back after the others: a job that the dependency chokes on must not be the probe every time.
+        wait = blocked_for + policy.delay(claimed.attempts, rng)
+        return RunOutcome(State.SCHEDULED, "postponed", delay=wait, **facts)
+    if claimed.attempts + 1 >= claimed.max_attempts:
+        return RunOutcome(State.DEAD_LETTER, "dead_lettered", charge=1, **facts)
+    return RunOutcome(State.SCHEDULED, "retry_scheduled", delay=policy.delay(claimed.attempts, rng), charge=1, **facts)
 
 
 async def succeed(
     connection: Connection, worker_id: uuid.UUID, done: Sequence[tuple[uuid.UUID, int]]
 ) -> set[uuid.UUID]:
-    """Complete jobs; the answer is those that were still this worker's to complete."""
+    """Complete jobs, and return those that were still this worker's to complete."""
     ordered = sorted(done, key=itemgetter(0))  # multi-row updates lock in id order
     ids, tokens = [one[0] for one in ordered], [one[1] for one in ordered]
     ended = await connection.fetchval(_SUCCEED, ids, tokens, worker_id, False)
@@ -170,9 +168,9 @@ async def succeed(
 
 
 async def settle(
-    connection: Connection, worker_id: uuid.UUID, ends: Sequence[tuple[uuid.UUID, int, Outcome]]
+    connection: Connection, worker_id: uuid.UUID, ends: Sequence[tuple[uuid.UUID, int, RunOutcome]]
 ) -> dict[uuid.UUID, State]:
-    """Write ends other than success; the answer is the state each job is in now, without those that were lost."""
+    """Write ends other than success, and return the state of each job now, without those that were lost."""
     ordered = sorted(ends, key=itemgetter(0))
     ids = [job_id for job_id, _, _ in ordered]
     outcomes = [outcome for _, _, outcome in ordered]
@@ -200,18 +198,18 @@ async def settle(
 
 
 def _family_transaction(connection: Connection) -> AbstractAsyncContextManager[object]:
-    """For what the first go left out: it is awaited by a parent, or was lost.
+    """A transaction for the jobs that the first statement left out: a parent waits for them, or they were lost.
 
-    In a handler's transaction a savepoint would only keep the parent locked for longer.
+    Inside a handler's transaction it does nothing: a savepoint would only keep the parent locked for longer.
     """
     return nullcontext() if connection.is_in_transaction() else connection.transaction()
 
 
 async def stands_as(connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[State, int]]:
-    """State and token of each job, once whoever is writing it right now has finished.
+    """The state and token of each job, once whoever is writing it right now has finished.
 
-    For the one question a lost connection leaves: did my COMMIT arrive? The row lock waits for a commit that is still
-    under way on the server.
+    It answers the question that a lost connection leaves open: did my COMMIT arrive? The row lock waits for a commit
+    that is still under way on the server.
     """
     rows = await connection.fetch(_STANDS_AS, job_ids)
     return {row["id"]: (State(row["state"]), row["lease_token"]) for row in rows}

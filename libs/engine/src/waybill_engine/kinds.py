@@ -1,13 +1,14 @@
-"""What kinds of jobs there are, and the rules each kind runs under.
+"""Kinds of jobs, and the rules each kind runs under.
 
-A kind is declared once, in the library, because both ends need it: whoever enqueues writes its limits into the row,
-whoever runs it knows how long to wait between tries. A worker serves the kinds it has handlers for and leaves the
-rest alone, so old and new versions run side by side.
+A kind is declared once and shared by both ends: the enqueuer writes its limits into the job's row, and the worker knows
+how long to wait between attempts. A worker serves only the kinds it has handlers for, so old and new versions of a
+program run side by side. `registry` finds a kind by its name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from waybill_engine.retry import RetryPolicy
@@ -16,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 def is_name(text: str) -> bool:
-    """Whether a kind, a queue or a dependency can be called so."""
+    """Whether a kind, a queue, a dependency or a schedule can have this name."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -24,26 +25,34 @@ def is_name(text: str) -> bool:
 class JobKind:
     name: str
     queue: str = "default"
-    """Where its jobs wait unless the enqueuer says otherwise."""
+    """Where its jobs wait unless the enqueuer names another queue."""
     time_limit: float = 300.0
-    """Seconds one run may take; then it is stopped and charged an attempt."""
+    """Seconds one run may take; a longer run is stopped and charged an attempt."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     max_crashes: int = 3
-    """How many workers a job may take down before it is given up as `WORKER_CRASHED`."""
+    """How many workers a job may take down before it is dead-lettered as `WORKER_CRASHED`."""
     dependency: str | None = None
-    """What it cannot do without (`converter`, say). While that is down, its jobs wait; see `breaker`."""
+    """The service it cannot work without (a mail server, say). While that service is down, its jobs stay queued;
+    see `breaker`."""
+    default_cap: Callable[[], int] | None = None
+    """How many of its jobs may run at once in the whole cluster, unless an operator decides otherwise; 0 is no cap.
+    Workers call it when they start, so it can read a setting. See `caps`."""
 
     def __post_init__(self) -> None:
-        for what in (self.name, self.queue, self.dependency):
-            if what is not None and not is_name(what):
+        for name in (self.name, self.queue, self.dependency):
+            if name is not None and not is_name(name):
                 raise ValueError(
-                    f"{what!r}: kinds, queues and dependencies are lower case letters, digits and _, at most 63"
+                    f"{name!r}: the name of a kind, queue or dependency starts with a lower case letter and has only "
+                    "lower case letters, digits and _, at most 63 characters"
                 )
         if not 0 < self.time_limit <= 30 * 86400:
-            raise ValueError(f"{self.name}: time_limit is more than 0 seconds and at most 30 days")
+            raise ValueError(f"{self.name}: time_limit must be more than 0 seconds and at most 30 days")
         if not (1 <= self.max_crashes <= 1000 and self.retry.max_attempts <= 1000):
-            raise ValueError(f"{self.name}: between 1 and 1,000 crashes and attempts")
+            raise ValueError(f"{self.name}: max_crashes and the attempts must be between 1 and 1,000")
 
 
 SELFTEST = JobKind("selftest", time_limit=60.0, retry=RetryPolicy(retries=2, base=1.0, jitter=1.0))
-"""Exercises the engine from end to end without a document: `waybill selftest`."""
+"""Exercises the engine from end to end: `waybill selftest`."""
+
+KINDS = (SELFTEST,)
+"""The engine's own kinds."""

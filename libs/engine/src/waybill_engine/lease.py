@@ -1,9 +1,9 @@
-"""Step 3: holding on to what was claimed.
+"""Step 3: a worker keeps its jobs, by renewing its lease.
 
-A worker has one lease, on its own row, and all its jobs live under it: renewing costs the same for one job as for a
-thousand and never touches a job. The answer to a renewal lists what the database thinks the worker holds, so the
-worker learns which jobs it lost, which it should stop, and which it holds without knowing (a claim whose answer never
-arrived).
+A worker has one lease, on its own row, and all its jobs run under it: renewing costs the same for one job as for a
+thousand and never touches a job's row. The answer to a renewal lists the jobs that the worker runs according to the
+database, so the worker learns which jobs it lost, which it should stop, and which it has without knowing (a claim whose
+answer never arrived).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _REGISTER = """
 INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
                      isolating, state, started_at, last_seen_at, lease_expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
-    ON CONFLICT (id) DO NOTHING -- an earlier try whose answer was lost
+    ON CONFLICT (id) DO NOTHING -- the answer to an earlier try was lost
 """
 
-# A worker that was declared gone is never renewed: its jobs are others' already. Apart from the question that follows,
-# so that whatever locks `jobs` (an ALTER TABLE, say) costs nobody a lease.
+# A worker that was declared gone is never renewed: its jobs belong to others already. This statement does not read
+# `jobs`, so that a lock on that table (an ALTER TABLE, for example) costs nobody a lease.
 _RENEW = """
 UPDATE workers
    SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second'
@@ -37,7 +37,7 @@ UPDATE workers
 RETURNING id
 """
 
-_HELD = "SELECT id, lease_token, cancel_requested_at IS NOT NULL AS stop FROM jobs WHERE lease_owner = $1"
+_RUNNING = "SELECT id, lease_token, cancel_requested_at IS NOT NULL AS stop FROM jobs WHERE lease_owner = $1"
 
 _FENCE = "SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE"
 
@@ -47,7 +47,7 @@ _STOP = """
 UPDATE workers SET state = 'stopped', stopped_at = now() WHERE id = $1 AND state IN ('active', 'draining') RETURNING id
 """
 
-# Progress leaves every indexed column alone, so the row stays where it is (a HOT update).
+# Progress changes no indexed column, so that it is a HOT update.
 _PROGRESS = """
 UPDATE jobs
    SET progress = news.progress, progress_message = news.message, updated_at = now()
@@ -77,14 +77,15 @@ class WorkerInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the database says a worker holds."""
+class Renewal:
+    """The answer to a renewal: which jobs the worker runs according to the database."""
 
     alive: bool
     """False when the worker was declared gone: everything it runs belongs to others."""
     tokens: Mapping[uuid.UUID, int]
+    """The lease tokens of its jobs."""
     stop: frozenset[uuid.UUID]
-    """Jobs somebody asked to cancel."""
+    """The jobs that somebody asked to cancel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,39 +115,39 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
     )
 
 
-async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Held:
-    """Renew the worker's lease, and with it every job's."""
+async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Renewal:
+    """Renew the worker's lease, under which all its jobs run."""
     alive = await connection.fetchval(_RENEW, worker_id, ttl) is not None
-    held = await connection.fetch(_HELD, worker_id)
-    return Held(
+    running = await connection.fetch(_RUNNING, worker_id)
+    return Renewal(
         alive=alive,
-        tokens={row["id"]: row["lease_token"] for row in held},
-        stop=frozenset(row["id"] for row in held if row["stop"]),
+        tokens={row["id"]: row["lease_token"] for row in running},
+        stop=frozenset(row["id"] for row in running if row["stop"]),
     )
 
 
 async def fence(connection: Connection, job_id: uuid.UUID, token: int) -> None:
-    """Raise LeaseLost unless the job is still ours; until the transaction ends nobody can take it over."""
+    """Raise LeaseLost unless the job is still ours. Nobody can take it over until the transaction ends."""
     if await connection.fetchval(_FENCE, job_id, token) is None:
         raise LeaseLost()
 
 
 async def drain(connection: Connection, worker_id: uuid.UUID) -> None:
-    """Say that this worker claims no more."""
+    """Record that this worker claims no more jobs."""
     await connection.execute(_DRAIN, worker_id)
 
 
 async def stop(connection: Connection, worker_id: uuid.UUID) -> None:
-    """Say that this worker is done. Whatever it still holds goes back untouched: nobody rescues from a stopped one."""
+    """Record that this worker has stopped, and release the jobs it still has, because nobody would rescue them."""
     async with connection.transaction():
         if await connection.fetchval(_STOP, worker_id) is None:
             return
-        left = await connection.fetch(_HELD, worker_id)
+        left = await connection.fetch(_RUNNING, worker_id)
         await settle(connection, worker_id, [(row["id"], row["lease_token"], _LEFT_BEHIND) for row in left])
 
 
 async def write_progress(connection: Connection, news: Sequence[Progress]) -> set[uuid.UUID]:
-    """Write progress, fenced; the answer is the jobs it was still right for."""
+    """Write progress, fenced, and return the jobs that were still this run's."""
     ordered = sorted(news, key=lambda one: one.id)  # multi-row updates lock in id order
     rows = await connection.fetch(
         _PROGRESS,

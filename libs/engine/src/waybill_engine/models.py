@@ -1,8 +1,8 @@
 """The engine's tables.
 
-`jobs` is narrow and hot. What a pipeline knows about its document lives in that pipeline's own table, keyed by job
-id; big things live in storage. The partial indexes are the engine's working sets: each holds only the rows one
-statement looks for, so that a million rows it does not look for cost it nothing.
+`jobs` is narrow and hot. Whatever an application knows about its jobs belongs into its own tables, keyed by job id; big
+things belong into storage. The partial indexes are the engine's working sets: each has only the rows that one statement
+looks for, so that a million other rows cost it nothing.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sqlmodel import Field, SQLModel
 
 class State(StrEnum):
     SCHEDULED = "scheduled"
-    """Runs at `run_at`; retries wait here too."""
+    """It may run at `run_at`. Retries wait here too."""
     QUEUED = "queued"
-    """Can be claimed now."""
+    """It can be claimed now."""
     RUNNING = "running"
-    """A worker holds its lease."""
+    """A worker has claimed it and runs it."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    """A permanent error: trying again would not help."""
+    """It ended with a permanent error: another attempt would not help."""
     DEAD_LETTER = "dead_letter"
-    """Retries or the crash budget are used up."""
+    """Its attempts or its crash budget are used up."""
     CANCELLED = "cancelled"
 
     @property
@@ -54,15 +54,15 @@ class Job(SQLModel, table=True):
 
     id: uuid.UUID = Field(primary_key=True)
     tenant: str
-    """Who is billed, and who shares fairly with whom."""
+    """Who is billed. Tenants share workers fairly."""
     owner: str
     """Who may see it."""
     kind: str
     queue: str
     priority: int = _int(0)
-    """Higher first. Above 0 is granted by an operator."""
+    """Higher runs first. A priority above 0 needs an operator's grant."""
     cost: int = _int(1, sa.BigInteger)
-    """Work in it (bytes, pages or a number of the enqueuer's): what fair share weighs."""
+    """How much work it is (bytes, pages or another unit). Tenants share by it."""
     state: str
     payload: dict[str, Any] = Field(sa_type=JSONB)
 
@@ -71,15 +71,15 @@ class Job(SQLModel, table=True):
     crashes: int = _int(0)
     max_crashes: int = _int(3)
     isolate: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
-    """Was there when a worker crashed: runs alone from now on, so that only the guilty are blamed."""
+    """It was running when a worker crashed, so it runs alone from now on: only the guilty job is blamed."""
     run_at: datetime = _time()
     time_limit: float = Field(sa_type=sa.REAL)
     """Seconds one run may take."""
 
     lease_owner: uuid.UUID | None = None
-    """The worker holding it while it runs. The lease lasts as long as that worker's own (see `Worker`)."""
+    """The worker that runs it, under that worker's lease (see `Worker`)."""
     lease_token: int = _int(0, sa.Integer)
-    """Grows with every claim and never falls: the fence of every write a worker makes."""
+    """It grows with every claim and never falls. It fences every write that a worker makes."""
     cancel_requested_at: datetime | None = _time(nullable=True)
     progress: float | None = Field(default=None, sa_type=sa.REAL)
     progress_message: str | None = None
@@ -93,21 +93,21 @@ class Job(SQLModel, table=True):
     unique_until: datetime | None = _time(nullable=True)
     parent_id: uuid.UUID | None = None
     awaited: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
-    """While it is active, it is one of its parent's pending children: its end is counted there. See `families`."""
+    """While it is active, it is one of its parent's pending children, and its end is counted there. See `families`."""
     children: int = _int(0, sa.Integer)
-    """How many it has had, ended and purged ones included."""
+    """How many children it has had, including ended and purged ones."""
     pending_children: int = _int(0, sa.Integer)
-    """How many must end before it is queued. While there are any, it is `scheduled`, and its `run_at` is infinity,
-    which Python reads as a time without a zone: look here first."""
+    """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
+    infinity, which Python reads as a time without a zone, so look here first."""
     traceparent: str | None = None
 
     created_at: datetime = _time()
     updated_at: datetime = _time()
-    """Last change a person would notice; heartbeats leave it alone."""
+    """The last change that a person would notice. Heartbeats do not change it."""
     started_at: datetime | None = _time(nullable=True)
     finished_at: datetime | None = _time(nullable=True)
     pinned_at: datetime | None = _time(nullable=True)
-    """Somebody wants it kept: no limit of retention applies while this is set."""
+    """Somebody wants to keep it: no retention rule applies while this is set."""
 
     __table_args__ = (
         sa.CheckConstraint(
@@ -152,8 +152,8 @@ class Job(SQLModel, table=True):
 class JobEvent(SQLModel, table=True):
     """Append-only history. Every run leaves exactly one row, written by the statement that ended it.
 
-    There is no row for "enqueued" and "started": the job's `created_at` and the run's `started_at` say the same, and
-    the hot path writes a third as much.
+    There are no rows for "enqueued" and "started": the job's `created_at` and the run's `started_at` say the same, and
+    the hot path writes only a third as much.
     """
 
     __tablename__ = "job_events"
@@ -171,14 +171,14 @@ class JobEvent(SQLModel, table=True):
 class WorkerState(StrEnum):
     ACTIVE = "active"
     DRAINING = "draining"
-    """Asked to stop: finishes what it runs, claims nothing."""
+    """It was asked to stop: it finishes what it runs and claims nothing."""
     STOPPED = "stopped"
     GONE = "gone"
-    """Its lease ran out and its jobs were given to others. It can never come back under this id."""
+    """Its lease ran out, and its jobs went back to their queues. It can never come back under this id."""
 
 
 class Worker(SQLModel, table=True):
-    """One worker process. All its jobs share its lease, which one small row renews."""
+    """One worker process. All its jobs run under its lease, which is renewed in this one small row."""
 
     __tablename__ = "workers"
 
@@ -194,7 +194,7 @@ class Worker(SQLModel, table=True):
     kinds: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
     concurrency: int
     isolating: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
-    """Runs suspects of a crash, one at a time."""
+    """It runs suspects of a crash, one at a time."""
     state: str
     started_at: datetime = _time()
     last_seen_at: datetime = _time()
@@ -208,7 +208,7 @@ class Worker(SQLModel, table=True):
 
 
 class Queue(SQLModel, table=True):
-    """What an operator decided about a queue. A queue without a row is simply open."""
+    """What an operator decided about a queue. A queue without a row is not paused."""
 
     __tablename__ = "queues"
 
@@ -217,31 +217,8 @@ class Queue(SQLModel, table=True):
     paused_reason: str | None = None
 
 
-class Tenant(SQLModel, table=True):
-    """What an operator decided about a tenant. A tenant without a row has weight 1 and no priority to give."""
-
-    __tablename__ = "tenants"
-
-    name: str = Field(primary_key=True)
-    weight: float = Field(default=1.0, sa_type=sa.REAL, sa_column_kwargs={"server_default": "1"})
-    """Its share beside others': 2 gets twice the work done of 1."""
-    top_priority: int = _int(0)
-    """The highest priority its jobs may have. Above 0 is an operator's grant."""
-    hold_at: datetime | None = _time(nullable=True)
-    """Under legal hold since then: nothing of it is removed. See `waybill.retention`."""
-    hold_reason: str | None = None
-    pdf_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
-    xml_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
-    xml_on_download: bool | None = None
-    events_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
-    jobs_ttl_days: float | None = Field(default=None, sa_type=sa.REAL)
-    """How long what is its is kept; where one is not set, the janitor's setting."""
-
-    __table_args__ = (sa.CheckConstraint("weight > 0", name="tenants_weight_counts"),)
-
-
 class CapRow(SQLModel, table=True):
-    """At most so many jobs at once; see `waybill_engine.caps`. Without a tenant of any, without a kind of any."""
+    """The most jobs of a tenant, of a kind, or of both that may run at once; see `waybill_engine.caps`."""
 
     __tablename__ = "caps"
 
@@ -258,7 +235,7 @@ class CapRow(SQLModel, table=True):
 
 
 class DecidedCap(SQLModel, table=True):
-    """A kind whose cap was set or lifted by hand; see `waybill_engine.caps`."""
+    """A kind whose cap an operator set or lifted; see `waybill_engine.caps`."""
 
     __tablename__ = "decided_caps"
 
@@ -266,7 +243,8 @@ class DecidedCap(SQLModel, table=True):
 
 
 class Artefact(SQLModel, table=True):
-    """A file a job published. Only this row makes a stored object a result, and only the lease holder can write it."""
+    """A file that a job published. Only this row makes a stored object a result, and only the run that owns the job can
+    write it."""
 
     __tablename__ = "job_artefacts"
 
@@ -279,11 +257,11 @@ class Artefact(SQLModel, table=True):
     lease_token: int
     created_at: datetime = _time()
     missing_at: datetime | None = _time(nullable=True)
-    """The janitor looked for the file then, and it was not there."""
+    """When the janitor looked for the file and did not find it."""
 
 
 class ScheduleRow(SQLModel, table=True):
-    """A periodic job, with all that is needed to make its jobs: whoever fires it need not know the kind."""
+    """A schedule, with everything that its jobs need: a worker can fire it without knowing the kind."""
 
     __tablename__ = "schedules"
 
@@ -291,7 +269,7 @@ class ScheduleRow(SQLModel, table=True):
     cron: str
     timezone: str
     missed: str
-    """What becomes of ticks that nobody was there for; see `waybill_engine.schedules.Missed`."""
+    """What happens to ticks that nobody could fire; see `waybill_engine.schedules.Missed`."""
     grace: float = Field(sa_type=sa.REAL)
 
     kind: str
@@ -307,14 +285,33 @@ class ScheduleRow(SQLModel, table=True):
     paused_at: datetime | None = _time(nullable=True)
     paused_reason: str | None = None
     next_at: datetime | None = _time(nullable=True)
-    """The next tick that has not fired. None when there is none any more."""
+    """The next tick that has not fired. None when there are no more ticks."""
     last_tick: datetime | None = _time(nullable=True)
     last_job_id: uuid.UUID | None = None
     created_at: datetime = _time()
     updated_at: datetime = _time()
-    """Last change of what it says; firing leaves it alone."""
+    """When its definition last changed. Firing does not change it."""
 
     __table_args__ = (
         sa.CheckConstraint("missed IN ('skip', 'once', 'all')", name="schedules_missed_known"),
         sa.Index("schedules_due", "next_at", postgresql_where=sa.text("paused_at IS NULL")),
+    )
+
+
+class ErasureRow(SQLModel, table=True):
+    """A tenant, or an owner within one, that is to be forgotten; see `waybill_engine.erasure`."""
+
+    __tablename__ = "erasures"
+
+    id: uuid.UUID = Field(primary_key=True)
+    tenant: str | None = None
+    owner: str | None = None
+    requested_at: datetime = Field(sa_type=sa.DateTime(timezone=True))
+    finished_at: datetime | None = _time(nullable=True)
+    jobs: int = _int(0, sa.BigInteger)
+    files: int = _int(0, sa.BigInteger)
+
+    __table_args__ = (
+        sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),
+        sa.Index("erasures_open", "id", postgresql_where=sa.text("finished_at IS NULL")),
     )

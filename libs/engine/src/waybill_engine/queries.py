@@ -1,4 +1,4 @@
-"""Reading jobs: lists, one job with its history, queues and workers. Ordinary reads, so SQLModel writes the SQL."""
+"""Reading jobs, queues, workers and schedules. These are ordinary reads, so SQLModel writes the SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
-from waybill_engine.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Tenant, Worker, WorkerState
+from waybill.retention.models import Tenant
+from waybill_engine.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Worker, WorkerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ async def list_jobs(
     before: uuid.UUID | None = None,
     limit: int = 50,
 ) -> Sequence[Job]:
-    """Newest first; `before` continues a list where it ended."""
+    """Jobs, newest first. `before` continues a list where it ended."""
     query = select(Job).order_by(col(Job.id).desc()).limit(limit)
     if states:
         query = query.where(col(Job.state).in_([state.value for state in states]))
@@ -67,13 +68,13 @@ async def get_job(session: AsyncSession, job_id: uuid.UUID) -> Job:
 
 
 async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State, int]:
-    """How many children the job has in which state; those that were purged are in none."""
+    """How many children a job has in each state. Purged children are not counted."""
     query = select(Job.state, sa.func.count()).where(Job.parent_id == job_id).group_by(Job.state)
     return {State(state): count for state, count in (await session.exec(query)).all()}
 
 
 async def history(session: AsyncSession, job: Job) -> list[Happening]:
-    """The job's life in order. Beginnings are read off the job and its runs; see `JobEvent`."""
+    """What happened to a job, in order. The starts come from the job and its runs; see `JobEvent`."""
     rows = (
         await session.exec(
             select(JobEvent, Worker.name)
@@ -88,10 +89,10 @@ async def history(session: AsyncSession, job: Job) -> list[Happening]:
             happenings.append(Happening(event.started_at, "started", worker, event.lease_token, {}))
         happenings.append(Happening(event.at, event.event, worker, event.lease_token, event.detail or {}))
     if job.lease_owner is not None and job.started_at is not None:
-        holder = await session.get(Worker, job.lease_owner)
-        name = holder.name if holder else None
+        owner = await session.get(Worker, job.lease_owner)
+        name = owner.name if owner else None
         happenings.append(Happening(job.started_at, "started", name, job.lease_token, {}))
-    # Stable: what has the same time keeps the order in which it was written.
+    # The sort is stable: events of the same time keep the order in which they were written.
     return sorted(happenings, key=lambda one: one.at)
 
 
@@ -125,7 +126,7 @@ async def queue_stats(session: AsyncSession) -> list[QueueStats]:
 
 
 async def list_workers(session: AsyncSession, *, everyone: bool = False) -> Sequence[Worker]:
-    """Workers at work; with `everyone` also those that stopped or went missing."""
+    """The workers that are alive; with `everyone`, also those that stopped or are gone."""
     query = select(Worker).order_by(col(Worker.started_at).desc())
     if not everyone:
         query = query.where(col(Worker.state).in_([WorkerState.ACTIVE.value, WorkerState.DRAINING.value]))
@@ -133,17 +134,17 @@ async def list_workers(session: AsyncSession, *, everyone: bool = False) -> Sequ
 
 
 async def database_time(session: AsyncSession) -> datetime:
-    """The clock that all the times above come from; ages are counted from it, not from the reader's."""
+    """The database's clock, from which all times in its rows come. Count ages from it, not from your own clock."""
     return (await session.exec(select(sa.func.now()))).one()
 
 
 async def ids_between(session: AsyncSession, first: uuid.UUID, last: uuid.UUID, *, limit: int) -> Sequence[uuid.UUID]:
-    """The ids from `first` to `last`, a range of the primary key: how an abbreviated id is looked up."""
+    """The job ids from `first` to `last`, to look up an abbreviated id by a range of the primary key."""
     query = select(Job.id).where(col(Job.id).between(first, last)).order_by(col(Job.id)).limit(limit)
     return (await session.exec(query)).all()
 
 
-async def holder(session: AsyncSession, job: Job) -> Worker | None:
+async def worker_of(session: AsyncSession, job: Job) -> Worker | None:
     """The worker that runs the job now."""
     return await session.get(Worker, job.lease_owner) if job.lease_owner is not None else None
 
@@ -169,8 +170,8 @@ async def count_finished(
     return (await session.exec(query)).one()
 
 
-async def held_by_worker(session: AsyncSession) -> dict[uuid.UUID, int]:
-    """How many jobs each worker runs; workers that run none are not in it."""
+async def count_running_by_worker(session: AsyncSession) -> dict[uuid.UUID, int]:
+    """How many jobs each worker runs. Workers that run none are left out."""
     query = (
         select(Job.lease_owner, sa.func.count()).where(col(Job.lease_owner).is_not(None)).group_by(col(Job.lease_owner))
     )

@@ -1,11 +1,11 @@
-"""When a worker is gone: its jobs go back, and only the guilty are charged.
+"""Rescue: the jobs of a worker that is gone go back to their queues, and only the guilty job is charged.
 
-A worker is gone when its lease ran out. All its jobs are judged together, in one transaction: if it ran only one, that
-one took it down and is charged a crash. If it ran several, any of them may have; none is charged, all are marked to
-run alone from now on. A job that crashes again while alone has shown that it was the one. A job
-whose circuit breaker is not closed, a probe most likely, is treated like one of several even if it was the only one:
-the dependency's trouble may be what took the worker down. Nobody is charged when the worker had been told to stop, or
-when its lease ran out while Postgres was away.
+A worker is gone when its lease ran out. All its jobs are judged together, in one transaction. If it ran only one job,
+that job took it down and is charged a crash. If it ran several, any of them may have done it: none is charged, and all
+are marked to run alone from now on. A job that crashes a worker while it runs alone is the guilty one. A job whose
+circuit breaker is not closed, most likely a probe, is treated like one of several even if it ran alone: the
+dependency's trouble may have taken the worker down. No job is charged when the worker had been told to stop, or when
+its lease ran out while Postgres was down.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.errors import MEANINGS, Code
+from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.families import children_ended
 from waybill_engine.models import State, WorkerState
+from waybill_engine.rules import kind_is_blocked, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# After Postgres was down, every lease has run out and nobody is to blame: wait until the living had the time to renew.
+# After Postgres was down, every lease has run out and nobody is to blame: wait until live workers have renewed theirs.
 _LOCK_GONE = """
 SELECT id, name, state, lease_expires_at < pg_postmaster_start_time() + $1 * interval '1 second' AS in_outage
   FROM workers
@@ -36,9 +38,8 @@ SELECT id, name, state, lease_expires_at < pg_postmaster_start_time() + $1 * int
    FOR UPDATE SKIP LOCKED
 """
 
-# The same question without locks or consequences. LIMIT keeps the inner select from becoming a join, which could be
-# turned around.
-_TROUBLE = """
+# The same question without locks. LIMIT keeps the inner select from becoming a join, which could be turned around.
+_TROUBLE = f"""
 SELECT EXISTS (
            SELECT FROM workers
             WHERE state IN ('active', 'draining') AND lease_expires_at < now()
@@ -51,36 +52,36 @@ SELECT EXISTS (
                      WHERE jobs.queue = q.queue AND jobs.kind = k.kind AND isolate = true AND state = 'queued'
                      LIMIT 1
                 ) AS suspect
-            WHERE NOT EXISTS (SELECT FROM queues WHERE name = q.queue AND paused_at IS NOT NULL)
+            WHERE NOT {queue_is_paused("q.queue")}
        ) AS suspects
-"""
+"""  # noqa: S608 - made of constants
 
-# A frozen worker may sit in a transaction that locks its job. It is rescued when the server has ended that; until then
-# it must not keep others waiting.
+# A frozen worker may sit in a transaction that locks its job. Its jobs are rescued once the server has ended that
+# transaction; until then it must not keep the rescue of others waiting.
 _DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
 
-# Its supervisor saw it die, so there is nothing to wait for.
+# Its supervisor saw it die, so its lease need not run out.
 _LOCK_DEAD = """
 SELECT id, name, state, false AS in_outage FROM workers
  WHERE id = $1 AND state IN ('active', 'draining')
    FOR UPDATE
 """
 
-# Found by their owner, locked by their ids and in their order. What ended while we waited for it is ours no more.
-_LOCK_HELD = """
-WITH held AS MATERIALIZED (
+# Jobs are found by their owner but locked by their ids, in order. A job that ended while we waited for its lock is not
+# this worker's any more.
+_LOCK_RUNNING = f"""
+WITH running AS MATERIALIZED (
     SELECT id FROM jobs WHERE lease_owner = $1
 )
 SELECT id, attempts, max_attempts, crashes, max_crashes, isolate, cancel_requested_at IS NOT NULL AS stop,
-       EXISTS (SELECT FROM kinds JOIN breakers ON breakers.name = kinds.dependency
-                WHERE kinds.name = jobs.kind AND breakers.state <> 'closed') AS excused
+       {kind_is_blocked("jobs.kind")} AS excused
   FROM jobs
- WHERE id = ANY (ARRAY(SELECT id FROM held)) AND (lease_owner = $1) IS TRUE
+ WHERE id = ANY (ARRAY(SELECT id FROM running)) AND (lease_owner = $1) IS TRUE
  ORDER BY id
    FOR UPDATE
-"""
+"""  # noqa: S608 - made of constants
 
-_RETURN = """
+_RETURN = f"""
 WITH returned AS (
     UPDATE jobs
        SET state = verdict.state, lease_owner = NULL, updated_at = now(), run_at = now(),
@@ -98,12 +99,11 @@ WITH returned AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
     SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
       FROM returned
-), told AS (
-    SELECT count(pg_notify('waybill_jobs', queue))
-      FROM (SELECT DISTINCT queue FROM returned WHERE state = 'queued') AS queues
-)
-SELECT returned.id, returned.event, returned.awaited_by FROM returned, told
-"""
+), ready AS (
+    SELECT queue FROM returned WHERE state = 'queued'
+), {ANNOUNCE_QUEUES}
+SELECT returned.id, returned.event, returned.awaited_by FROM returned, announced
+"""  # noqa: S608 - made of constants
 
 _WORKERS_AT_ONCE = 20
 
@@ -121,9 +121,9 @@ class Rescued:
 @dataclass(frozen=True, slots=True)
 class Trouble:
     gone: bool
-    """The lease of some worker has run out."""
+    """Some worker's lease has run out."""
     suspects: bool
-    """Jobs wait to be run alone."""
+    """Suspects of a crash wait to be run alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Verdict:
 async def look_for_trouble(
     connection: Connection, queues: Sequence[str], kinds: Sequence[str], *, settle_time: float
 ) -> Trouble:
-    """Whether there is something to rescue, and whether suspects of a crash wait for somebody to run them alone."""
+    """Whether a worker is gone, and whether suspects of a crash wait to be run alone."""
     row = await connection.fetchrow(_TROUBLE, settle_time, queues, kinds)
     assert row is not None, "a row of sub-selects always answers"  # noqa: S101
     return Trouble(gone=row["gone"], suspects=row["suspects"])
@@ -176,12 +176,13 @@ async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Re
 
 
 async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:
-    held = await connection.fetch(_LOCK_HELD, worker["id"])
+    running = await connection.fetch(_LOCK_RUNNING, worker["id"])
     draining = worker["state"] == WorkerState.DRAINING
-    verdicts = [_judge(job, draining=draining, alone=len(held) == 1 and not worker["in_outage"]) for job in held]
+    alone = len(running) == 1 and not worker["in_outage"]
+    verdicts = [_judge(job, draining=draining, alone=alone) for job in running]
     rows = await connection.fetch(
         _RETURN,
-        [job["id"] for job in held],
+        [job["id"] for job in running],
         [verdict.state.value for verdict in verdicts],
         [verdict.charge for verdict in verdicts],
         [verdict.event for verdict in verdicts],
@@ -199,7 +200,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
 def _judge(job: asyncpg.Record, *, draining: bool, alone: bool) -> _Verdict:
     if job["stop"]:
         return _Verdict(State.CANCELLED, "cancelled", code=Code.CANCELLED)
-    if draining:  # it had been told to stop, and was killed when its time was up: a deploy, not a crash
+    if draining:  # it had been told to stop and was killed when its time was up: a deploy, not a crash
         return _Verdict(State.QUEUED, "released")
     if not alone or (job["excused"] and not job["isolate"]):
         return _Verdict(State.QUEUED, "suspected")

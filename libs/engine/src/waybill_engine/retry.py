@@ -1,4 +1,4 @@
-"""How long to wait before trying again: policies for jobs, and a decorator for short waits inside one process."""
+"""How long to wait before another attempt: policies for jobs, and a decorator for short waits inside one process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class RetryPolicy:
     """`base × 2^n + random(0..jitter)` seconds before retry n (from 0), never more than `cap`.
 
-    `jitter` is in seconds; `jitter_share` adds a part of the delay itself (0.5: up to half of it again). Jitter
-    keeps jobs that failed together from coming back together.
+    `jitter` is in seconds; `jitter_share` adds a part of the delay itself (with 0.5, up to half of it). Jitter keeps
+    jobs that failed together from coming back together.
     """
 
     retries: int = 3
@@ -32,7 +32,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.retries < 0 or min(self.base, self.jitter, self.jitter_share, self.cap) < 0:
-            raise ValueError("a retry policy has no negative numbers")
+            raise ValueError("a retry policy must not have negative numbers")
 
     @property
     def max_attempts(self) -> int:
@@ -40,7 +40,7 @@ class RetryPolicy:
 
     def delay(self, retry: int, rng: random.Random | None = None) -> float:
         """Seconds to wait before retry number `retry`, counted from 0."""
-        # 2^62 seconds is beyond any cap; a larger exponent would only overflow.
+        # 2^62 seconds is beyond any cap, and a larger exponent would overflow.
         plain = min(self.cap, self.base * 2.0 ** min(retry, 62))
         spread = self.jitter + self.jitter_share * plain
         chance = (rng or _rng).random()

@@ -1,7 +1,7 @@
-"""Periodic jobs: what a schedule is, and what a service or a person may do to it.
+"""Schedules of periodic jobs: what a schedule is, and what a service or a person may do to it.
 
-A service declares its schedules whenever it starts; what is declared already is left alone. The row holds all that its
-jobs need, so that any worker can fire it, also one that has never heard of the kind. Firing is in `fire`.
+A service declares its schedules whenever it starts; declaring the same again changes nothing. The row has everything
+that its jobs need, so any worker can fire it, even one that does not know the kind. `ticks` fires schedules.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from zoneinfo import ZoneInfo
 
 from waybill.errors import NotFound, Refused
 from waybill_engine.cron import Cron
-from waybill_engine.enqueue import NewJob, Unique, UniqueScope, enqueue, payload_json
+from waybill_engine.enqueue import NewJob, enqueue, payload_json
 from waybill_engine.kinds import JobKind, is_name
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.unique_keys import Unique, UniqueScope
 
 if TYPE_CHECKING:
     import asyncpg
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 TICK = "schedule"
-"""The key of a job's payload that says which tick it is for."""
+"""The key in a job's payload that says which tick it is for."""
 
-# Several workers that start at once declare the same; the first inserts, the others find nothing to change. A pause is
-# the operator's, and stays. The next tick is kept unless other ticks are meant: it may be one that is owed already.
+# When several workers that start at once declare the same, the first inserts and the others find nothing to change. An
+# operator's pause stays. The next tick stays unless the cron expression or the zone changed: it may be owed already.
 _DECLARE = """
 WITH declared AS (
     INSERT INTO schedules (
@@ -74,14 +75,14 @@ SELECT pg_notify('waybill_schedules', extract(epoch FROM next_at - now())::text)
 
 
 class Missed(StrEnum):
-    """What becomes of ticks that came while nobody could fire them: no worker, no database."""
+    """What happens to ticks that nobody could fire, because there was no worker or no database."""
 
     SKIP = "skip"
-    """They are dropped. A tick younger than the schedule's grace still counts as on time."""
+    """They are dropped. A tick that is late by less than the schedule's grace still fires."""
     ONCE = "once"
-    """However many there were, one job makes up for them, for the latest tick."""
+    """One job makes up for all of them, for the latest tick."""
     ALL = "all"
-    """Each gets its job, oldest first."""
+    """Each of them gets its job, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,31 +93,31 @@ class Schedule:
     """Five fields: minute, hour, day of month, month, day of week."""
     tenant: str
     timezone: str = "UTC"
-    """Whose clocks `cron` means: a name such as `Europe/Berlin`."""
+    """The time zone that `cron` is in, such as `Europe/Berlin`."""
     payload: Mapping[str, Any] = field(default_factory=dict)
-    """What every job gets; `schedule` is added to it, with the schedule's name and the tick."""
+    """Every job gets it, with a key `schedule` added that has the schedule's name and the tick."""
     missed: Missed = Missed.ONCE
     grace: float = 60.0
-    """Seconds a tick may be late and still be on time, for the policy `skip`."""
+    """Seconds a tick may be late and still fire, for `Missed.SKIP`."""
     queue: str | None = None
     priority: int = 0
     cost: int = 1
 
     def __post_init__(self) -> None:
-        # Refused here, where it is written, and not at night, when it is due.
+        # Checked where it is written, not at night when it is due.
         if not is_name(self.name):
             raise Refused(
-                f"{self.name[:80]!r} is no schedule: schedules are lower case letters, digits and _, at most 63."
+                f"{self.name[:80]!r} cannot be a schedule: a name is lower case letters, digits and _, at most 63."
             )
         if TICK in self.payload:
-            raise Refused(f"A schedule's payload leaves the key {TICK!r} free: the tick goes there.")
+            raise Refused(f"A schedule's payload cannot have the key {TICK!r}: the tick goes there.")
         if not 1 <= self.grace <= 31 * 86400:
-            raise Refused("A schedule's grace is between 1 second and 31 days.")
+            raise Refused("A schedule's grace must be between 1 second and 31 days.")
         Cron(self.cron, self.timezone)
         payload_json(self.job(datetime(2000, 1, 1, microsecond=1, tzinfo=UTC), extra=True))
 
     def job(self, tick: datetime, *, extra: bool = False) -> NewJob:
-        """The job of a tick, or one beside the ticks. A tick never has two: its key is unique for ever."""
+        """The job of a tick, or an extra one. A tick never has two jobs: its key is unique for ever."""
         told = {"name": self.name, "tick": _text(tick), "local": _text(tick.astimezone(ZoneInfo(self.timezone)))}
         return NewJob(
             self.kind,
@@ -134,7 +135,7 @@ def _text(moment: datetime) -> str:
 
 
 def tick_of(payload: Mapping[str, Any]) -> datetime | None:
-    """For handlers: the tick this job is for, as the clocks of its schedule's zone show it. None without a schedule."""
+    """For handlers: the tick that this job is for, in its schedule's time zone. None if no schedule made the job."""
     told = payload.get(TICK)
     return datetime.fromisoformat(told["local"]) if isinstance(told, dict) else None
 
@@ -146,13 +147,13 @@ class Declared(StrEnum):
 
 
 async def declare(connection: Connection, schedule: Schedule) -> Declared:
-    """See to it that the schedule is there as declared. A paused one stays paused."""
+    """Create the schedule, or change it to what is declared. A paused schedule stays paused."""
     cron = Cron(schedule.cron, schedule.timezone)
     kind = schedule.kind
     async with connection.transaction():
         next_at = next(cron.after(await connection.fetchval("SELECT now()")), None)
         if next_at is None:
-            raise Refused(f"{schedule.cron!r} does not come again.")
+            raise Refused(f"{schedule.cron!r} has no more ticks.")
         row = await connection.fetchrow(
             _DECLARE,
             schedule.name,
@@ -177,19 +178,19 @@ async def declare(connection: Connection, schedule: Schedule) -> Declared:
 
 
 async def remove(connection: Connection, name: str) -> None:
-    """No more ticks. Jobs that are there already stay."""
+    """Remove a schedule. Its jobs stay."""
     if await connection.fetchval(_REMOVE, name) is None:
         raise _not_found(name)
 
 
 async def pause(connection: Connection, name: str, reason: str | None = None) -> None:
-    """Hold a schedule. Ticks that come meanwhile are not missed: nobody wanted them."""
+    """Pause a schedule. Ticks that come while it is paused do not count as missed: nobody wanted them."""
     if await connection.fetchval(_PAUSE, name, reason) is None:
         raise _not_found(name)
 
 
 async def resume(connection: Connection, name: str) -> bool:
-    """Go on with the next tick from now. False if it was not paused."""
+    """Resume a schedule with its next tick from now. False if it was not paused."""
     async with connection.transaction():
         row = await _lock(connection, name)
         if row["paused_at"] is None:
@@ -199,14 +200,14 @@ async def resume(connection: Connection, name: str) -> bool:
 
 
 async def run_now(connection: Connection, name: str) -> uuid.UUID:
-    """One job at once, beside the ticks, paused or not. The answer is its id."""
+    """Enqueue one extra job now, even if the schedule is paused, and return its id."""
     async with connection.transaction():
         row = await _lock(connection, name)
         return (await enqueue(connection, stored(row).job(row["now"], extra=True), as_operator=True)).id
 
 
 def stored(row: asyncpg.Record) -> Schedule:
-    """A schedule from its row. The row knows of its kind what its jobs need."""
+    """A schedule from its row. The row has what its jobs need to know about their kind."""
     return Schedule(
         name=row["name"],
         kind=JobKind(

@@ -1,4 +1,4 @@
-"""`selftest`: a job that needs no document, to see that the engine works from end to end (`waybill selftest`)."""
+"""The handler of `selftest`, a job that shows that the engine works from end to end (`waybill selftest`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SelftestPayload(BaseModel):
     steps: int = Field(default=3, ge=1, le=1000)
     seconds_per_step: float = Field(default=0.2, ge=0, le=60)
     schedule: dict[str, Any] | None = None
-    """Which tick it is for, if a schedule sends it."""
+    """The tick it is for, if a schedule made the job."""
 
 
 @handles(SELFTEST)
@@ -27,7 +27,7 @@ async def selftest(payload: dict[str, Any], job: JobContext) -> None:
     try:
         plan = SelftestPayload.model_validate(payload)
     except ValidationError as error:
-        raise Refused(f"The selftest's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
+        raise Refused(f"The selftest's payload is invalid: {error.errors(include_url=False)[0]['msg']}") from error
     for step in range(plan.steps):
         await asyncio.sleep(plan.seconds_per_step)
         job.progress((step + 1) / plan.steps, f"step {step + 1} of {plan.steps}")

@@ -1,6 +1,6 @@
-"""What an operator decides about tenants: how much of the workers each may have, and how high its jobs may rank.
+"""What an operator decides about tenants: the weight of their share, and the highest priority of their jobs.
 
-A tenant needs no row to work: without one its weight is 1 and its jobs have no priority above the default.
+A tenant needs no row: without one its weight is 1, and its jobs cannot have a priority above 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HEAVIEST = 1000.0
 
-# Workers hear of it at once, and look again by themselves within a poll.
+# Workers hear of a change at once and, without the announcement, find it within a poll.
 _WEIGH = """
 WITH changed AS (
     INSERT INTO tenants (name, weight) VALUES ($1, $2)
@@ -41,33 +41,33 @@ _LIST = "SELECT name, weight, top_priority, hold_at FROM tenants ORDER BY name"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a tenant stands among the others."""
+    """What an operator decided about a tenant."""
 
     tenant: str
     weight: float
     top_priority: int
     hold_at: datetime | None = None
-    """Under legal hold since then; see `waybill.retention`."""
+    """Since when it is under legal hold; see `waybill.retention`."""
 
 
 async def weigh(connection: Connection, tenant: str, weight: float) -> None:
-    """Give a tenant a share: weight 2 gets twice the work done of weight 1, while both have some."""
+    """Weight a tenant's share: weight 2 gets twice as much work done as weight 1, while both have work."""
     _check(tenant)
     if not (math.isfinite(weight) and 1 / HEAVIEST <= weight <= HEAVIEST):
-        raise Refused(f"A weight is a number between {1 / HEAVIEST:g} and {HEAVIEST:g}.")
+        raise Refused(f"A weight must be a number between {1 / HEAVIEST:g} and {HEAVIEST:g}.")
     await connection.execute(_WEIGH, tenant, weight)
 
 
 async def grant_priority(connection: Connection, tenant: str, top: int) -> None:
-    """Let a tenant's jobs have priorities up to `top`. 0 takes the grant back; what is queued keeps what it has."""
+    """Let a tenant's jobs have priorities up to `top`. 0 takes the grant back; queued jobs keep their priority."""
     _check(tenant)
     if not 0 <= top <= 32767:
-        raise Refused("A priority to grant is between 0 and 32767.")
+        raise Refused("A granted priority must be between 0 and 32767.")
     await connection.execute(_GRANT, tenant, top)
 
 
 async def check_granted(connection: Connection, wanted: Mapping[str, int]) -> None:
-    """Refuse priorities, given per tenant, above what an operator has granted."""
+    """Raise Forbidden for priorities, given per tenant, above what an operator has granted."""
     above = {tenant: priority for tenant, priority in wanted.items() if priority > 0}
     if not above:
         return
@@ -81,10 +81,10 @@ async def check_granted(connection: Connection, wanted: Mapping[str, int]) -> No
 
 
 async def standings(connection: Connection) -> Sequence[Standing]:
-    """The tenants somebody decided something about."""
+    """The tenants that an operator decided something about."""
     return [Standing(*row) for row in await connection.fetch(_LIST)]
 
 
 def _check(tenant: str) -> None:
     if not (1 <= len(tenant) <= 200 and is_storable(tenant)):
-        raise Refused("A tenant has 1 to 200 characters, none of them NUL.")
+        raise Refused("A tenant must have 1 to 200 characters, none of them NUL.")

@@ -1,7 +1,7 @@
-"""Ticks become jobs: one job per tick that is owed, across the whole fleet.
+"""Ticks of schedules become jobs: one job per tick that is owed, across the whole fleet.
 
-Whoever comes first locks the schedules that are due; others pass them by. Jobs and the move to the next tick commit
-together, so a firer that dies has done all of it or nothing, and the next one finds it so.
+The first worker to come locks the schedules that are due, and the others skip them. The jobs and the move to the next
+tick commit together, so a worker that dies has done all of it or nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from waybill_engine.cron import Cron
+from waybill_engine.due_times import NEXT_TICK_IN
 from waybill_engine.enqueue import NewJob, enqueue_many
 from waybill_engine.schedules import Missed, stored
 
@@ -23,16 +24,14 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 MOST_AT_ONCE = 100
-"""Ticks of one schedule that fire in one transaction. More that are owed wait for the next."""
+"""The most ticks of one schedule that fire in one transaction. Further ones fire in the next."""
 
 _BUSY = 1.0
-"""Seconds after which to look whether what somebody else was firing has been fired."""
+"""Seconds after which to check on schedules that another worker was firing."""
 
 _INSTANT = timedelta(microseconds=1)
 
-_NEXT_IN = "SELECT extract(epoch FROM min(next_at) - now())::float8 FROM schedules WHERE paused_at IS NULL"
-
-# Had to wait for nobody: what another firer holds is skipped, and what it has just moved on is not due any more.
+# It never waits: schedules that another worker has locked are skipped, and those it has just moved on are not due.
 _DUE = """
 SELECT now() AS now, *
   FROM schedules
@@ -52,7 +51,7 @@ UPDATE schedules
  WHERE schedules.name = moved.name
 """
 
-_HOLD = "UPDATE schedules SET paused_at = now(), paused_reason = $2 WHERE name = $1"
+_PAUSE = "UPDATE schedules SET paused_at = now(), paused_reason = $2 WHERE name = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,10 @@ class Firing:
 @dataclass(frozen=True, slots=True)
 class Fired:
     firings: Sequence[Firing]
-    held: Sequence[str]
-    """Schedules that could not be fired, and are paused with the reason."""
+    paused: Sequence[str]
+    """Schedules that could not be fired and were paused, with the reason in their row."""
     next_in: float | None
-    """Seconds until the next tick, if there is one; 0 when more is owed already."""
+    """Seconds until the next tick, if there is one; 0 when another is owed already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +79,22 @@ class _Plan:
 
 
 async def next_in(connection: Connection) -> float | None:
-    """Seconds until something is due; not more than 0 when it is. One cheap statement."""
-    found: float | None = await connection.fetchval(_NEXT_IN)
+    """Seconds until the next tick, 0 or less when one is due, None when there is none. One cheap statement."""
+    found: float | None = await connection.fetchval(NEXT_TICK_IN)
     return found
 
 
 async def fire_due(connection: Connection, limit: int = 50) -> Fired:
-    """Enqueue what the schedules that are due owe, and move them on. All of it, or nothing."""
+    """Enqueue a job for every tick that is owed, and move the schedules on, in one transaction."""
     async with connection.transaction():
         rows = await connection.fetch(_DUE, limit)
-        plans, held = [], []
+        plans, paused = [], []
         for row in rows:
             try:
                 plans.append(_plan(row))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one row, the others fire
-                await connection.execute(_HOLD, row["name"], f"It cannot be fired: {error}")
-                held.append(row["name"])
+                await connection.execute(_PAUSE, row["name"], f"It cannot be fired: {error}")
+                paused.append(row["name"])
         firings = await _enqueue(connection, plans)
         last = {firing.schedule: firing for firing in firings}
         await connection.execute(
@@ -109,13 +108,13 @@ async def fire_due(connection: Connection, limit: int = 50) -> Fired:
     if left is not None and left <= 0:
         ours = len(rows) == limit or any(len(plan.ticks) == MOST_AT_ONCE for plan in plans)
         left = 0.0 if ours else _BUSY
-    return Fired(firings, held, left)
+    return Fired(firings, paused, left)
 
 
 def owed(
     cron: Cron, missed: Missed, grace: float, next_at: datetime, now: datetime
 ) -> tuple[list[datetime], datetime | None]:
-    """Which ticks from `next_at` until `now` fire, and which comes after them."""
+    """The ticks from `next_at` until `now` that fire, and the one that comes after them."""
     if missed is Missed.ONCE:
         latest = cron.latest(now)
         return [latest] if latest is not None and latest >= next_at else [], next(cron.after(now), None)
@@ -134,7 +133,7 @@ def _plan(row: asyncpg.Record) -> _Plan:
 
 
 async def _enqueue(connection: Connection, plans: Sequence[_Plan]) -> list[Firing]:
-    # Whoever declares a schedule is an operator, or a service of ours.
+    # Only operators and our own services declare schedules, so their jobs may have any priority.
     jobs = [job for plan in plans for job in plan.jobs]
     enqueued = iter(await enqueue_many(connection, jobs, as_operator=True))
     return [Firing(plan.name, tick, next(enqueued).id) for plan in plans for tick in plan.ticks]

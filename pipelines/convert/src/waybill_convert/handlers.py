@@ -1,4 +1,4 @@
-"""`convert_pdf`: one PDF through the gateway, its XML and its provenance published under the job's fence."""
+"""The handler of `convert_pdf`: it sends one PDF to the gateway and publishes the XML and its provenance."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from waybill.changes import Event, publish
 from waybill.db import driver
 from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
+from waybill.messages import msg
 from waybill_convert.clients.answers import Conversion, Rejected
+from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
+from waybill_convert.events import COMPLETED
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
 from waybill_convert.repository.results import note_result, published
 from waybill_documents.catalogue import summary
-from waybill_engine.context import JobContext
-from waybill_engine.registry import handles
+from waybill_engine import JobContext, handles
 
 
 class ConvertPayload(BaseModel):
-    model_config = ConfigDict(extra="ignore")  # an API of another version may say more
+    model_config = ConfigDict(extra="ignore")  # an API of another version may send more
 
     upload_key: str
     mapping: str
@@ -35,32 +38,33 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     if await _is_done_already(job):
         async with job.complete():
             return
-    job.progress(0.1, "Converting")
+    gateway = await job.use(gateway_client)
+    job.progress(0.1, "convert.progress.converting")
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
-        conversion = await job.gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
+        conversion = await gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
     except NotFound as error:
-        raise Expired("The document is not stored any more. Please upload it again.") from error
+        raise Expired(msg("convert.document_gone")) from error
     except Rejected as error:
         await _keep_what_was_found(job, error)
         raise
     _check(conversion.root, plan.mapping)
-    job.progress(0.9, "Storing the result")
+    job.progress(0.9, "convert.progress.storing")
     await _publish(job, conversion)
 
 
 async def _is_done_already(job: JobContext) -> bool:
-    """Whether an earlier attempt published a result that is still there: another call would only cost."""
+    """Whether an earlier attempt published a result that still exists, so that another call would be wasted."""
     async with job.transaction() as session:
         found = await published(await driver(session), job.id, XML)
     return found is not None and found.bytes > 0 and await job.storage.exists(found.key)
 
 
 def _check(root: str, mapping: str) -> None:
-    """Refuse what is not the document that was asked for. It is the converter's fault, so it is tried again."""
-    known = summary(mapping)  # none for a mapping that only the gateway has
+    """Refuse XML that is not what was asked for. That is the gateway's fault, so the job is retried."""
+    known = summary(mapping)  # None for a mapping that only the gateway has
     if known is not None and root not in known.roots:
-        raise GatewayUnavailable(f"The converter's XML is a <{root}>, not a <{' or '.join(known.roots)}>.")
+        raise GatewayUnavailable(msg("convert.gateway.other_root", found=root, wanted=" or ".join(known.roots)))
 
 
 async def _publish(job: JobContext, conversion: Conversion) -> None:
@@ -70,10 +74,11 @@ async def _publish(job: JobContext, conversion: Conversion) -> None:
         await job.publish(session, XML, xml, "application/xml")
         await job.publish(session, PROVENANCE, provenance, "application/json")
         await note_result(await driver(session), job.id, conversion.pages)
+        await publish(session, Event(COMPLETED, job.tenant, job.owner, job.id, {"pages": conversion.pages}))
 
 
 async def _keep_what_was_found(job: JobContext, error: Rejected) -> None:
-    """Publish what the converter found of a document that failed, for the person who looks into it."""
+    """Publish what the gateway found in a document that failed, for the person who looks into it."""
     if error.partial is None:
         return
     stored = await job.store(PROVENANCE, error.partial)

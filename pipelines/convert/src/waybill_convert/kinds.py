@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from waybill_engine.kinds import JobKind
-from waybill_engine.retry import RetryPolicy
+from dataclasses import replace
+
+from waybill.config import load
+from waybill_convert.settings import ConvertSettings
+from waybill_engine import JobKind, RetryPolicy
 
 DEPENDENCY = "gateway"
-"""What converts: while its breaker is open, conversions are on hold."""
+"""What converts. While its breaker is open, conversions stay queued."""
+
+
+def _gateway_calls() -> int:
+    return load(ConvertSettings).gateway_calls
+
 
 CONVERT_PDF = JobKind(
     "convert_pdf",
@@ -14,11 +22,20 @@ CONVERT_PDF = JobKind(
     time_limit=600.0,
     retry=RetryPolicy(retries=3, base=5.0, jitter=5.0),
     dependency=DEPENDENCY,
+    default_cap=_gateway_calls,
 )
-"""Payload: `upload_key`, `mapping`, `original_name`, `bytes`, `sha256`; its cost is the bytes."""
+"""Its payload has `upload_key`, `mapping`, `original_name`, `bytes` and `sha256`; its cost is the bytes."""
+
+KINDS = (CONVERT_PDF,)
+
+
+def convert_kind(retries: int) -> JobKind:
+    """`convert_pdf` with a number of retries from the settings. A job keeps the number it was enqueued with."""
+    return replace(CONVERT_PDF, retry=replace(CONVERT_PDF.retry, retries=retries))
+
 
 XML = "xml"
 PROVENANCE = "provenance.json"
-"""What a conversion publishes: the artefacts' names."""
+"""The names of the artefacts a conversion publishes."""
 
 DEFAULT_MAPPING = "pt_simon_invoice_v1"

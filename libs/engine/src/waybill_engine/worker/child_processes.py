@@ -1,4 +1,4 @@
-"""Worker processes started by worker processes: how they are started, and how they end with their parent."""
+"""Worker processes that a worker process starts, and how they end with their parent."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import uuid
 _PR_SET_PDEATHSIG = 1
 
 
-async def start_child(worker_id: uuid.UUID, *arguments: str) -> asyncio.subprocess.Process:
-    """Start a worker process under a known id, so that its parent can speak for it when it dies."""
-    command = ["-m", "waybill_worker", "--worker-id", str(worker_id), "--parent", str(os.getpid()), *arguments]
-    # In a session of its own: a terminal's Ctrl-C reaches the parent, which tells its children.
+async def start_child(program: str, worker_id: uuid.UUID, *arguments: str) -> asyncio.subprocess.Process:
+    """Start `python -m program` under a known worker id, so that its parent can rescue its jobs when it dies."""
+    command = ["-m", program, "--worker-id", str(worker_id), "--parent", str(os.getpid()), *arguments]
+    # In a session of its own: Ctrl-C in a terminal reaches only the parent, which then stops its children.
     return await asyncio.create_subprocess_exec(sys.executable, *command, start_new_session=True)
 
 
 def stop_with(parent: int) -> None:
-    """Called in the child: when the parent dies, stop as if told to, giving back what is held."""
+    """Called in the child: stop as on SIGTERM when the parent dies, and so release what it runs."""
     end_with_parent(signal.SIGTERM)
-    if os.getppid() != parent:  # it died before we could ask
+    if os.getppid() != parent:  # it died before the kernel was asked
         sys.exit(0)
 
 
 def end_with_parent(number: signal.Signals) -> None:
-    """Have the kernel send us a signal when the parent dies, however it dies. Linux only; elsewhere nothing happens."""
+    """Have the kernel send us a signal when the parent dies, however it dies. Only Linux can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)

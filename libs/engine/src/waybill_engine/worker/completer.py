@@ -1,8 +1,8 @@
-"""Completions: gathered and written in batches.
+"""Completions of jobs, gathered and written in batches.
 
-A batch is written as soon as the one before it is: alone when the worker is calm, by the hundred when it is not,
-because then it waits a few milliseconds for company. A batch whose answer was lost with its connection is simply
-written again; the fence makes that harmless.
+A batch is written as soon as the one before it: a single completion when the worker is calm, hundreds when it is busy,
+because then a batch waits a few milliseconds for more. A batch whose answer was lost with its connection is written
+again; the fence makes that harmless.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from typing import TYPE_CHECKING
 import structlog
 
 from waybill.db import Database
-from waybill_engine import Lease, State
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.finish import stands_as, succeed
+from waybill_engine.models import State
 from waybill_engine.worker.database_health import DatabaseHealth
 
 if TYPE_CHECKING:
-    from waybill_engine.worker.slots import Bench
+    from waybill_engine.worker.slots import Slots
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _LARGEST = 1000
 _FEW = 400
-_COMPANY = 0.004
-"""Seconds for which few completions wait for more, while more jobs are at hand to end. Every commit is a write to disk;
-half-empty ones would be most of the work."""
+_GATHERING = 0.004
+"""Seconds that a small batch waits for more completions while further jobs wait for a slot. Every commit writes to
+disk, and small ones would be most of the work."""
 
 
-class Completions:
-    def __init__(self, db: Database, health: DatabaseHealth, bench: Bench) -> None:
-        self._bench = bench
+class Completer:
+    def __init__(self, db: Database, health: DatabaseHealth, slots: Slots) -> None:
+        self._slots = slots
         self._db = db
         self._health = health
         self._waiting: dict[uuid.UUID, int] = {}
@@ -47,8 +48,8 @@ class Completions:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._in_flight)
 
-    def add(self, lease: Lease) -> None:
-        self._waiting[lease.id] = lease.token
+    def add(self, job: ClaimedJob) -> None:
+        self._waiting[job.id] = job.token
         self._some.set()
 
     async def drained(self) -> None:
@@ -61,14 +62,14 @@ class Completions:
             await self._some.wait()
             self._some.clear()
             while self._waiting:
-                if len(self._waiting) < _FEW and self._bench.waiting:
-                    await asyncio.sleep(_COMPANY)
+                if len(self._waiting) < _FEW and self._slots.waiting:
+                    await asyncio.sleep(_GATHERING)
                 batch = self._in_flight = self._next_batch()
                 await self._health.persist(lambda batch=batch: self._write(batch))  # type: ignore[misc]
                 self._in_flight = {}
                 async with self._written:
                     self._written.notify_all()
-                self._bench.on_written()
+                self._slots.on_written()
 
     def _next_batch(self) -> dict[uuid.UUID, int]:
         everything = self._waiting
@@ -80,11 +81,11 @@ class Completions:
 
     async def _write(self, batch: dict[uuid.UUID, int]) -> None:
         async with self._db.hot() as connection:
-            done = await succeed(connection, self._bench.worker_id, list(batch.items()))
+            done = await succeed(connection, self._slots.worker_id, list(batch.items()))
             if len(done) == len(batch):
                 return
             missing = batch.keys() - done
-            # Either an earlier try of this very batch arrived after all, or the lease was lost.
+            # Either an earlier try of this very batch arrived after all, or the job was taken over.
             found = await stands_as(connection, sorted(missing))
         for job_id in missing:
             if found.get(job_id) != (State.SUCCEEDED, batch[job_id]):

@@ -1,4 +1,4 @@
-"""Living through a Postgres that is away: loops wait for it and go on, nobody is blamed."""
+"""Whether the database answers. While Postgres is down, the worker's loops wait for it, and no job is blamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DatabaseHealth:
     """When this worker last had trouble with the database, by its own monotonic clock."""
 
     def __init__(self) -> None:
-        # A worker that has just started does not know how long the database has been well.
+        # A worker that has just started does not know how long the database has been up.
         self._trouble_at = asyncio.get_running_loop().time()
         self._down = False
 
@@ -55,7 +55,7 @@ class DatabaseHealth:
 
 
 def _may_pass(error: BaseException) -> bool:
-    # In these loops nothing but the database is called, so a broken or slow socket is about it.
+    # These loops call nothing but the database, so a broken or slow socket is the database's.
     return is_database_outage(error) or isinstance(
         error,
         OSError

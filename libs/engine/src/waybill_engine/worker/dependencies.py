@@ -1,8 +1,8 @@
-"""What this worker's runs met of the things they lean on: counted here, told to the fleet's breakers.
+"""Counts dependency successes and failures and reports them to the breakers.
 
-Counts are flushed together, once a second when all is well and at once when something failed. What was counted twice
-because an answer got lost, or not at all because the worker died, changes a share by a hair; a probe's end, which
-decides, is written with the end of its run.
+Counts are reported together, once a second while everything succeeds and at once when something fails. A count that is
+reported twice because an answer got lost, or never because the worker died, hardly matters. A probe's end matters, so
+it is written with the end of its run.
 """
 
 from __future__ import annotations
@@ -17,33 +17,34 @@ import structlog
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Failure
-from waybill_engine import JobKind, Lease
-from waybill_engine.breaker import BreakerPolicy, held_for, probe_result, record
+from waybill_engine.breaker import BreakerPolicy, blocked_for, probe_result, record
+from waybill_engine.claim import ClaimedJob
+from waybill_engine.kinds import JobKind
 from waybill_engine.worker.database_health import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _CALM = 1.0
-"""Seconds between flushes while everything succeeds."""
+"""Seconds between reports while everything succeeds."""
 _PROMPT = 0.05
-"""Seconds from a failure to its flush: what fails together is told together."""
+"""Seconds from a failure to its report, so that calls that fail together are reported together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A run that finds out for the others whether its dependency is well again."""
+    """A run that finds out whether its dependency works again."""
 
     dependency: str
     since: datetime
     policy: BreakerPolicy
 
     async def succeeded(self, connection: Connection) -> None:
-        """In the transaction that completes the run."""
+        """Report success, in the transaction that completes the run."""
         state = await probe_result(connection, self.dependency, ok=True, since=self.since, policy=self.policy)
         log.info("probe_succeeded", dependency=self.dependency, breaker=state)
 
     async def failed(self, connection: Connection, failure: Failure) -> None:
-        """In the transaction that ends the run, behind its fence."""
+        """Report failure, in the transaction that ends the run, after its fence."""
         reason = f"A probe failed: {failure.code} {failure.message}"
         state = await probe_result(
             connection, self.dependency, ok=False, since=self.since, policy=self.policy, reason=reason
@@ -62,7 +63,7 @@ class Dependencies:
         self._failed = asyncio.Event()
 
     def note(self, dependency: str, *, ok: bool) -> None:
-        """A run met the dependency. Document faults, releases and waits it asked for are not for here."""
+        """Count one call. Faults of the input, releases and waits that the dependency asked for do not count."""
         if not self._counts:
             self._first_at = asyncio.get_running_loop().time()
             self._some.set()
@@ -71,17 +72,17 @@ class Dependencies:
         if not ok:
             self._failed.set()
 
-    def probe(self, kind: JobKind, lease: Lease) -> Probe | None:
-        if kind.dependency is None or lease.probe is None:
+    def probe(self, kind: JobKind, job: ClaimedJob) -> Probe | None:
+        if kind.dependency is None or job.probe is None:
             return None
-        return Probe(kind.dependency, lease.probe, self._policy)
+        return Probe(kind.dependency, job.probe, self._policy)
 
-    async def held_for(self, connection: Connection, dependency: str) -> float | None:
-        """How long the dependency's breaker keeps a job away that was let down by it; none if it is closed."""
-        return await held_for(connection, dependency, self._policy)
+    async def blocked_for(self, connection: Connection, dependency: str) -> float | None:
+        """Seconds that the breaker blocks a job whose dependency failed; None if it is closed."""
+        return await blocked_for(connection, dependency, self._policy)
 
     async def run(self) -> None:
-        """For ever: tell the breakers."""
+        """For ever: report to the breakers."""
         while True:
             await self._some.wait()
             with contextlib.suppress(TimeoutError):
@@ -93,7 +94,7 @@ class Dependencies:
             await self.flush()
 
     async def flush(self) -> None:
-        """Tell them what they have not been told yet."""
+        """Report what was not reported yet."""
         counts, self._counts = self._counts, {}
         first_at = self._first_at
         if counts:
@@ -101,7 +102,7 @@ class Dependencies:
 
     async def _write(self, counts: dict[str, tuple[int, int]], first_at: float) -> None:
         if asyncio.get_running_loop().time() - first_at > self._policy.window:
-            return  # the database was away for so long that this is history
+            return  # the database was down for so long that these counts are too old
         async with self._db.hot() as connection:
             flat = sorted((name, calls, failures) for name, (calls, failures) in counts.items())
             for name in await record(connection, flat, self._policy):

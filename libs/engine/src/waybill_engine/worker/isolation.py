@@ -1,6 +1,6 @@
-"""Suspects of a crash run alone, in a process of their own.
+"""Isolation: suspects of a crash run alone, in a process of their own.
 
-One process, one suspect at a time: if it dies, we know at once who did it, and nothing else was hurt.
+The process runs one suspect at a time. If it dies, we know at once which job did it, and no other job was hurt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Isolation:
-    def __init__(self, db: Database, health: DatabaseHealth) -> None:
+    def __init__(self, program: str, db: Database, health: DatabaseHealth) -> None:
+        self._program = program
         self._db = db
         self._health = health
         self._process: asyncio.subprocess.Process | None = None
@@ -32,11 +33,11 @@ class Isolation:
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        """Run suspects until none is left."""
+        """Start a process that runs suspects until none is left."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ask the process to stop; it releases what it runs."""
+        """Ask the process to stop. It releases the job that it runs."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
         if self._task is not None:
@@ -45,7 +46,7 @@ class Isolation:
     async def _run(self) -> None:
         worker_id = new_id()
         try:
-            self._process = await start_child(worker_id, "--isolating")
+            self._process = await start_child(self._program, worker_id, "--isolating")
         except OSError as error:
             log.error("cannot_isolate", error=str(error))
             return

@@ -1,8 +1,6 @@
-"""Being told: LISTEN on a connection of its own, outside any transaction.
+"""Hears announcements, by LISTEN on a connection of its own, outside any transaction.
 
-Four channels: `waybill_jobs` (a lane or a queue has something), `waybill_scheduled` and `waybill_schedules` (a job, a
-schedule is due in so many seconds), `waybill_control` (a worker's id: look at your jobs; `look`: the rules have
-changed). Nothing depends on it: the polls find everything, only later.
+`announcements` says what they mean. Nothing depends on them: the polls find everything, only later.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ from typing import Never
 import structlog
 
 from waybill.db import Database
-from waybill_engine.lanes import Lane, announced
+from waybill_engine.announcements import CHANNELS, JOBS, SCHEDULED, SCHEDULES, parse_lane
+from waybill_engine.lanes import Lane
 from waybill_engine.worker.database_health import DatabaseHealth
-
-_CHANNELS = ("waybill_jobs", "waybill_scheduled", "waybill_schedules", "waybill_control")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -52,10 +49,10 @@ class Listener:
         await self._health.persist(self._listen)
 
     async def _listen(self) -> Never:
-        await self._db.listen(_CHANNELS, self._heard, ready=self._hear_what_was_missed)
+        await self._db.listen(CHANNELS, self._heard, ready=self._hear_what_was_missed)
 
     def _hear_what_was_missed(self) -> None:
-        """Whatever was said while we were not listening."""
+        """Act as if everything had been announced while we were not listening."""
         self._on_look()
         self._on_scheduled(0.0)
         self._on_schedules(0.0)
@@ -63,11 +60,11 @@ class Listener:
 
     def _heard(self, channel: str, text: str) -> None:
         try:
-            if channel == "waybill_jobs":
+            if channel == JOBS:
                 self._heard_of_jobs(text)
-            elif channel == "waybill_scheduled":
+            elif channel == SCHEDULED:
                 self._on_scheduled(float(text))
-            elif channel == "waybill_schedules":
+            elif channel == SCHEDULES:
                 self._on_schedules(float(text))
             elif text == "look":
                 self._on_look()
@@ -77,11 +74,11 @@ class Listener:
             log.warning("strange_notification", channel=channel, payload=text[:100])
 
     def _heard_of_jobs(self, text: str) -> None:
-        found = announced(text)
-        if found is None:
+        announced = parse_lane(text)
+        if announced is None:
             if text in self._queues:
                 self._on_look()
             return
-        lane, first = found
+        lane, first = announced
         if lane.queue in self._queues and lane.kind in self._kinds:
             self._on_lane(lane, first)

@@ -1,6 +1,6 @@
-"""What every worker does for all: promoting what is due, rescuing the jobs of the dead, isolating suspects.
+"""What every worker does for the fleet: it promotes jobs that are due and rescues the jobs of dead workers.
 
-Any number of workers may do it at once; they skip each other's rows.
+Any number of workers may do this at once; they skip each other's rows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import structlog
 
 from waybill.db import Database
-from waybill_engine.claim import promote_due
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import Trouble, look_for_trouble, rescue
-from waybill_engine.worker.alarm import Alarm
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.isolation import Isolation
+from waybill_engine.worker.timers import Timer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -23,16 +23,16 @@ _BATCH = 1000
 
 
 class Promoter:
-    """Makes scheduled jobs claimable when they are due, to within milliseconds of when it knows of them."""
+    """Makes scheduled jobs claimable within milliseconds of when they are due, as far as it knows of them."""
 
     def __init__(self, db: Database, health: DatabaseHealth) -> None:
         self._db = db
         self._health = health
-        self._alarm = Alarm()
-        self.due_in = self._alarm.due_in
+        self._timer = Timer()
+        self.due_in = self._timer.due_in
 
     async def run(self) -> None:
-        await self._alarm.keep(lambda: self._health.persist(self._promote))
+        await self._timer.run(lambda: self._health.persist(self._promote))
 
     async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
@@ -60,10 +60,10 @@ class Rescuer:
         self._kinds = list(kinds)
         self._found = Trouble(gone=False, suspects=False)
         self._some = asyncio.Event()
-        # After an outage everybody's lease has run out; the living need the time to say that they live.
+        # After an outage every lease has run out; workers that are alive need this long to renew theirs.
         self._settle_time = heartbeat_interval * 1.25
 
-    async def on_round(self) -> None:
+    async def poll(self) -> None:
         self._found = await self._health.persist(self._look)
         if self._found.gone or self._found.suspects:
             self._some.set()
@@ -74,7 +74,7 @@ class Rescuer:
             self._some.clear()
             if self._found.gone and self._health.well_for >= self._settle_time:
                 await self._health.persist(self._rescue)
-                self._found = await self._health.persist(self._look)  # what it found may be suspects now
+                self._found = await self._health.persist(self._look)  # a rescue may have made suspects
             if self._found.suspects and not self._isolation.busy:
                 self._isolation.start()
 

@@ -1,6 +1,6 @@
-"""Blocking and CPU-heavy work, in processes beside the loop, so that the loop that renews leases never stalls.
+"""The pool of processes for blocking and CPU-heavy work, so that the loop that renews the lease never stalls.
 
-AnyIO keeps the processes warm, runs one call at a time in each, and kills the one whose call is cancelled.
+AnyIO keeps the processes warm, runs one call at a time in each, and kills a process whose call is cancelled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BlockingPool:
         self._limiter: CapacityLimiter | None = None
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        if self._limiter is None:  # belongs to the running loop
+        if self._limiter is None:  # made here, because it belongs to the running loop
             self._limiter = CapacityLimiter(self._size)
         call = pickle.dumps((function, arguments))
         try:
@@ -38,20 +38,20 @@ class BlockingPool:
 
 
 def _answer(call: bytes) -> bytes:
-    """Runs in the pool's process. Packs and unpacks by itself: what cannot be packed hurts only its own call."""
-    end_with_parent(signal.SIGKILL)  # a worker killed with -9 cannot kill it, so the kernel does
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the worker's to answer
+    """Runs in the pool's process. It pickles by itself, so that what cannot be pickled fails only its own call."""
+    end_with_parent(signal.SIGKILL)  # a worker that was killed with -9 cannot kill it, so the kernel does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker answers Ctrl-C in a terminal
     try:
         function, arguments = pickle.loads(call)  # noqa: S301 - written by our own process
         return _packed(None, function(*arguments))
-    except BaseException as error:  # noqa: BLE001 - it is raised again where it was called from
+    except BaseException as error:  # noqa: BLE001 - it is raised again in the worker
         try:
             return _packed(error, None)
-        except Exception:  # noqa: BLE001 - an error that cannot travel is told in words
+        except Exception:  # noqa: BLE001 - an error that cannot be pickled is described in words
             return pickle.dumps((RuntimeError(f"{type(error).__qualname__}: {error}"), None))
 
 
 def _packed(error: BaseException | None, result: object) -> bytes:
     packed = pickle.dumps((error, result))
-    pickle.loads(packed)  # noqa: S301 - some things can be packed but not unpacked; better to know here
+    pickle.loads(packed)  # noqa: S301 - some things can be pickled but not unpickled; better to know here
     return packed

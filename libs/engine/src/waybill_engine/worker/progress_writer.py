@@ -1,4 +1,4 @@
-"""Progress of running jobs: handlers speak as often as they like, the latest word is written now and then."""
+"""Writes the progress of running jobs: handlers report as often as they like, and the latest report is written."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 import uuid
 
 from waybill.db import Database
-from waybill_engine import Lease
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.lease import Progress, write_progress
 from waybill_engine.worker.database_health import DatabaseHealth
 
 _EVERY = 0.25
+"""Seconds between writes."""
 
 
 class ProgressWriter:
@@ -20,12 +21,12 @@ class ProgressWriter:
         self._news: dict[uuid.UUID, Progress] = {}
         self._some = asyncio.Event()
 
-    def note(self, lease: Lease, fraction: float, message: str | None) -> None:
-        self._news[lease.id] = Progress(lease.id, lease.token, fraction, message[:500] if message else None)
+    def note(self, job: ClaimedJob, fraction: float, message: str | None) -> None:
+        self._news[job.id] = Progress(job.id, job.token, fraction, message[:500] if message else None)
         self._some.set()
 
     def forget(self, job_id: uuid.UUID) -> None:
-        """The job has ended: what was not written yet no longer matters."""
+        """Drop what was not written yet, because the job has ended."""
         self._news.pop(job_id, None)
 
     async def run(self) -> None:
@@ -39,5 +40,5 @@ class ProgressWriter:
 
     async def _write(self, news: list[Progress]) -> None:
         async with self._db.hot() as connection:
-            # What is refused belongs to a run that ended or lost its lease; the heartbeat deals with that.
+            # Refused reports belong to runs that ended or were taken over; the heartbeat deals with those.
             await write_progress(connection, news)

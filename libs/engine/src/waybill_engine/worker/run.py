@@ -1,4 +1,4 @@
-"""One run of one job: the handler, its time limit, the ways it can be stopped, and what is written about its end."""
+"""One run of one job: its handler, its time limit, the ways it can be stopped, and how its end is written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import structlog
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
 from waybill.log import enter_job
-from waybill_engine import Lease
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
-from waybill_engine.finish import Outcome, cancelled, judge, released, settle, succeed
+from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
 from waybill_engine.lease import fence
 from waybill_engine.registry import Handler
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -22,10 +22,10 @@ from waybill_engine.worker.database_health import DatabaseHealth
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 STUBBORN = "stubborn"
-"""What the task of a handler that ignores its cancellation is called."""
+"""The name of a task whose handler ignores its cancellation."""
 
 STUBBORN_AFTER = 5.0
-"""Seconds a handler gets to honour its cancellation. Then the worker goes on without it."""
+"""Seconds that a handler gets to end after its cancellation. Then the worker goes on without it."""
 
 
 class Stop(Enum):
@@ -38,56 +38,56 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all runs of a worker have in common."""
+class RunEnvironment:
+    """What all runs of a worker report to."""
 
     health: DatabaseHealth
     ends: asyncio.Semaphore
-    """However many runs end at once, so many write it at a time."""
+    """Bounds how many ends of runs are written at the same time."""
     loop: asyncio.AbstractEventLoop
-    on_success: Callable[[Lease], None]
-    """Called when a run ended well and has yet to be written."""
+    on_success: Callable[[ClaimedJob], None]
+    """Called with a job that succeeded and whose completion has yet to be written."""
     on_end: Callable[[Run], None]
-    """Called exactly once, when the worker may reuse the slot."""
+    """Called exactly once for each run, when its slot is free."""
 
 
 class Run:
     """A handler at work."""
 
     __slots__ = (
-        "_around",
+        "_dependency_failure",
+        "_environment",
         "_handler",
         "_job",
-        "_let_down",
         "_settling",
         "_stop",
         "_stubborn",
         "_task",
         "_tools",
+        "claimed",
         "deadline",
         "ending",
-        "lease",
         "started",
     )
 
-    def __init__(self, handler: Handler, job: JobContext, tools: Tools, around: Surroundings) -> None:
-        self.lease = lease = job.lease
+    def __init__(self, handler: Handler, job: JobContext, tools: Tools, environment: RunEnvironment) -> None:
+        self.claimed = claimed = job.claimed
         self.ending = False
-        """Its end is being written: nobody else should judge it any more."""
+        """Its end is being written, and nobody else may decide it any more."""
         self._handler = handler
         self._job = job
         self._tools = tools
-        self._around = around
-        self._let_down: Failure | None = None
-        """How the dependency failed, if that is what ended the run."""
+        self._environment = environment
+        self._dependency_failure: Failure | None = None
+        """How the dependency failed, if that ended the run."""
         self._stop: Stop | None = None
-        self.started = started = around.loop.time()
-        self.deadline = started + lease.time_limit
-        """When its time is up. The bench watches it: a timer for each run would cost more than the run."""
+        self.started = started = environment.loop.time()
+        self.deadline = started + claimed.time_limit
+        """When its time is up. `Slots` watches it, because a timer for each run would cost more than the run."""
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
-        # Named, because making up a name for a task costs as much as the rest of this.
-        self._task = asyncio.Task(self._run(), loop=around.loop, name=lease.kind)
+        # Named, because making up a name for a task costs as much as everything else here.
+        self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
 
     @property
     def _dependency(self) -> str | None:
@@ -95,16 +95,16 @@ class Run:
 
     @property
     def written(self) -> bool:
-        """Its end is in the database already, not in a batch to come."""
+        """Its end is in the database already, not in a batch that is yet to be written."""
         return self._settling is not None or self._job.completed
 
     @property
     def completed(self) -> bool:
-        """It has committed its completion; the handler may still be tidying up."""
+        """It has committed its completion. The handler may still be tidying up."""
         return self._job.completed
 
     def stop(self, why: Stop) -> None:
-        """Cancel the handler. The first reason counts, except that a lost lease ends all further writing."""
+        """Cancel the handler. The first reason counts, except that a lost lease wins: nothing more may be written."""
         if self.ending:
             return
         if self._stop is None or why is Stop.LEASE_LOST:
@@ -114,10 +114,10 @@ class Run:
             self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
 
     async def _run(self) -> None:
-        lease = self.lease
+        claimed = self.claimed
         enter_job(self._job)
         try:
-            await self._handler.run(lease.payload, self._job)
+            await self._handler.run(claimed.payload, self._job)
         except asyncio.CancelledError as error:
             if self.ending:
                 return
@@ -128,11 +128,11 @@ class Run:
             self._close(self._outcome_of_failure(error))
         else:
             if self.ending:
-                log.warning("stubborn_handler_returned", kind=lease.kind)
+                log.warning("stubborn_handler_returned", kind=claimed.kind)
                 return
             if self._stop is None or self._job.completed:
                 self._succeeded()
-            else:  # it swallowed its cancellation; returning is no success then
+            else:  # it swallowed its cancellation, so returning does not mean success
                 self._close(self._outcome_of_stop(asyncio.CancelledError()))
         if self._settling is not None:
             await self._settling
@@ -146,15 +146,15 @@ class Run:
                 return
             self._note_success(dependency)
         if not self._job.completed:
-            self._around.on_success(self.lease)
+            self._environment.on_success(self.claimed)
         self._release_slot()
 
     def _note_success(self, dependency: str) -> None:
-        # A probe's has been counted with its completion: it decides, and once.
+        # A probe's success was counted with its completion, because it decides about the breaker.
         if self._job.probe is None:
             self._tools.dependencies.note(dependency, ok=True)
 
-    def _outcome_of_stop(self, error: BaseException) -> Outcome | None:
+    def _outcome_of_stop(self, error: BaseException) -> RunOutcome | None:
         if self._stop is Stop.LEASE_LOST:
             return None
         if self._stop is Stop.CANCELLED:
@@ -162,35 +162,35 @@ class Run:
         if self._stop is Stop.SHUTDOWN:
             return released("The worker is shutting down.")
         if self._stop is Stop.TIME_LIMIT:
-            limit = f"The job took longer than its limit of {self.lease.time_limit:g} s."
+            limit = f"The job took longer than its limit of {self.claimed.time_limit:g} s."
             return self._judged(classify(TimeLimitExceeded(limit)))
-        return self._judged(classify(error))  # the handler cancelled itself: its own mistake
+        return self._judged(classify(error))  # the handler cancelled itself, which is its own mistake
 
-    def _outcome_of_failure(self, error: BaseException) -> Outcome | None:
+    def _outcome_of_failure(self, error: BaseException) -> RunOutcome | None:
         if self._stop is not None:
-            # Handlers may answer a cancellation with an error of their own; the reason for it still counts.
+            # A handler may answer its cancellation with an error of its own; the reason for the stop still counts.
             return self._outcome_of_stop(error)
         failure = classify(error)
         log.warning("job_failed", code=failure.code.value, error=failure.message, exc_info=error)
         if self._dependency is not None and failure.of_dependency and not self._job.completed:
-            self._let_down = failure
+            self._dependency_failure = failure
             if self._job.probe is None:
                 self._tools.dependencies.note(self._dependency, ok=False)
         return self._judged(failure)
 
-    def _judged(self, failure: Failure, held_for: float | None = None) -> Outcome:
-        return judge(self.lease, failure, self._handler.kind.retry, held_for=held_for)
+    def _judged(self, failure: Failure, blocked_for: float | None = None) -> RunOutcome:
+        return judge(self.claimed, failure, self._handler.kind.retry, blocked_for=blocked_for)
 
     def _abandon(self) -> None:
-        """The handler ignores its cancellation. Whatever it still does, the fence makes it void."""
+        """Give up on a handler that ignores its cancellation. The fence voids whatever it still does."""
         if self.ending:
             return
-        enter_job(self._job)  # a timer has the context of whoever set it
-        log.error("handler_ignores_cancellation", kind=self.lease.kind, job_id=str(self.lease.id))
+        enter_job(self._job)  # a timer runs in the context of the code that set it
+        log.error("handler_ignores_cancellation", kind=self.claimed.kind, job_id=str(self.claimed.id))
         self._task.set_name(STUBBORN)
         self._close(self._outcome_of_stop(asyncio.CancelledError()))
 
-    def _close(self, outcome: Outcome | None) -> None:
+    def _close(self, outcome: RunOutcome | None) -> None:
         if self.ending:
             return
         self.ending = True
@@ -199,70 +199,70 @@ class Run:
                 self._note_success(self._dependency)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
-            log.warning("lease_lost", job_id=str(self.lease.id), lease_token=self.lease.token)
+            log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
             self._release_slot()
         else:
             self._settling = asyncio.get_running_loop().create_task(self._settle(outcome))
 
-    async def _settle(self, outcome: Outcome) -> None:
+    async def _settle(self, outcome: RunOutcome) -> None:
         try:
-            repeated = outcome.code == self.lease.last_error == Code.DB_UNAVAILABLE
+            repeated = outcome.code == self.claimed.last_error == Code.DB_UNAVAILABLE
             if repeated and await self._database_was_well():
                 failure = replace(classify(DatabaseUnavailable(outcome.message)), charged=True)
                 outcome = self._judged(failure)
-            await self._around.health.persist(lambda: self._write(outcome))
+            await self._environment.health.persist(lambda: self._write(outcome))
         finally:
             self._release_slot()
 
     async def _database_was_well(self) -> bool:
-        """Whether only this handler had trouble with the database. Twice in a row it is its own, and is charged."""
-        await asyncio.sleep(1.0)  # the others may hear of an outage a moment later
-        return self._around.health.well_for > asyncio.get_running_loop().time() - self.started
+        """Whether only this handler had trouble with the database. Twice in a row, that is its own fault."""
+        await asyncio.sleep(1.0)  # the other loops may notice an outage a moment later
+        return self._environment.health.well_for > asyncio.get_running_loop().time() - self.started
 
     async def _settle_probe(self) -> None:
-        """A probe's success is not buffered: it may start everything that waits."""
+        """Write a probe's success at once, not in a batch: it may start everything that waits."""
         try:
-            await self._around.health.persist(self._write_probe)
+            await self._environment.health.persist(self._write_probe)
         finally:
             self._release_slot()
 
     async def _write_probe(self) -> None:
-        fenced = [(self.lease.id, self.lease.token)]
-        async with self._around.ends, self._tools.db.hot() as connection, connection.transaction():
+        fenced = [(self.claimed.id, self.claimed.token)]
+        async with self._environment.ends, self._tools.db.hot() as connection, connection.transaction():
             done = await succeed(connection, self._tools.worker_id, fenced)
             if done and self._job.probe is not None:
                 await self._job.probe.succeeded(connection)
         if not done:
             self._refused("succeeded")
 
-    async def _write(self, outcome: Outcome) -> None:
-        async with self._around.ends, self._tools.db.hot() as connection:
-            if self._let_down is not None and self._dependency is not None:
-                written = await self._write_let_down(connection, self._let_down, self._dependency)
+    async def _write(self, outcome: RunOutcome) -> None:
+        async with self._environment.ends, self._tools.db.hot() as connection:
+            if self._dependency_failure is not None and self._dependency is not None:
+                written = await self._write_dependency_failure(connection, self._dependency_failure, self._dependency)
             else:
                 written = await self._write_end(connection, outcome)
         if not written:
             self._refused(outcome.event)
 
-    async def _write_let_down(self, connection: Connection, failure: Failure, dependency: str) -> bool:
-        """The dependency failed: whether that costs an attempt is for its breaker to say, as it stands now."""
+    async def _write_dependency_failure(self, connection: Connection, failure: Failure, dependency: str) -> bool:
+        """Write that the dependency failed. Its breaker decides, by its state now, whether that costs an attempt."""
         try:
             async with connection.transaction():
                 if self._job.probe is not None:
-                    await fence(connection, self.lease.id, self.lease.token)
+                    await fence(connection, self.claimed.id, self.claimed.token)
                     await self._job.probe.failed(connection, failure)
-                held_for = await self._tools.dependencies.held_for(connection, dependency)
-                return await self._write_end(connection, self._judged(failure, held_for))
+                blocked_for = await self._tools.dependencies.blocked_for(connection, dependency)
+                return await self._write_end(connection, self._judged(failure, blocked_for))
         except LeaseLost:
             return False
 
-    async def _write_end(self, connection: Connection, outcome: Outcome) -> bool:
-        return bool(await settle(connection, self._tools.worker_id, [(self.lease.id, self.lease.token, outcome)]))
+    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> bool:
+        return bool(await settle(connection, self._tools.worker_id, [(self.claimed.id, self.claimed.token, outcome)]))
 
     def _refused(self, end: str) -> None:
-        log.warning("end_refused", job_id=str(self.lease.id), lease_token=self.lease.token, end=end)
+        log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)
 
     def _release_slot(self) -> None:
         if self._stubborn is not None:
             self._stubborn.cancel()
-        self._around.on_end(self)
+        self._environment.on_end(self)

@@ -1,6 +1,6 @@
-"""The jobs this worker holds: a few waiting for a slot, the rest running.
+"""The worker's slots: the jobs it has claimed, most of them running, a few waiting for a free slot.
 
-The worker's parts meet here: the claimer fills it, runs leave it, the heartbeat compares it with the database's view.
+The worker's parts meet here: the claimer adds jobs, runs remove them, the heartbeat compares them with the database.
 """
 
 from __future__ import annotations
@@ -14,34 +14,37 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from waybill.db import Database
-from waybill_engine import Lease
-from waybill_engine.context import JobContext, Outside, Tools
+from waybill.storage import Storage
+from waybill_engine.claim import ClaimedJob
+from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import released, settle
 from waybill_engine.registry import Handler
-from waybill_engine.worker.completer import Completions
+from waybill_engine.worker.clients import Clients
+from waybill_engine.worker.completer import Completer
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.progress_writer import ProgressWriter
-from waybill_engine.worker.run import Run, Stop, Surroundings
+from waybill_engine.worker.run import Run, RunEnvironment, Stop
 
 _PATIENCE = 0.5
-"""Seconds a job may wait here for a slot before another worker may have it."""
+"""Seconds that a job may wait here for a slot. Then it is released, so that another worker can take it."""
 
 _WATCH_EVERY = 0.05
-"""Seconds between looks for runs whose time is up."""
+"""Seconds between checks for runs whose time is up."""
 
-_NOBODYS = contextvars.Context()
-"""What watches all runs must not log in the name of the one that happened to start it."""
+_NO_JOB = contextvars.Context()
+"""The timer that watches all runs must not log in the name of the job that happened to start it."""
 
 
-class Bench:
+class Slots:
     def __init__(
         self,
         worker_id: uuid.UUID,
         db: Database,
         health: DatabaseHealth,
-        outside: Outside,
+        storage: Storage,
+        clients: Clients,
         pool: BlockingPool,
         handlers: Mapping[str, Handler],
         concurrency: int,
@@ -49,28 +52,28 @@ class Bench:
     ) -> None:
         self.concurrency = concurrency
         self.runs: dict[uuid.UUID, Run] = {}
-        self.waiting: deque[Lease] = deque()
-        self.completions = Completions(db, health, self)
+        self.waiting: deque[ClaimedJob] = deque()
+        self.completer = Completer(db, health, self)
         self.progress = ProgressWriter(db, health)
         self.on_room: Callable[[], None] = lambda: None
-        """Called when a slot was freed and nothing waits for it, and once when as few wait as `low` says."""
+        """Called when a slot is free and no job waits for it, and once when only `low` jobs wait."""
         self.low = 0
-        """How few may wait before more should be taken. Whoever takes them says it anew each time."""
+        """When only so many jobs wait, more should be claimed. The claimer sets it each time."""
         self.on_written: Callable[[], None] = lambda: None
-        """Called when ends of runs were written: there may be room under a cap."""
+        """Called when ends of runs were written, because a cap may have room again."""
         self.typical = 1.0
-        """Seconds a run takes, as a moving average. Starts high: prefetch is earned."""
-        self._tools = Tools(worker_id, db, outside, pool, self.progress, dependencies)
+        """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
+        self._tools = Tools(worker_id, db, storage, clients, pool, self.progress, dependencies)
         self._loop = asyncio.get_running_loop()
         self._db = db
         self._health = health
         self._handlers = handlers
         self._run_ended = asyncio.Event()
-        self._around = Surroundings(
+        self._environment = RunEnvironment(
             health,
-            ends=asyncio.Semaphore(2),  # so the heartbeat always finds a connection
+            ends=asyncio.Semaphore(2),  # so that the heartbeat always finds a connection
             loop=self._loop,
-            on_success=self.completions.add,
+            on_success=self.completer.add,
             on_end=self._ended,
         )
         self._waiting_since = 0.0
@@ -78,40 +81,40 @@ class Bench:
 
     @property
     def worker_id(self) -> uuid.UUID:
-        """Under which id this process holds its jobs."""
+        """The id under which this process claims jobs."""
         return self._tools.worker_id
 
     def start_over(self, worker_id: uuid.UUID) -> None:
-        """The process was declared gone: what it takes from now on it holds under a new id."""
+        """Claim under a new id from now on, because this process was declared gone."""
         self._tools = replace(self._tools, worker_id=worker_id)
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
 
     def known(self) -> set[uuid.UUID]:
-        """The jobs this worker is aware of holding."""
-        return {*self.runs, *self.completions.ids(), *(lease.id for lease in self.waiting)}
+        """The jobs that this worker knows it has."""
+        return {*self.runs, *self.completer.ids(), *(job.id for job in self.waiting)}
 
-    def take(self, leases: list[Lease]) -> None:
-        """Newly claimed jobs."""
+    def take(self, jobs: list[ClaimedJob]) -> None:
+        """Start newly claimed jobs, as far as there are free slots."""
         if not self.waiting:
             self._waiting_since = self._loop.time()
-        self.waiting.extend(leases)
+        self.waiting.extend(jobs)
         self._fill_slots()
 
     async def give_back_waiting(self, only: Collection[uuid.UUID] | None = None) -> None:
-        """Return what has not started, untouched, so that another worker takes it at once."""
-        back = {lease.id: lease.token for lease in self.waiting if only is None or lease.id in only}
+        """Release jobs that have not started, so that another worker takes them at once."""
+        back = {job.id: job.token for job in self.waiting if only is None or job.id in only}
         if back:
-            self.waiting = deque(lease for lease in self.waiting if lease.id not in back)
-            await self.release(back, "Given back before it started.")
+            self.waiting = deque(job for job in self.waiting if job.id not in back)
+            await self.release(back, "Released before it started.")
 
-    async def keep_nothing_waiting(self) -> None:
-        """For ever: give back what was taken ahead and did not get its turn, because a slow job came in between."""
+    async def release_the_waiting(self) -> None:
+        """For ever: release jobs that were claimed ahead and did not start, because a slow job came in between."""
         while True:
             await asyncio.sleep(_PATIENCE / 2)
             if self.waiting and self._loop.time() - self._waiting_since > _PATIENCE:
-                self.typical = max(self.typical, _PATIENCE)  # so that the next claim takes nothing ahead
+                self.typical = max(self.typical, _PATIENCE)  # so that the next claim takes no jobs ahead
                 await self.give_back_waiting()
 
     async def release(self, tokens: Mapping[uuid.UUID, int], reason: str) -> None:
@@ -124,7 +127,7 @@ class Bench:
         await self._health.persist(write)
 
     def drop_everything(self) -> None:
-        """All of it belongs to others now."""
+        """Stop everything, because all of it belongs to others now."""
         self.waiting.clear()
         self.stop_all(Stop.LEASE_LOST)
 
@@ -137,36 +140,36 @@ class Bench:
         while self.runs:
             self._run_ended.clear()
             await self._run_ended.wait()
-        await self.completions.drained()
+        await self.completer.drained()
 
     def _fill_slots(self) -> None:
         while self.waiting and len(self.runs) < self.concurrency:
-            lease = self.waiting.popleft()
-            handler = self._handlers[lease.kind]
-            probe = self._tools.dependencies.probe(handler.kind, lease) if lease.probe is not None else None
-            run = Run(handler, JobContext(lease, self._tools, probe), self._tools, self._around)
-            self.runs[lease.id] = run
+            job = self.waiting.popleft()
+            handler = self._handlers[job.kind]
+            probe = self._tools.dependencies.probe(handler.kind, job) if job.probe is not None else None
+            run = Run(handler, JobContext(job, self._tools, probe), self._tools, self._environment)
+            self.runs[job.id] = run
             self._waiting_since = run.started
 
         if self.runs and not self._watching:
             self._watching = True
-            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NOBODYS)
+            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
 
     def _watch(self) -> None:
-        """Stop what has used up its time, for as long as anything runs."""
+        """Stop runs that have used up their time, for as long as anything runs."""
         now = self._loop.time()
         for run in list(self.runs.values()):
             if now >= run.deadline:
-                run.deadline = math.inf  # once: a second cancellation would interrupt its tidying up
+                run.deadline = math.inf  # only once, because a second cancellation would interrupt its clean-up
                 run.stop(Stop.TIME_LIMIT)
         self._watching = bool(self.runs)
         if self._watching:
-            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NOBODYS)
+            self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
 
     def _ended(self, run: Run) -> None:
-        self.progress.forget(run.lease.id)
-        if self.runs.get(run.lease.id) is run:
-            del self.runs[run.lease.id]
+        self.progress.forget(run.claimed.id)
+        if self.runs.get(run.claimed.id) is run:
+            del self.runs[run.claimed.id]
         self.typical += 0.05 * (self._loop.time() - run.started - self.typical)
         self._run_ended.set()
         self._fill_slots()

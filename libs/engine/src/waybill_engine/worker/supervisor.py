@@ -1,6 +1,6 @@
-"""Several worker processes under one: started, watched, replaced when they die, stopped together.
+"""The supervisor of several worker processes: it starts them, replaces those that die, and stops them together.
 
-A replacement is told whom it replaces, so that the dead one's jobs go back at once instead of when its lease ends.
+A replacement is told which worker it replaces, so that the dead worker's jobs go back at once, not when its lease ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Supervisor:
-    def __init__(self, processes: int) -> None:
+    def __init__(self, program: str, processes: int) -> None:
+        self._program = program
         self._count = processes
         self._children: set[asyncio.subprocess.Process] = set()
         self._stopping = asyncio.Event()
@@ -32,7 +33,7 @@ class Supervisor:
                 child.send_signal(signal.SIGTERM)
 
     async def run(self) -> int:
-        """Keep the processes going until `stop`; the answer is this process's exit code."""
+        """Keep the processes running until `stop` is called. Returns the exit code of this process."""
         await asyncio.gather(*(self._keep_one() for _ in range(self._count)))
         return 2 if self._failed else 0
 
@@ -44,7 +45,7 @@ class Supervisor:
             worker_id = new_id()
             started = loop.time()
             code = await self._live_one_life(worker_id, dead)
-            if code == 2:  # a bad configuration does not get better by trying again
+            if code == 2:  # a bad configuration does not get better with another try
                 self._failed = True
                 self.stop()
             if self._stopping.is_set():
@@ -57,7 +58,7 @@ class Supervisor:
                     await self._stopping.wait()
 
     async def _live_one_life(self, worker_id: uuid.UUID, dead: uuid.UUID | None) -> int:
-        child = await start_child(worker_id, *([] if dead is None else ["--replaces", str(dead)]))
+        child = await start_child(self._program, worker_id, *([] if dead is None else ["--replaces", str(dead)]))
         self._children.add(child)
         if self._stopping.is_set():
             child.send_signal(signal.SIGTERM)

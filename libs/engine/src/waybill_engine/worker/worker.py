@@ -1,4 +1,4 @@
-"""One worker process, put together: start, run until told to stop, stop without losing anything."""
+"""One worker process, put together from its parts: it starts, runs until told to stop, and stops without a loss."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from dataclasses import replace
 import structlog
 
 from waybill import __version__
-from waybill.config import WorkerSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill_convert.kinds import DEPENDENCY as GATEWAY
-from waybill_engine import breaker, lease
+from waybill.storage import Storage
+from waybill_engine import breaker
 from waybill_engine.caps import cap_by_default
-from waybill_engine.context import Outside
-from waybill_engine.due_times import Due, next_due
-from waybill_engine.fair_share import Shares
+from waybill_engine.due_times import DueTimes, next_due
+from waybill_engine.fair_share import FairShare
 from waybill_engine.lanes import Lane
+from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.schedules import Schedule
-from waybill_engine.worker.claimer import Claimer, Lookout
+from waybill_engine.settings import WorkerSettings
+from waybill_engine.worker.claimer import Claimer
+from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
 from waybill_engine.worker.heartbeat import Heartbeat
 from waybill_engine.worker.isolation import Isolation
+from waybill_engine.worker.lane_finder import LaneFinder
 from waybill_engine.worker.listener import Listener
 from waybill_engine.worker.maintenance import Promoter, Rescuer
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
-from waybill_engine.worker.slots import Bench
-from waybill_engine.worker.timers import Rounds
+from waybill_engine.worker.slots import Slots
+from waybill_engine.worker.timers import Polls
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _LAST_WORDS = 10.0
-"""Seconds the final writes get when the database is away at shutdown."""
+"""Seconds that the final writes get when the database is down at shutdown."""
 
 
 class Worker:
@@ -50,10 +52,11 @@ class Worker:
         self,
         settings: WorkerSettings,
         db: Database,
-        outside: Outside,
+        storage: Storage,
         handlers: Mapping[str, Handler],
         schedules: Sequence[Schedule] = (),
         *,
+        program: str = "waybill_engine.worker",
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
     ) -> None:
@@ -64,7 +67,7 @@ class Worker:
         self._health = health = DatabaseHealth()
         kinds = sorted(handlers)
         queues = settings.worker_queues or sorted({handler.kind.queue for handler in handlers.values()})
-        self._info = lease.WorkerInfo(
+        self._info = WorkerInfo(
             id=worker_id or new_id(),
             name=f"{settings.worker_pod_name or socket.gethostname()}:{os.getpid()}",
             host=socket.gethostname(),
@@ -81,41 +84,52 @@ class Worker:
         pool = BlockingPool(settings.worker_pool_size)
         policy = breaker.BreakerPolicy.of(settings)
         self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
-        self._calls_gateway = [name for name, dependency in self._kinds.items() if dependency == GATEWAY]
+        self._default_caps = {
+            name: handler.kind.default_cap() for name, handler in handlers.items() if handler.kind.default_cap
+        }
+        self._clients = Clients()
         self._dependencies = Dependencies(db, health, policy)
-        self._bench = bench = Bench(
-            self._info.id, db, health, outside, pool, handlers, self._info.concurrency, self._dependencies
-        )
-        self._shares = Shares(self._kinds)
-        self._lookout = Lookout(
+        self._slots = slots = Slots(
+            self._info.id,
             db,
             health,
-            self._shares,
+            storage,
+            self._clients,
+            pool,
+            handlers,
+            self._info.concurrency,
+            self._dependencies,
+        )
+        self._fair_share = FairShare(self._kinds)
+        self._lane_finder = LaneFinder(
+            db,
+            health,
+            self._fair_share,
             queues=queues,
             kinds=kinds,
             isolated=isolating,
-            on_news=lambda: self._claimer.wake(),
+            on_found=lambda: self._claimer.wake(),
         )
         self._claimer = Claimer(
             db,
             health,
-            bench,
-            self._shares,
+            slots,
+            self._fair_share,
             policy,
             poll_interval=settings.poll_interval,
-            isolating=self._lookout if isolating else None,
+            suspects=self._lane_finder if isolating else None,
         )
-        bench.on_room = self._claimer.wake
-        bench.on_written = self._claimer.room
+        slots.on_room = self._claimer.wake
+        slots.on_written = self._claimer.runs_ended
         self._heartbeat = Heartbeat(
             db,
             health,
-            bench,
+            slots,
             ttl=settings.lease_ttl,
             interval=settings.heartbeat_interval,
             on_gone=self._start_over,
         )
-        self._isolation = Isolation(db, health)
+        self._isolation = Isolation(program, db, health)
         self._promoter = Promoter(db, health)
         self._scheduler = Scheduler(db, health, schedules)
         self._rescuer = Rescuer(
@@ -126,18 +140,18 @@ class Worker:
             kinds=kinds,
             heartbeat_interval=settings.heartbeat_interval,
         )
-        self._rounds = Rounds()
-        self._rounds.every(settings.poll_interval, self._lookout.on_round)
-        self._rounds.every(settings.poll_interval, self._ask_what_is_due)
-        self._rounds.every(settings.rescue_interval, self._rescuer.on_round)
+        self._polls = Polls()
+        self._polls.every(settings.poll_interval, self._lane_finder.poll)
+        self._polls.every(settings.poll_interval, self._ask_what_is_due)
+        self._polls.every(settings.rescue_interval, self._rescuer.poll)
         self._listener = Listener(
             db,
             health,
             queues=queues,
             kinds=kinds,
-            worker_id=lambda: bench.worker_id,
+            worker_id=lambda: slots.worker_id,
             on_lane=self._heard_of_lane,
-            on_look=self._claimer.wake if isolating else self._lookout.ask,  # isolating, the claimer looks itself
+            on_look=self._claimer.wake if isolating else self._lane_finder.request,  # isolating, the claimer looks
             on_scheduled=self._promoter.due_in,
             on_schedules=self._scheduler.due_in,
             on_control=self._heartbeat.wake,
@@ -145,22 +159,22 @@ class Worker:
 
     @property
     def id(self) -> uuid.UUID:
-        return self._bench.worker_id
+        return self._slots.worker_id
 
     def stop(self) -> None:
-        """Begin to shut down; asked again, stop waiting for running jobs."""
+        """Begin to shut down. The second call stops waiting for running jobs."""
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()
 
     async def replace_dead(self, worker_id: uuid.UUID) -> None:
-        """Take over from a predecessor that is known to be dead: its jobs need not wait for its lease."""
+        """Return the jobs of a predecessor that is known to be dead, without waiting for its lease to end."""
         async with self._db.hot() as connection:
             for one in await rescue_worker(connection, worker_id):
                 log.warning("rescued", job_id=str(one.id), verdict=one.event, worker=one.worker)
 
     async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Work until `stop` is called; when isolating, until no suspect is left."""
+        """Work until `stop` is called or, when isolating, until no suspect is left."""
         await self._register()
         log.info(
             "worker_started",
@@ -172,59 +186,61 @@ class Worker:
         )
         on_ready()
         claiming = [asyncio.create_task(self._claimer.run(), name="claimer")]
-        holding = [
+        supporting = [
             asyncio.create_task(self._heartbeat.run(), name="heartbeat"),
-            asyncio.create_task(self._bench.completions.run(), name="completions"),
-            asyncio.create_task(self._bench.progress.run(), name="progress"),
+            asyncio.create_task(self._slots.completer.run(), name="completer"),
+            asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
-            asyncio.create_task(self._bench.keep_nothing_waiting(), name="patience"),
+            asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
-            holding.append(asyncio.create_task(self._listener.run(), name="listener"))
+            supporting.append(asyncio.create_task(self._listener.run(), name="listener"))
         if not self._info.isolating:
-            claiming.append(asyncio.create_task(self._rounds.run(), name="rounds"))
-            claiming.append(asyncio.create_task(self._lookout.run(), name="lookout"))
+            claiming.append(asyncio.create_task(self._polls.run(), name="polls"))
+            claiming.append(asyncio.create_task(self._lane_finder.run(), name="lane finder"))
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
             claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
-            # All of them run for ever; one that ends has failed, or there is nothing left to isolate.
-            done, _ = await asyncio.wait([*claiming, *holding, stopping], return_when=asyncio.FIRST_COMPLETED)
+            # All of them run for ever. One that ends has failed, or no suspect is left.
+            done, _ = await asyncio.wait([*claiming, *supporting, stopping], return_when=asyncio.FIRST_COMPLETED)
             await self._shut_down(claiming)
             for task in done:
                 task.result()
         finally:
-            for task in (*claiming, *holding, stopping):
+            for task in (*claiming, *supporting, stopping):
                 task.cancel()
-            await asyncio.gather(*claiming, *holding, stopping, return_exceptions=True)
+            await asyncio.gather(*claiming, *supporting, stopping, return_exceptions=True)
+            await self._clients.close()
 
     async def _register(self) -> None:
         async def write() -> None:
             async with self._db.hot() as connection:
                 await breaker.register_kinds(connection, self._kinds)  # before the first claim
                 await breaker.forget_old_events(connection)
-                await cap_by_default(connection, self._calls_gateway, self._settings.gateway_calls)
-                await lease.register(connection, self._info, self._settings.lease_ttl)
+                for kind, most in self._default_caps.items():
+                    await cap_by_default(connection, [kind], most)
+                await register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
 
     async def _start_over(self) -> None:
-        """This worker was declared gone. It goes on under a new id, with nothing in hand."""
+        """Go on under a new id and without any jobs, because this worker was declared gone."""
         self._info = replace(self._info, id=new_id())
         await self._register()
-        self._bench.start_over(self._info.id)
+        self._slots.start_over(self._info.id)
         log.info("worker_started_over", worker=self._info.name)
-        self._lookout.ask()
+        self._lane_finder.request()
 
     def _heard_of_lane(self, lane: Lane, first: uuid.UUID) -> None:
         if self._info.isolating:
-            return  # suspects are never announced
-        self._shares.announce(lane, first)
+            return  # nobody announces suspects
+        self._fair_share.announce(lane, first)
         self._claimer.wake()
 
     async def _ask_what_is_due(self) -> None:
-        async def ask() -> Due:
+        async def ask() -> DueTimes:
             async with self._db.hot() as connection:
                 return await next_due(connection)
 
@@ -233,12 +249,12 @@ class Worker:
         self._scheduler.due_in(due.tick)
 
     async def _shut_down(self, claiming: list[asyncio.Task[None]]) -> None:
-        log.info("worker_stopping", running=len(self._bench.runs), grace=self._settings.shutdown_grace)
+        log.info("worker_stopping", running=len(self._slots.runs), grace=self._settings.shutdown_grace)
         self._claimer.stop()
         isolation = asyncio.create_task(self._isolation.stop())
         await self._bounded(self._stop_claiming(claiming))
         if not await self._wait_for_runs(self._settings.shutdown_grace):
-            self._bench.stop_all(Stop.SHUTDOWN)
+            self._slots.stop_all(Stop.SHUTDOWN)
             await self._wait_for_runs(STUBBORN_AFTER + _LAST_WORDS)
         await isolation
         await self._bounded(self._sign_off())
@@ -249,33 +265,33 @@ class Worker:
         for task in claiming:
             task.cancel()
         await asyncio.gather(*claiming, return_exceptions=True)
-        await self._bench.give_back_waiting()
-        await self._say(lease.drain)
+        await self._slots.give_back_waiting()
+        await self._write(drain)
 
     async def _sign_off(self) -> None:
-        await self._bench.completions.drained()
+        await self._slots.completer.drained()
         await self._dependencies.flush()
-        await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left us with jobs
-        await self._say(lease.stop)
+        await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left jobs with us
+        await self._write(stop)
 
-    async def _bounded(self, words: Awaitable[None]) -> None:
-        held = len(self._bench) + len(self._bench.completions)
+    async def _bounded(self, writes: Awaitable[None]) -> None:
+        jobs = len(self._slots) + len(self._slots.completer)
         try:
-            # With the database away there is nothing better to do than to wait for it: unsaid, it counts as a crash.
-            async with asyncio.timeout(max(_LAST_WORDS, self._settings.shutdown_grace) if held else 1.0):
-                await words
+            # While the database is down, waiting for it is best: what cannot be written would count as a crash.
+            async with asyncio.timeout(max(_LAST_WORDS, self._settings.shutdown_grace) if jobs else 1.0):
+                await writes
         except TimeoutError:
-            log.warning("shutdown_without_database", held=held, hint="what is held goes back when the lease ends")
+            log.warning("shutdown_without_database", jobs=jobs, hint="these jobs are rescued when the lease ends")
 
-    async def _say(self, what: Callable[[Connection, uuid.UUID], Awaitable[None]]) -> None:
+    async def _write(self, what: Callable[[Connection, uuid.UUID], Awaitable[None]]) -> None:
         async def write() -> None:
             async with self._db.hot() as connection:
-                await what(connection, self._bench.worker_id)
+                await what(connection, self._slots.worker_id)
 
         await self._health.persist(write)
 
     async def _wait_for_runs(self, seconds: float) -> bool:
-        emptied = asyncio.create_task(self._bench.emptied())
+        emptied = asyncio.create_task(self._slots.emptied())
         hurry = asyncio.create_task(self._hurry.wait())
         done, _ = await asyncio.wait([emptied, hurry], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in (emptied, hurry):

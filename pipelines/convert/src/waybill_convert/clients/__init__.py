@@ -1,1 +1,1 @@
-"""Clients of other services: the gateway, which converts documents and draws their pages."""
+"""Clients of the gateway: `gateway` has documents converted, `page_renderer` has pages drawn."""

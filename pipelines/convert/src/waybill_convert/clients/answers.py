@@ -1,4 +1,4 @@
-"""What the gateway answered, understood. Answers can be large: these functions run as well in another process."""
+"""Decodes the gateway's answers. Answers can be large, so these functions can also run in another process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
+from waybill.messages import msg
+from waybill_convert.clients.gateway_http import json_object, seconds_to_wait
 
+_DEFAULT_WAIT = 5.0
+"""Seconds to wait for a busy gateway that does not say how long."""
 MOST_FINDINGS = 100
-"""Findings kept in the job's row. What is wrong with the hundredth line is rarely news."""
+"""The most findings kept in the job's row. A hundred are enough to see what is wrong."""
 MOST_FINDINGS_BYTES = 256 * 1024
-"""And how large all of them may be: the row is read by every page that lists the job."""
+"""The most bytes of all findings together, because every page that lists the job reads the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +26,20 @@ class Conversion:
 
     xml: bytes
     root: str
-    """The XML's outermost element, without its namespace."""
+    """The name of the XML's outermost element, without its namespace."""
     provenance: bytes
     """Everything but the XML, as JSON: data, provenance, checks, stages."""
     pages: int
 
 
 class Rejected(GatewayRejected):
-    """The document is at fault. What the gateway found all the same is kept for the person who looks into it."""
+    """The document is at fault. What the gateway found is kept for the person who looks into it."""
 
     partial: bytes | None = None
 
     @classmethod
     def of(cls, problem: Mapping[str, Any], status: int) -> Rejected:
-        """What the gateway's problem document says."""
+        """The rejection that the gateway's problem document describes."""
         findings = problem.get("findings")
         detail: dict[str, Any] = {"status": status}
         if isinstance(problem.get("fault"), str):
@@ -51,50 +55,37 @@ class Rejected(GatewayRejected):
 
 
 def conversion(body: bytes) -> Conversion:
-    """The conversion in a 200; GatewayUnavailable if there is none."""
-    answer = _object(body)
+    """The conversion in a 200 answer. Raises GatewayUnavailable if there is none."""
+    answer = json_object(body)
     xml = answer.pop("xml", None)
     if not isinstance(xml, str) or not xml:
-        raise GatewayUnavailable("The converter's answer has no XML in it.")
+        raise GatewayUnavailable(msg("convert.gateway.no_xml"))
     source = answer.get("source")
     pages = source.get("pages") if isinstance(source, dict) else None
     try:
         encoded = xml.encode()
         root = _root(encoded)
     except (UnicodeEncodeError, ExpatError) as error:
-        raise GatewayUnavailable("The converter's XML is not well-formed.") from error
+        raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
     return Conversion(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0)
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:
-    """What any other answer means."""
+    """The error that any other answer means."""
     if status in (429, 503):
-        # Busy, not broken: waiting costs no attempt and is no breaker failure.
-        return GatewayUnavailable("The converter is busy.", retry_after=_seconds(retry_after))
+        # It is busy, not broken: waiting costs no attempt and does not count against the breaker.
+        return GatewayUnavailable(msg("convert.gateway.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
     if status == 413:
         return TooLarge()
     if status == 408:
-        return GatewayTimedOut("The document reached the converter too slowly.")
+        return GatewayTimedOut(msg("convert.gateway.slow_document"))
     if 400 <= status < 500:
-        return Rejected.of(_object(body), status)
+        return Rejected.of(json_object(body), status)
     return GatewayUnavailable(detail={"status": status})
 
 
-def _seconds(said: str) -> float:
-    """Seconds to wait. The gateway names them; a proxy in front of it may name none, or a date."""
-    return float(said) if said.isascii() and said.isdigit() else 5.0
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _root(xml: bytes) -> str:
-    """The name of its outermost element; an ExpatError if it is not well-formed."""
+    """The name of the outermost element. Raises ExpatError if the XML is not well-formed."""
     roots: list[str] = []
     parser = ParserCreate(namespace_separator=" ")
 
@@ -119,5 +110,5 @@ def _first(findings: list[Any]) -> list[Any]:
 
 
 def _dumped(value: Any) -> bytes:
-    # JSON may spell halves of characters, which no encoding knows; one in a text is no reason to lose the rest.
+    # JSON can have half a surrogate pair, which cannot be encoded; that must not cost us the rest of the text.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

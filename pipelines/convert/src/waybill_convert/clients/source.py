@@ -1,6 +1,6 @@
-"""A document on its way from storage into a request: counted, hashed, and timed, so that the right one is blamed.
+"""A document on its way from storage into a request. It is counted, hashed and timed, so that the right side is blamed.
 
-The gateway sees only that a document comes slowly, stops or ends too early. Whether storage did that is known here.
+The gateway sees only that a document comes slowly, stops or ends too early. This module knows whether storage did that.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import time
 from collections.abc import AsyncIterator
 
 from waybill.errors import IoFailure
+from waybill.messages import msg
 
 _SLOW = 5.0
-"""Seconds of waiting for storage before it may be to blame: what the gateway grants before it looks at the pace."""
+"""Storage may be to blame after so many seconds of waiting. The gateway waits as long before it measures the pace."""
 
 
 class Source:
-    """What is stored under a key, as the upload recorded it. To be read once."""
+    """A stored document, with the size and hash that the upload recorded. It can be read once."""
 
     def __init__(
         self, chunks: AsyncIterator[bytes], size: int, sha256: str | None = None, *, slow: float = _SLOW
@@ -30,27 +31,27 @@ class Source:
         self._waited = 0.0
 
     async def read(self) -> AsyncIterator[bytes]:
-        """The document; an IoFailure if it is not what was stored."""
+        """The document's chunks. Raises IoFailure if they are not what was uploaded."""
         digest = hashlib.sha256()
         left = self.size
         self._started = time.monotonic()
         while (chunk := await self._next()) is not None:
             left -= len(chunk)
             if left < 0:
-                raise IoFailure("The stored document is longer than what was uploaded.", detail={"bytes": self.size})
+                raise IoFailure(msg("convert.stored.too_long"), detail={"bytes": self.size})
             digest.update(chunk)
             yield chunk
         if left:
             raise IoFailure(
-                "The storage gave us only a part of the document. We try again by ourselves.",
+                msg("convert.stored.cut_off"),
                 detail={"bytes": self.size, "missing": left},
             )
         if self._sha256 is not None and digest.hexdigest() != self._sha256:
-            raise IoFailure("The stored document is not what was uploaded.", detail={"sha256": digest.hexdigest()})
+            raise IoFailure(msg("convert.stored.changed"), detail={"sha256": digest.hexdigest()})
 
     @property
     def was_slow(self) -> bool:
-        """Whether most of the time since the first byte was asked for went into waiting for storage."""
+        """Whether most of the time since the first chunk was requested was spent waiting for storage."""
         if self._started is None:
             return False
         now = time.monotonic()

@@ -1,0 +1,71 @@
+"""Gates: what may keep a lane from being claimed, as one worker knows it.
+
+A gate is a cap, or a dependency whose breaker is not closed. A worker that finds a gate closed leaves the lanes behind
+it alone for a while instead of asking again with every claim. Pure: it asks no database and has no clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from waybill_engine.lanes import Lane
+from waybill_engine.rules import Cap, Rules
+
+Gate = Cap | str
+"""A cap, or the name of a dependency whose breaker is not closed."""
+
+_MOMENT = 0.5
+"""Seconds a closed gate is left alone, unless one of this worker's own runs ends before that."""
+
+_BUSY = 0.01
+"""Seconds until the first look at a gate where another worker was claiming."""
+
+
+class Gates:
+    def __init__(self, dependencies: Mapping[str, str | None]) -> None:
+        self._dependencies = dependencies
+        self._caps: dict[tuple[str | None, str | None], Cap] = {}
+        self._blocked: Mapping[str, str] = {}
+        self._closed_until: dict[Gate, float] = {}
+        self._pauses: dict[Gate, float] = {}
+
+    def apply(self, rules: Rules) -> None:
+        """Go by these rules from now on. What was known about closed gates is out of date."""
+        self._caps = {(cap.tenant, cap.kind): cap for cap in rules.caps}
+        self._blocked = rules.blocked
+        self._closed_until.clear()
+        self._pauses.clear()
+
+    def of(self, lane: Lane) -> tuple[Gate, ...]:
+        """The gates in front of a lane."""
+        keys = ((lane.tenant, lane.kind), (lane.tenant, None), (None, lane.kind))
+        caps: tuple[Gate, ...] = tuple(cap for key in keys if (cap := self._caps.get(key)) is not None)
+        dependency = self._dependencies.get(lane.kind)
+        return caps if dependency is None or dependency not in self._blocked else (*caps, dependency)
+
+    def dependency(self, kind: str) -> str | None:
+        return self._dependencies.get(kind)
+
+    def close(self, gate: Gate, now: float, seconds: float | None = None) -> None:
+        """Nothing gets through this gate for so many seconds, or for a moment."""
+        self._closed_until[gate] = now + (_MOMENT if seconds is None else max(seconds, 0.01))
+        self._pauses.pop(gate, None)
+
+    def back_off(self, gate: Gate, now: float) -> None:
+        """Another worker is claiming here. Leave the gate alone for twice as long each time, up to a moment."""
+        pause = self._pauses[gate] = min(2 * self._pauses.get(gate, _BUSY / 2), _MOMENT)
+        self._closed_until[gate] = now + pause
+
+    def reopen_caps(self) -> None:
+        """Some of our own runs have ended, so any cap may have room. Breakers announce their changes themselves."""
+        self._closed_until = {gate: until for gate, until in self._closed_until.items() if isinstance(gate, str)}
+
+    def all_open(self, gates: Iterable[Gate], now: float) -> bool:
+        return not any(self._closed_until.get(gate, now) > now for gate in gates) if self._closed_until else True
+
+    def next_opening(self, lanes: Iterable[tuple[Gate, ...]], now: float) -> float | None:
+        """When the first of these lanes, given by their gates, may open. None when none is behind a closed gate."""
+        if not self._closed_until:
+            return None
+        openings = (max((self._closed_until.get(gate, now) for gate in gates), default=now) for gates in lanes)
+        return min((opening for opening in openings if opening > now), default=None)

@@ -1,0 +1,80 @@
+"""Keeps the worker's view of lanes and rules fresh: with every poll, and when an announcement asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from waybill.db import Database
+from waybill_engine.fair_share import FairShare
+from waybill_engine.lanes import MOST_LANES, find_lanes
+from waybill_engine.worker.database_health import DatabaseHealth
+
+_BUSY_SHARE = 0.1
+"""The share of its time that it may spend looking. That matters while vacuum cannot remove claimed jobs from the index,
+because looking is slow then."""
+
+
+class LaneFinder:
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        fair_share: FairShare,
+        *,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        isolated: bool = False,
+        on_found: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._db = db
+        self._health = health
+        self._fair_share = fair_share
+        self._queues = queues
+        self._kinds = kinds
+        self._isolated = isolated
+        self._on_found = on_found
+        self._requested = asyncio.Event()
+        self._rests_until = 0.0
+        # An older answer that comes in late would hide what a newer one has found.
+        self._one_at_a_time = asyncio.Lock()
+
+    def request(self) -> None:
+        """Look soon: there is something, but the announcement did not say where."""
+        self._requested.set()
+
+    async def run(self) -> None:
+        """For ever: look when requested."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._requested.wait()
+            await asyncio.sleep(max(self._rests_until - loop.time(), 0.0))
+            await self._look_and_rest()
+
+    async def poll(self) -> None:
+        """Look for jobs that nobody announced."""
+        if self._rests_until <= asyncio.get_running_loop().time():
+            await self._look_and_rest()
+        else:
+            self.request()
+
+    async def _look_and_rest(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._one_at_a_time:
+            self._requested.clear()
+            began = loop.time()
+            await self.look()
+            self._rests_until = loop.time() + (loop.time() - began) * (1 / _BUSY_SHARE - 1)
+        self._on_found()
+
+    async def look(self) -> None:
+        """Look now, and tell the fair share which lanes and rules there are."""
+
+        async def find() -> None:
+            async with self._db.hot() as connection:
+                announcements = self._fair_share.announcements
+                lanes, rules = await find_lanes(connection, self._queues, self._kinds, isolated=self._isolated)
+            self._fair_share.apply(rules)
+            self._fair_share.found(lanes, announcements, complete=len(lanes) < MOST_LANES)
+
+        await self._health.persist(find)
