@@ -1,8 +1,8 @@
-"""How many of an owner's conversions stand where. Up to a thousand of a status are counted whenever somebody looks.
+"""The number of an owner's conversions by status. Up to a thousand of each are counted with every request.
 
-Counting more takes a while, and an owner with a hundred thousand has something change many times a second: large
-numbers are counted for a tenth of the time at most. Until then the last ones are told, and whoever follows the owner
-is told again once they are counted.
+Counting more takes a while, and an owner with a hundred thousand conversions sees many changes per second. So we spend
+at most a tenth of the time on large counts. Between counts, clients get the previous numbers, and are notified once new
+ones are there.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from waybill_convert.repository import conversions
+from waybill_convert.repository import listing
 from waybill_convert.status import Status
 
 if TYPE_CHECKING:
-    from waybill.changes.subscriptions import Changes
+    from waybill.changes import Subscriptions
     from waybill.db.database import Connection
 
 _FEW = 1000
 _REST = 9
-"""Times as long as counting took that nobody counts again."""
+"""After a count, we wait this many times as long as it took."""
 _LONGEST_REST = 5.0
 _MOST_OWNERS = 1000
 
@@ -32,17 +32,17 @@ class _Counted:
     counts: dict[Status, int] = field(default_factory=dict)
     again_at: float = 0.0
     telling: asyncio.TimerHandle | None = None
-    """Those who were told old numbers will be told again."""
+    """Notifies the clients that got old numbers."""
 
 
 class Counts:
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Subscriptions) -> None:
         self._changes = changes
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
 
     async def look(self, connection: Connection, owner: str) -> tuple[int, dict[Status, int]]:
-        """The oldest transaction that is still under way, and counts by status."""
-        oldest, counts = await conversions.overview(connection, owner, _FEW)
+        """The oldest running transaction, and the counts by status."""
+        oldest, counts = await listing.overview(connection, owner, _FEW)
         many = [status for status, number in counts.items() if number >= _FEW]
         return oldest, counts | await self._many(connection, owner, many) if many else counts
 
@@ -57,13 +57,13 @@ class Counts:
             if counted.telling is None:
                 self._tell_again(owner, counted)
             return {status: counted.counts[status] for status in statuses}
-        # Whoever looks while we count makes do with the last numbers.
+        # Requests that come while we count get the previous numbers.
         counted.again_at = began + _LONGEST_REST
-        counts = await conversions.count(connection, owner, statuses)
+        counts = await listing.count(connection, owner, statuses)
         took = time.monotonic() - began
         counted.counts = counts
         counted.again_at = began + min(_LONGEST_REST, took * (1 + _REST))
-        if counted.telling is not None:  # sooner than it seemed
+        if counted.telling is not None:  # it can be sooner than planned
             counted.telling.cancel()
             self._tell_again(owner, counted)
         return counts

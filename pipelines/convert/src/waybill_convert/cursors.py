@@ -1,7 +1,8 @@
-"""Opaque cursors: where a list goes on, and what has been seen of its changes.
+"""Opaque cursors: where the next page of a list begins, and which changes a client has seen.
 
-`since` is a transaction id below which everything was visible when the list was read (`pg_snapshot_xmin`). What was
-not visible then has that id or a later one, however late it commits: nothing is missed, and something may be repeated.
+`since` is a transaction id below which everything was visible when the list was read (`pg_snapshot_xmin`). A change
+that was not visible then has that id or a later one, however late it commits. So nothing is missed, but some changes
+may be repeated.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from waybill.errors import Refused
+from waybill.messages import msg
 
 _MOST_XID = 2**63 - 1
 _EARLIEST, _LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
@@ -21,8 +23,8 @@ _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The last row of a page."""
+class ListPosition:
+    """The last row of a page: the next page begins after it."""
 
     listed_at: datetime
     job_id: uuid.UUID
@@ -32,7 +34,7 @@ class Place:
         return _pack(f"p{micros}.{self.job_id.hex}")
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> ListPosition:
         micros, _, job = _unpack(text, "p").partition(".")
         try:
             if not _NUMBER.fullmatch(micros):
@@ -42,16 +44,16 @@ class Place:
             )
             return cls(listed_at, uuid.UUID(hex=job))
         except (ValueError, OverflowError, OSError):
-            raise _strange() from None
+            raise _invalid() from None
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Everything that changed in the transaction `xid` or later; with `after`, beyond that row of the same list."""
+    """Everything that changed in the transaction `xid` or later; with `after`, only what comes after that row."""
 
     xid: int
     floor: int | None = None
-    """While a long list of changes is read page by page: where the next list will begin."""
+    """While a long list of changes is read page by page, this is where the next list will begin."""
     after: uuid.UUID | None = None
 
     def __str__(self) -> str:
@@ -67,18 +69,18 @@ class Since:
             xid, floor, after = parts
             return cls(_xid(xid), _xid(floor), uuid.UUID(hex=after))
         except ValueError:
-            raise _strange() from None
+            raise _invalid() from None
 
 
 def parse_since(text: str) -> Since | datetime:
-    """A cursor we gave out, or an ISO time with its zone (without one, UTC)."""
+    """A cursor of ours, or an ISO time with its zone (UTC if it has none)."""
     try:
         moment = datetime.fromisoformat(text.replace(" ", "+"))  # a plus sign that was not encoded
     except ValueError:
         return Since.parse(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if not _EARLIEST < moment < _LATEST:
-        raise Refused("'since' is a time between the years 1970 and 3000, or a cursor from an earlier answer.")
+        raise Refused(msg("convert.list.since"))
     return moment
 
 
@@ -94,15 +96,15 @@ def _pack(text: str) -> str:
 
 def _unpack(text: str, kind: str) -> str:
     if len(text) > 200:
-        raise _strange()
+        raise _invalid()
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (ValueError, binascii.Error):
-        raise _strange() from None
+        raise _invalid() from None
     if not plain.startswith(kind):
-        raise _strange()
+        raise _invalid()
     return plain[1:]
 
 
-def _strange() -> Refused:
-    return Refused("This cursor is none that we gave out. Start over without it.")
+def _invalid() -> Refused:
+    return Refused(msg("convert.list.cursor"))

@@ -1,4 +1,4 @@
-"""What differs between two records of a document, value by value."""
+"""The differences between two records of a document, value by value."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from waybill_convert.revision_models import Difference, Json
 
 
-class Moved(NamedTuple):
-    """A value that is another one than before, or is surer or less sure."""
+class ChangedValue(NamedTuple):
+    """A value that has changed, or whose confidence has."""
 
     path: str
     value: Any
@@ -17,7 +17,7 @@ class Moved(NamedTuple):
 
 
 def differences(before: Json, after: Json) -> list[Difference]:
-    """Values of two records that are not the same, in the order of the document."""
+    """The values that differ between two records, in the order of the document."""
     old, new = dict(_values(before["data"])), dict(_values(after["data"]))
     return [
         Difference(path, old.get(path), new.get(path))
@@ -26,12 +26,12 @@ def differences(before: Json, after: Json) -> list[Difference]:
     ]
 
 
-def moved(before: Json, after: Json) -> list[Moved]:
-    """What a page that shows `before` must show anew."""
+def moved(before: Json, after: Json) -> list[ChangedValue]:
+    """What a page that shows `before` must update."""
     sure_before, sure_after = _confidences(before), _confidences(after)
     old, new = dict(_values(before["data"])), dict(_values(after["data"]))
     return [
-        Moved(path, value, sure_after.get(path))
+        ChangedValue(path, value, sure_after.get(path))
         for path, value in new.items()
         if (value, sure_after.get(path)) != (old.get(path), sure_before.get(path))
     ]

@@ -1,4 +1,4 @@
-"""How long a document will take, judged by recent ones of about its size; nothing where that says little."""
+"""Estimates how long a document will take, from recent documents of about its size. None when there are too few."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SAMPLES = 200
 _NEIGHBOURS = 15
 _FEWEST = 5
 _WIDEST = 3.0
-"""A middle half that spreads wider than this factor is no estimate but a guess."""
+"""If the middle half of the samples spreads by more than this factor, we give no estimate."""
 _TWICE_AS_BIG = math.log(4)
-"""Documents more than four times as big or small are no neighbours."""
+"""Documents that are more than four times as big or small are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Estimate:
     seconds: float
     """The median."""
     latest: float
-    """What takes longer than this is an outlier, of which nothing is known."""
+    """A document that takes longer than this is an outlier: its remaining time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What the janitor has noted of many documents of a size: their quartiles in seconds."""
+    """Quartiles in seconds of many documents of a size, as the janitor has noted them."""
 
     samples: int
     low: float
@@ -36,14 +36,14 @@ class Noted:
 
 class Estimates:
     def __init__(self, samples: Sequence[tuple[int, float]], noted: Mapping[int, Noted] | None = None) -> None:
-        """`noted` are durations by the logarithm of the size to base 2: for when the jobs themselves are gone."""
+        """`noted` has durations by the binary logarithm of the size. They are used once the jobs are gone."""
         self._noted = noted or {}
         self._samples = [(math.log(max(size, 1)), seconds) for size, seconds in samples if seconds > 0]
 
     def of(self, size: int) -> Estimate | None:
-        """For a document of so many bytes; None if it would be a poor one."""
+        """The estimate for a document of this many bytes; None if it would be a poor one."""
         here = math.log(max(size, 1))
-        # By distance alone: among equals the newest come first, and not the quickest.
+        # Sorted by distance alone, so that among equals the newest come first, and not the quickest.
         near = sorted(self._samples, key=lambda sample: abs(sample[0] - here))[:_NEIGHBOURS]
         times = sorted(seconds for there, seconds in near if abs(there - here) <= _TWICE_AS_BIG)
         if len(times) < _FEWEST:
@@ -58,7 +58,7 @@ class Estimates:
         return Estimate(middle, max(high * 1.5, middle * 2))
 
     def remaining(self, size: int, running_for: float) -> int | None:
-        """Whole seconds that are left, at least 1; None when nobody can say."""
+        """The remaining whole seconds, at least 1; None if there is no estimate."""
         estimate = self.of(size)
         if estimate is None or running_for > estimate.latest:
             return None

@@ -1,4 +1,4 @@
-"""Pictures of a document's pages: drawn when somebody looks, kept beside the job, gone with the document."""
+"""Pictures of a document's pages. They are drawn on demand, stored beside the job, and removed with the document."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from waybill.errors import Expired, NotFound
+from waybill.messages import msg
 from waybill_convert.stored_files import pages_of, remove
 
 if TYPE_CHECKING:
@@ -16,13 +17,12 @@ if TYPE_CHECKING:
     from waybill_convert.revision_models import Renderer
 
 _AT_ONCE = 2
-"""Renderings that one process asks for at a time: whoever leafs through a long document leaves room for conversions."""
-_GONE = "The document is no longer here. Please upload it again."
+"""Pages that one process has drawn at a time, so that a reader of a long document leaves room for conversions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored PDF, and a way to hear whether it still is its owner's to see."""
+    """A stored PDF, and a way to ask whether its owner may still see it."""
 
     job_id: uuid.UUID
     upload_key: str
@@ -38,7 +38,7 @@ class PageImages:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def get(self, document: Document, page: int, scale: int) -> bytes:
-        """The page as PNG. Asked by many at once, it is drawn once."""
+        """The page as PNG. Concurrent requests for a page share one drawing."""
         key = f"{pages_of(document.job_id)}/{page}-{scale}.png"
         try:
             return await self._storage.get(key)
@@ -48,7 +48,7 @@ class PageImages:
         if drawing is None:
             drawing = self._drawing[key] = asyncio.create_task(self._draw(key, document, page, scale))
             drawing.add_done_callback(lambda done: self._drawn(key, done))
-        return await asyncio.shield(drawing)  # who hangs up leaves it to the others
+        return await asyncio.shield(drawing)  # a client that hangs up must not cancel it for the others
 
     async def close(self) -> None:
         tasks = list(self._drawing.values())
@@ -59,16 +59,16 @@ class PageImages:
     async def _draw(self, key: str, document: Document, page: int, scale: int) -> bytes:
         async with self._places:
             if not await self._storage.exists(document.upload_key):
-                raise Expired(_GONE)
+                raise Expired(msg("convert.document_gone"))
             image = await self._renderer.render(document.upload_key, document.bytes, page=page, scale=scale)
         await self._storage.put(key, image)
-        # Looked at last: whoever deleted the document meanwhile did so before this picture could be found.
+        # Checked last: if the document was deleted meanwhile, that did not find this picture.
         if not await document.kept():
             await remove(self._storage, [key])
-            raise Expired(_GONE)
+            raise Expired(msg("convert.document_gone"))
         return image
 
     def _drawn(self, key: str, done: asyncio.Task[bytes]) -> None:
         del self._drawing[key]
         if not done.cancelled():
-            done.exception()  # whoever still waits gets it; nobody need
+            done.exception()  # marks it as seen, even if nobody waits for it any more

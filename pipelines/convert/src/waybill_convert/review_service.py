@@ -1,7 +1,7 @@
-"""Looking at what was read of a document, and correcting it: each correction makes a new revision.
+"""Reviewing a document: show its record, and correct it. Each correction makes a new revision.
 
-What a revision consists of is worked out by a `Reviser` and stored under keys of its own; one statement makes it the
-latest, if nobody else was first. Whoever was second is told what changed meanwhile, and leaves no file behind.
+A `Reviser` computes the revision, whose files are stored under keys of their own. One statement then makes it the
+latest, unless somebody else was faster: in that case the caller is told what changed, and the files are removed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
+from waybill.messages import msg
 from waybill.storage.keys import dated
-from waybill_convert.differences import Moved, differences, moved
+from waybill_convert.differences import ChangedValue, differences, moved
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import conversions, revisions
 from waybill_convert.revision_models import Difference, Json, Outdated, Revised, Reviser, Revision, Typed, Unfit
-from waybill_convert.service import Result
+from waybill_convert.service import StoredFile
 from waybill_convert.status import Status
 from waybill_convert.stored_files import remove
 
 if TYPE_CHECKING:
-    from waybill.changes.subscriptions import Changes
+    from waybill.changes import Subscriptions
     from waybill.db import Database
     from waybill.db.database import Connection
     from waybill.storage import Storage, Stored
@@ -40,30 +41,30 @@ T = TypeVar("T")
 
 MOST_REVISIONS = 1000
 SCALES = (1, 2, 3)
-"""Pixels per point that pages are drawn with: few, so that few pictures are kept."""
+"""Pixels per point that pages can be drawn with. There are few, so that few pictures are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would be saved."""
+    """What a correction would change."""
 
     revised: Revised
-    moved: list[Moved]
+    moved: list[ChangedValue]
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The latest revision, as somebody is about to correct it."""
+    """The revision that is about to be corrected."""
 
-    record: Result
+    record: StoredFile
     accepted: list[Json] | None
 
 
 class Reviews:
-    """The service, for one process."""
+    """The service; one per process."""
 
     def __init__(
-        self, database: Database, storage: Storage, changes: Changes, reviser: Reviser, renderer: Renderer
+        self, database: Database, storage: Storage, changes: Subscriptions, reviser: Reviser, renderer: Renderer
     ) -> None:
         self._database = database
         self._storage = storage
@@ -75,25 +76,27 @@ class Reviews:
     async def close(self) -> None:
         await self._pages.close()
 
-    # Looking
+    # Reading
 
     async def revisions(self, owner: str, job_id: uuid.UUID) -> tuple[int, list[Revision]]:
-        """The number of the latest, and all that people made, in order."""
+        """The number of the latest revision, and all revisions that people made, in order."""
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
             return row["revision"], await revisions.ls(connection, job_id)
 
-    async def file(self, owner: str, job_id: uuid.UUID, number: int | None = None, name: str = PROVENANCE) -> Result:
-        """A revision's record or XML; without a number the latest."""
+    async def file(
+        self, owner: str, job_id: uuid.UUID, number: int | None = None, name: str = PROVENANCE
+    ) -> StoredFile:
+        """A revision's record or XML; by default the latest revision's."""
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
             wanted = row["revision"] if number is None else number
             if wanted > row["revision"]:
-                raise NotFound(f"There is no revision {wanted} of this job.")
+                raise NotFound(msg("convert.review.no_revision", number=wanted))
             return await self._file(connection, row, wanted, name)
 
     async def record(self, owner: str, job_id: uuid.UUID, number: int | None = None) -> tuple[int, Json]:
-        """What was read and corrected, and the number of that revision; without one the latest."""
+        """A revision's number and record; by default the latest revision's."""
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
         wanted = row["revision"] if number is None else number
@@ -101,12 +104,12 @@ class Reviews:
         return wanted, await self._compute(lambda: _loaded(content))
 
     async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
-        """Which values two revisions do not share."""
+        """The values that differ between two revisions."""
         contents = [await self._content(await self.file(owner, job_id, number)) for number in (before, after)]
         return await self._compute(lambda: differences(*(_loaded(content) for content in contents)))
 
     async def document(self, owner: str, job_id: uuid.UUID) -> Document:
-        """The PDF itself, while it is kept."""
+        """The PDF itself, while it is stored."""
 
         async def kept() -> bool:
             try:
@@ -118,19 +121,19 @@ class Reviews:
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
         if row["upload_deleted_at"] is not None:
-            raise Expired("The document is no longer here. Please upload it again.")
+            raise Expired(msg("convert.document_gone"))
         return Document(job_id, row["upload_key"], row["bytes"], kept)
 
     async def page(self, document: Document, page: int, scale: int) -> bytes:
-        """A page as PNG, `scale` pixels to a point."""
+        """A page as PNG, with `scale` pixels per point."""
         if scale not in SCALES:
-            raise Refused(f"A page is drawn with {', '.join(map(str, SCALES))} pixels to a point.")
+            raise Refused(msg("convert.review.scale", scales=SCALES))
         return await self._pages.get(document, page, scale)
 
     # Correcting
 
     async def preview(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> Preview:
-        """What these corrections of the latest revision would make of it."""
+        """What these corrections would change in the latest revision."""
         found = await self._base(owner, job_id, base, typed)
         content = await self._content(found.record)
 
@@ -144,9 +147,9 @@ class Reviews:
     async def save(
         self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed], *, author: str, accept: bool = False
     ) -> Revision:
-        """Make these corrections of the latest revision a new one; `accept` what is still wrong.
+        """Save these corrections of revision `base` as a new revision. `accept` allows remaining findings.
 
-        Outdated if it is not the latest any more, Unfit if something cannot be taken or is wrong.
+        Outdated if `base` is not the latest any more, Unfit if a value cannot be read or something is still wrong.
         """
         found = await self._base(owner, job_id, base, typed)
         content = await self._content(found.record)
@@ -154,7 +157,7 @@ class Reviews:
         number = base + 1
         stored = await self._store(f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}", xml, record)
         async with self._database.hot() as connection:
-            # Whatever interrupts this statement leaves the files: it may have been committed, and then names them.
+            # If this statement is interrupted, the files stay: it may have been committed, and then it names them.
             saved = await revisions.save(
                 connection,
                 job_id,
@@ -175,13 +178,13 @@ class Reviews:
         return saved
 
     async def _base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> _Base:
-        """The revision that is about to be corrected. Outdated if there are later ones."""
+        """The revision to be corrected. Outdated if there are later ones."""
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
             if base > row["revision"]:
-                raise Refused(f"There is no revision {base} of this job; the latest is {row['revision']}.")
+                raise Refused(msg("convert.review.no_revision_yet", number=base, latest=row["revision"]))
             if base >= MOST_REVISIONS:
-                raise Refused(f"It was corrected {MOST_REVISIONS:,} times, which is as often as it can be.")
+                raise Refused(msg("convert.review.too_many_revisions", number=MOST_REVISIONS))
             made = await revisions.ls(connection, job_id, after=base - 1)
             later = [revision for revision in made if revision.number > base]
             if later:
@@ -194,12 +197,12 @@ class Reviews:
     def _made(
         self, content: bytes, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
     ) -> tuple[Revised, bytes, bytes]:
-        """What is to be stored: the XML, and the record as JSON."""
+        """What to store: the XML, and the record as JSON."""
         revised = self._reviser.revise(_loaded(content), typed)
         if revised.refused:
             raise Unfit(_sentence(revised.refused), refused=revised.refused, findings=revised.findings)
         if not revised.changes and revised.findings == (accepted or []):
-            raise Refused("Nothing was changed.")
+            raise Refused(msg("convert.review.unchanged"))
         if revised.findings and not accept:
             raise Unfit(_sentence(revised.findings), findings=revised.findings)
         return revised, revised.xml(), json.dumps(revised.record, ensure_ascii=False, separators=(",", ":")).encode()
@@ -213,13 +216,13 @@ class Reviews:
 
     # Files
 
-    async def _file(self, connection: Connection, row: Any, number: int, name: str) -> Result:
+    async def _file(self, connection: Connection, row: Any, number: int, name: str) -> StoredFile:
         found = await revisions.file(connection, row["job_id"], number, name)
         if found is None and Status(row["status"]) is Status.COMPLETE and number == row["revision"]:
             raise Expired()
         if found is None:
             raise NotFound(_NO_XML if name == XML else _NO_RECORD)
-        return Result(
+        return StoredFile(
             row["job_id"],
             row["original_name"],
             found["storage_key"],
@@ -228,32 +231,32 @@ class Reviews:
             found["sha256"],
         )
 
-    async def _content(self, file: Result) -> bytes:
+    async def _content(self, file: StoredFile) -> bytes:
         try:
             return await self._storage.get(file.storage_key)
         except NotFound:
             raise Expired() from None
 
     async def _compute(self, work: Callable[[], T]) -> T:
-        """Work for the processor: in a thread, so that everything else goes on, and one at a time, so that it does."""
+        """Run CPU-bound work in a thread, one at a time, so that other requests are not held up."""
         async with self._computing:
             return await asyncio.to_thread(work)
 
 
-_NO_XML = "There is no XML of this revision: the conversion failed."
-_NO_RECORD = "Nothing was read of this document, so there is nothing to correct."
+_NO_XML = msg("convert.review.no_xml")
+_NO_RECORD = msg("convert.review.no_record")
 _NOT_READY = {
-    Status.QUEUED: "It is not converted yet. Please try again in a moment.",
-    Status.PROCESSING: "It is not converted yet. Please try again in a moment.",
-    Status.CANCELLED: "There is nothing to look at: the conversion was cancelled.",
+    Status.QUEUED: msg("convert.review.not_converted"),
+    Status.PROCESSING: msg("convert.review.not_converted"),
+    Status.CANCELLED: msg("convert.review.cancelled"),
 }
 
 
 async def _reviewable(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
-    """The owner's conversion, if it has ended in a way that leaves something to look at."""
+    """The owner's conversion, if it has ended with something to review."""
     row = await conversions.get(connection, job_id)
     if row is None or row["owner"] != owner:
-        raise NotFound("There is no such job here.")
+        raise NotFound(msg("convert.no_job"))
     status = Status(row["status"])
     if status is Status.EXPIRED:
         raise Expired()

@@ -1,6 +1,6 @@
-"""Corrections, worked out by the document library.
+"""Applies corrections, with the help of the document library.
 
-It is imported with the first of them: a process that nobody asks for one does without the megabytes that come with it.
+The library is imported with the first correction, because it needs many megabytes that other processes can do without.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from waybill.errors import Refused
+from waybill.messages import msg
 from waybill_convert.revision_models import Json, Revised, Typed, Unfit
 
 if TYPE_CHECKING:
@@ -19,15 +20,13 @@ if TYPE_CHECKING:
     from waybill_documents.mapping.loader import LoadedMapping
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_CHANGED = "The mapping has changed since this was converted. Convert it again to correct it."
-_EARLIER = "This was converted by another version of the program. Convert it again to correct it."
 
 _alone = threading.Lock()
-"""A mapping's schema is for one thread at a time."""
+"""Only one thread at a time may use a mapping's schema."""
 
 
-class Corrector:
-    """Finds a record's mapping as the gateway does: shipped, or in the operator's folder."""
+class MappingReviser:
+    """Corrects records. It finds their mappings as the gateway does: shipped with it, or in the operator's folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -42,7 +41,7 @@ class Corrector:
             try:
                 revised = revise(loaded, record, typed)
             except MappingFault as fault:
-                raise Refused(_EARLIER) from fault
+                raise Refused(msg("convert.review.other_version")) from fault
             return Revised(
                 record=revised.reading.to_json(),
                 changes=[change.to_json() for change in revised.changes],
@@ -52,13 +51,13 @@ class Corrector:
             )
 
     def mapping_of(self, record: Json) -> LoadedMapping:
-        """The mapping that made the record. Refused if it is another one by now, or gone."""
+        """The mapping that made the record. Refused if it has changed since, or is gone."""
         name, sha256 = record["mapping"]["name"], record["mapping"]["sha256"]
         found = self._found.get(name)
-        if found is None or found.sha256 != sha256:  # an operator may have changed it while we run
+        if found is None or found.sha256 != sha256:  # an operator may have changed it since
             found = self._load(name)
         if found is None or found.sha256 != sha256:
-            raise Refused(_CHANGED)
+            raise Refused(msg("convert.review.mapping_changed"))
         self._found[name] = found
         return found
 
@@ -83,4 +82,4 @@ def _xml(reading: Reading) -> bytes:
     except DocumentFault as fault:
         raise Unfit(fault.message, findings=[finding.to_json() for finding in fault.findings]) from fault
     except MappingFault as fault:
-        raise Refused("There is no XML that could be made of this document.") from fault
+        raise Refused(msg("convert.review.xml_impossible")) from fault

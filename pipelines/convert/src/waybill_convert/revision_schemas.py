@@ -1,4 +1,4 @@
-"""The JSON of revisions: how they are written down, and the same as models for the OpenAPI document."""
+"""The JSON of revisions, and its schemas for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from waybill.web.schemas import Schema
 from waybill_convert.review_service import Preview
 from waybill_convert.revision_models import Difference, Revision
 
@@ -65,22 +66,18 @@ def diff_json(before: int, after: int, differences: list[Difference]) -> dict[st
     }
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class CorrectionShape(_Shape):
+class CorrectionSchema(Schema):
     path: str = Field(max_length=200, examples=["lines[3].amount"], description="Which value, counted from 0.")
     value: str | None = Field(
         max_length=10_000,
         examples=["37.050,00"],
-        description="As one types it: numbers and dates as in the document, or plainly (`37050.00`, `2025-08-07`)."
-        " Null or empty: there is none.",
+        description="As a person would type it: numbers and dates as in the document, or plainly (`37050.00`,"
+        " `2025-08-07`). Null or empty removes the value.",
     )
 
 
-class CorrectionsShape(_Shape):
-    """What is to be corrected in the latest revision."""
+class CorrectionsSchema(Schema):
+    """Corrections of the latest revision."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -90,12 +87,12 @@ class CorrectionsShape(_Shape):
     )
 
     base: int = Field(ge=0, le=LARGEST_NUMBER, description="The revision you looked at; 0 is what was read.")
-    changes: list[CorrectionShape] = Field(max_length=MOST_CHANGES)
-    accept: bool = Field(False, description="Save it though something is still wrong.")
-    preview: bool = Field(False, description="Save nothing: say what would become of it.")
+    changes: list[CorrectionSchema] = Field(max_length=MOST_CHANGES)
+    accept: bool = Field(False, description="Save it although something is still wrong.")
+    preview: bool = Field(False, description="Save nothing, but say what would change.")
 
 
-class ChangeShape(BaseModel):
+class ChangeSchema(Schema):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     path: str
@@ -105,14 +102,14 @@ class ChangeShape(BaseModel):
     typed: str
 
 
-class RevisionLinksShape(_Shape):
+class RevisionLinksSchema(Schema):
     self: str
     download: str
     diff: str
 
 
-class RevisionShape(_Shape):
-    """A correction that was saved. It is never altered."""
+class RevisionSchema(Schema):
+    """A saved correction. It never changes."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -127,34 +124,34 @@ class RevisionShape(_Shape):
     number: int
     created_at: datetime
     author: str = Field(description="`key:<name>`, or `session` for a browser that did not sign in.")
-    changes: list[ChangeShape]
+    changes: list[ChangeSchema]
     accepted: list[dict[str, Any]] | None = Field(description="What was still wrong, and was accepted.")
-    links: RevisionLinksShape
+    links: RevisionLinksSchema
 
 
-class RevisionsShape(_Shape):
-    latest: int = Field(description="0: nothing was corrected yet.")
-    revisions: list[RevisionShape]
+class RevisionsSchema(Schema):
+    latest: int = Field(description="0 if nothing was corrected yet.")
+    revisions: list[RevisionSchema]
 
 
-class ValueShape(_Shape):
+class ValueSchema(Schema):
     path: str
     value: str | int | bool | None
     confidence: int | None
 
 
-class PreviewShape(_Shape):
-    """What would become of the document; nothing was saved."""
+class PreviewSchema(Schema):
+    """What a correction would change. Nothing was saved."""
 
     base: int
-    changes: list[ChangeShape]
-    refused: list[dict[str, Any]] = Field(description="Findings about texts that cannot be taken.")
+    changes: list[ChangeSchema]
+    refused: list[dict[str, Any]] = Field(description="Findings about texts that cannot be read.")
     findings: list[dict[str, Any]] = Field(description="What would still be wrong.")
     checks: list[dict[str, Any]]
-    values: list[ValueShape] = Field(description="Values that would be others, or surer or less sure, than in `base`.")
+    values: list[ValueSchema] = Field(description="Values that would differ from `base`, or whose confidence would.")
 
 
-class DifferenceShape(BaseModel):
+class DifferenceSchema(Schema):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     path: str
@@ -162,7 +159,7 @@ class DifferenceShape(BaseModel):
     after: str | int | bool | None = Field(alias="to")
 
 
-class DiffShape(_Shape):
+class DiffSchema(Schema):
     before: int
     after: int
-    differences: list[DifferenceShape]
+    differences: list[DifferenceSchema]

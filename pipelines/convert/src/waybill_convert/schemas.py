@@ -1,6 +1,6 @@
-"""The JSON of the API: how a conversion is written down, and the same as models for the OpenAPI document.
+"""The JSON of conversions, and its schemas for the OpenAPI document.
 
-Written by hand and not through the models: a list of five hundred rows is served many times a second.
+Functions write the JSON by hand, because a list of five hundred rows is served many times a second.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from waybill_convert.models import ConversionView, Hold, Listing, Uploaded
+from waybill.messages import in_english
+from waybill.web.schemas import ProblemSchema, Schema
 from waybill_convert.status import ACTIVE, Status
+from waybill_convert.views import ConversionView, Fault, Listing, Pause, Uploaded
 
 
 def job_json(view: ConversionView) -> dict[str, Any]:
@@ -34,17 +36,15 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "attempt": view.attempt,
         "max_attempts": view.max_attempts,
         "progress": view.progress,
-        "progress_message": view.progress_message,
+        "progress_message": None if view.progress_message is None else in_english(view.progress_message),
         "retry_at": _time(view.retry_at),
         "remaining_seconds": view.remaining_seconds,
         "reused": view.reused,
         "stopping": view.stopping,
         "pinned": view.pinned,
-        "on_hold": hold_json(view.on_hold),
+        "on_hold": pause_json(view.on_hold),
         "revision": view.revision,
-        "error": None
-        if view.error is None
-        else {"code": view.error.code, "message": view.error.message, "findings": view.error.findings},
+        "error": fault_json(view.error),
         "links": {
             "self": self,
             "download": f"{self}/download" if complete else None,
@@ -59,8 +59,23 @@ def job_json(view: ConversionView) -> dict[str, Any]:
     }
 
 
-def hold_json(hold: Hold | None) -> dict[str, Any] | None:
-    return None if hold is None else {"reason": hold.reason, "until": _time(hold.until)}
+def fault_json(fault: Fault | None) -> dict[str, Any] | None:
+    if fault is None:
+        return None
+    return {
+        "code": fault.code,
+        "key": fault.key,
+        "params": fault.params,
+        "message": fault.message,
+        "findings": fault.findings,
+    }
+
+
+def pause_json(pause: Pause | None) -> dict[str, Any] | None:
+    if pause is None:
+        return None
+    reason = pause.reason
+    return {"reason": str(reason), "key": reason.key, "params": dict(reason.params), "until": _time(pause.until)}
 
 
 def listing_json(listing: Listing) -> dict[str, Any]:
@@ -71,7 +86,7 @@ def listing_json(listing: Listing) -> dict[str, Any]:
         "since": listing.since,
         "active_count": listing.active_count,
         "counts": {"total": listing.total, **{status.value: count for status, count in listing.counts.items()}},
-        "on_hold": hold_json(listing.on_hold),
+        "on_hold": pause_json(listing.on_hold),
     }
 
 
@@ -85,10 +100,6 @@ def _time(moment: datetime | None) -> str | None:
 
 
 # For the OpenAPI document.
-
-
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 def _showing(example: dict[str, Any]) -> ConfigDict:
@@ -126,21 +137,29 @@ _JOB = ConversionView(
 _LISTING = Listing([_JOB], None, "czEyMzQ", dict.fromkeys(Status, 0) | {Status.COMPLETE: 1}, None)
 
 
-class HoldShape(_Shape):
-    """The converter is having an issue. What waits goes on by itself when it is well again."""
+class PauseSchema(Schema):
+    """The converter is having an issue. Waiting documents continue automatically once it works again."""
 
-    reason: str
+    reason: str = Field(description="One English sentence for the person who is waiting.")
+    key: str = Field(description="The sentence's key, for other languages.", examples=["convert.paused"])
+    params: dict[str, Any] = Field(description="What the sentence says beyond its key.")
     until: datetime | None = Field(description="When it is tried again; null while an operator decides.")
 
 
-class FaultShape(_Shape):
+class JobErrorSchema(Schema):
     code: str = Field(examples=["GW_4XX"])
-    message: str = Field(description="One sentence for the person who is waiting.")
+    key: str | None = Field(
+        description="The sentence's key, for other languages; null for a sentence about the document itself, whose"
+        " findings have keys.",
+        examples=["convert.gateway.busy"],
+    )
+    params: dict[str, Any] = Field(description="What the sentence says beyond its key.")
+    message: str = Field(description="One English sentence for the person who is waiting.")
     findings: list[Any] = Field(description="What is wrong with the document, one entry each.")
 
 
-class LinksShape(_Shape):
-    """Where to go from here. Null: not now."""
+class LinksSchema(Schema):
+    """What can be done with the job. A link is null if it is not possible now."""
 
     self: str
     download: str | None
@@ -156,38 +175,40 @@ class LinksShape(_Shape):
 StatusWord = Literal["queued", "processing", "complete", "expired", "failed", "cancelled"]
 
 
-class JobShape(_Shape):
-    """One document and what becomes of it."""
+class JobSchema(Schema):
+    """One document and its conversion."""
 
     model_config = _showing(job_json(_JOB))
 
     id: uuid.UUID
     status: StatusWord
-    dead_letter: bool = Field(description="It failed because its tries are used up, not for good.")
+    dead_letter: bool = Field(description="It failed because its attempts are used up. A retry may succeed.")
     original_name: str = Field(examples=["invoice-2508070002.pdf"])
     bytes: int
     mapping: str = Field(examples=["pt_simon_invoice_v1"])
     created_at: datetime
-    listed_at: datetime = Field(description="Its place in the list: uploaded, or last uploaded again.")
+    listed_at: datetime = Field(description="When it was uploaded, or last uploaded again. Lists are ordered by this.")
     updated_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    attempt: int = Field(description="Which try this is or was; 0 before the first.")
+    attempt: int = Field(description="The number of the current or last attempt; 0 before the first.")
     max_attempts: int
     progress: float | None = Field(description="From 0 to 1.")
-    progress_message: str | None
+    progress_message: str | None = Field(description="One English sentence.", examples=["Converting"])
     retry_at: datetime | None = Field(description="When it is tried again.")
-    remaining_seconds: int | None = Field(description="By what recent documents of its size took; null if unclear.")
-    reused: bool = Field(description="The same document was uploaded again, and this result served for it.")
-    stopping: bool = Field(description="It was asked to stop and is about to.")
-    pinned: bool = Field(description="It is kept whatever its age.")
-    on_hold: HoldShape | None
-    revision: int = Field(description="How often it was corrected: the number of what is downloaded.")
-    error: FaultShape | None
-    links: LinksShape
+    remaining_seconds: int | None = Field(
+        description="Estimated from recent documents of its size; null if there is no estimate."
+    )
+    reused: bool = Field(description="The same document was uploaded again, and this job was reused.")
+    stopping: bool = Field(description="It was asked to stop and will do so soon.")
+    pinned: bool = Field(description="It is kept, whatever its age.")
+    on_hold: PauseSchema | None
+    revision: int = Field(description="How often it was corrected: the number of the revision that is downloaded.")
+    error: JobErrorSchema | None
+    links: LinksSchema
 
 
-class CountsShape(_Shape):
+class CountsSchema(Schema):
     total: int
     queued: int
     processing: int
@@ -197,79 +218,55 @@ class CountsShape(_Shape):
     cancelled: int
 
 
-class ListingShape(_Shape):
+class ListingSchema(Schema):
     model_config = _showing(listing_json(_LISTING))
 
-    jobs: list[JobShape]
-    deleted: list[uuid.UUID] = Field(description="With `since`: jobs that are gone.")
+    jobs: list[JobSchema]
+    deleted: list[uuid.UUID] = Field(description="With `since`: jobs that were deleted.")
     next: str | None = Field(
-        description="There is more: ask again with this as `cursor`, or as `since` if you asked with `since`."
+        description="If set, there is more: ask again with this as `cursor`, or as `since` if you asked with `since`."
     )
-    since: str = Field(description="Ask with it as `since` for what changes after this answer.")
-    active_count: int = Field(description="Queued and processing ones. At 0 there is nothing to poll for.")
-    counts: CountsShape = Field(description="Of all your jobs, whatever the filters.")
-    on_hold: HoldShape | None
+    since: str = Field(description="Send this as `since` to get what changes after this answer.")
+    active_count: int = Field(description="Queued and processing jobs. At 0 there is nothing to poll for.")
+    counts: CountsSchema = Field(description="Of all your jobs, regardless of filters.")
+    on_hold: PauseSchema | None
 
 
-class UploadedShape(_Shape):
+class UploadedSchema(Schema):
     model_config = _showing(uploaded_json(Uploaded(_JOB)))
 
-    job: JobShape
-    deduped_from: uuid.UUID | None = Field(description="The job that this document was uploaded for before.")
+    job: JobSchema
+    deduped_from: uuid.UUID | None = Field(description="The job that this document had already; null for a new one.")
 
 
-class ProblemShape(BaseModel):
-    """RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str = Field(examples=["NOT_FOUND"])
-
-
-class FileAnswerShape(_Shape):
+class FileAnswerSchema(Schema):
     file: str = Field(description="The name that was sent.")
-    status: int = Field(description="201 new, 200 reused, anything else refused.")
-    job: JobShape | None
+    status: int = Field(description="201 for a new job, 200 for a reused one, anything else if it was refused.")
+    job: JobSchema | None
     deduped_from: uuid.UUID | None
-    problem: ProblemShape | None
+    problem: ProblemSchema | None
 
 
-class UploadsShape(_Shape):
-    files: list[FileAnswerShape]
+class UploadsSchema(Schema):
+    files: list[FileAnswerSchema]
 
 
-class EventShape(_Shape):
+class EventSchema(Schema):
     at: datetime
     event: str = Field(examples=["succeeded"])
     detail: dict[str, Any]
 
 
-class EventsShape(_Shape):
-    events: list[EventShape]
+class EventsSchema(Schema):
+    events: list[EventSchema]
 
 
-class ExplanationShape(_Shape):
+class ExplanationSchema(Schema):
     reason: str = Field(examples=["behind_others"])
     sentence: str = Field(examples=["It is waiting behind 3 jobs."])
     facts: dict[str, Any]
 
 
-class MappingsShape(_Shape):
+class MappingsSchema(Schema):
     mappings: list[str]
     default: str
-
-
-class ErasureShape(_Shape):
-    """What became of a request to forget everything."""
-
-    finished: bool = Field(description="Nothing is left. Otherwise the rest goes by itself, what still runs last.")
-    jobs: int
-    files: int
-
-
-class SessionShape(_Shape):
-    signed_in: bool
-    tenant: str
-    permissions: list[str]

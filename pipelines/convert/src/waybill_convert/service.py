@@ -1,6 +1,6 @@
-"""What one may do with conversions: upload, list, look, fetch, retry, cancel, pin, delete. Each for one owner.
+"""What an owner can do with conversions: upload, list, download, retry, cancel, pin, delete.
 
-A foreign id is answered like one that does not exist, except where the product's notes name 403 (`result`).
+Somebody else's job is answered like one that does not exist, except in `result`, where the product's notes demand 403.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from waybill import garbage, retention
+from waybill.changes import Event, publish
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
+from waybill.messages import msg
 from waybill.security.principals import Principal
 from waybill.storage import Storage
 from waybill_convert.counts import Counts
-from waybill_convert.cursors import Place, Since, parse_since
-from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
-from waybill_convert.models import ConversionView, Listing, Upload, Uploaded
-from waybill_convert.outlook import Outlook, source_kept
-from waybill_convert.repository import conversions, revisions
+from waybill_convert.cursors import ListPosition, Since, parse_since
+from waybill_convert.events import UPLOADED
+from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML, convert_kind
+from waybill_convert.models import Upload
+from waybill_convert.outlook import Outlook
+from waybill_convert.repository import conversions, listing, results, revisions
 from waybill_convert.status import Status
 from waybill_convert.stored_files import pages_of, remove
+from waybill_convert.views import ConversionView, Listing, Uploaded, source_kept
 from waybill_engine import NewJob, control, enqueue, queries
 from waybill_engine.artefacts import artefact_folder
 from waybill_engine.explain import Explanation, explain
@@ -34,7 +38,7 @@ from waybill_engine.models import State
 from waybill_engine.queries import Happening
 
 if TYPE_CHECKING:
-    from waybill.changes.subscriptions import Changes
+    from waybill.changes import Subscriptions
     from waybill.db import Database
     from waybill.db.database import Connection
 
@@ -45,8 +49,8 @@ _AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A stored file that an owner may have."""
+class StoredFile:
+    """A stored file that its owner may download."""
 
     job_id: uuid.UUID
     original_name: str
@@ -57,21 +61,29 @@ class Result:
 
 
 class Conversions:
-    """The service, for one process."""
+    """The service; one per process."""
 
-    def __init__(self, database: Database, storage: Storage, changes: Changes) -> None:
+    def __init__(
+        self,
+        database: Database,
+        storage: Storage,
+        changes: Subscriptions,
+        *,
+        retries: int = CONVERT_PDF.retry.retries,
+    ) -> None:
+        self._kind = convert_kind(retries)
         self._database = database
         self._storage = storage
         self._changes = changes
         self._outlook = Outlook(database, changes)
         self._counts = Counts(changes)
 
-    # Coming in
+    # Uploading
 
     async def upload(self, principal: Principal, upload: Upload, *, force: bool = False) -> Uploaded:
-        """Turn a stored PDF into a job, or find the job that it is already.
+        """Create a job for a stored PDF, or find the job that the same document has already.
 
-        The stored object belongs to the job from now on; it is removed if there was such a job before.
+        The stored object belongs to the job from now on. If there was such a job before, the object is removed.
         """
         async with self._transaction() as connection:
             existing = None
@@ -82,7 +94,7 @@ class Conversions:
                 await conversions.reuse(connection, existing)
             else:
                 job = NewJob(
-                    CONVERT_PDF,
+                    self._kind,
                     tenant=principal.tenant,
                     owner=principal.owner,
                     cost=max(1, upload.bytes),
@@ -97,18 +109,20 @@ class Conversions:
                 )
                 await enqueue(connection, job)
                 await conversions.insert(connection, principal.tenant, principal.owner, upload)
+                data = {"original_name": upload.original_name, "mapping": upload.mapping}
+                await publish(connection, Event(UPLOADED, principal.tenant, principal.owner, upload.job_id, data))
             row = await conversions.get(connection, existing or upload.job_id)
         if existing is not None:
             await remove(self._storage, [upload.key])
         log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
-        # From what is remembered: it is committed, and nothing may fail any more.
+        # The upload is committed and must not fail any more, so this uses the cached outlook.
         self._changes.changed(principal.owner)
         return Uploaded(self._outlook.view(row), existing)
 
     async def adopt(self, session: str, principal: Principal) -> int:
-        """What a browser uploaded before it signed in is its tenant's from now on; how many there are.
+        """Give a tenant what a browser uploaded before it signed in. Returns the number of jobs.
 
-        They stay billed to whom they were queued for: who pays for a job is decided once.
+        They stay billed to the tenant that they were queued for: that is decided once.
         """
         async with self._transaction() as connection:
             adopted = await conversions.adopt(connection, session, principal.owner)
@@ -118,7 +132,7 @@ class Conversions:
             log.info("adopted", jobs=adopted, owner=principal.owner)
         return adopted
 
-    # Looking
+    # Reading
 
     async def listing(
         self,
@@ -130,37 +144,35 @@ class Conversions:
         limit: int = 50,
     ) -> Listing:
         """The owner's conversions, newest first."""
-        after = Place.parse(cursor) if cursor else None
+        after = ListPosition.parse(cursor) if cursor else None
         await self._outlook.refresh()
         async with self._database.hot() as connection:
             oldest, counts = await self._counts.look(connection, owner)
-            rows = await conversions.page(
-                connection, owner, statuses=statuses, words=words, after=after, limit=limit + 1
-            )
+            rows = await listing.page(connection, owner, statuses=statuses, words=words, after=after, limit=limit + 1)
         more, rows = len(rows) > limit, rows[:limit]
-        last = str(Place(rows[-1]["listed_at"], rows[-1]["job_id"])) if more else None
-        return Listing([self._outlook.view(row) for row in rows], last, str(Since(oldest)), counts, self._outlook.hold)
+        last = str(ListPosition(rows[-1]["listed_at"], rows[-1]["job_id"])) if more else None
+        return Listing([self._outlook.view(row) for row in rows], last, str(Since(oldest)), counts, self._outlook.pause)
 
     async def changes_since(self, owner: str, since: str, *, limit: int = MOST_LISTED) -> Listing:
-        """What of the owner's has changed. `next` is set if there is more: ask again with it as `since`."""
+        """The owner's changes since a cursor. If `next` is set, there are more: ask again with it as `since`."""
         asked = parse_since(since)
         await self._outlook.refresh()
         async with self._database.hot() as connection:
             oldest, counts = await self._counts.look(connection, owner)
             if isinstance(asked, datetime):
-                first = await conversions.first_since(connection, owner, asked)
+                first = await listing.first_since(connection, owner, asked)
                 asked = Since(first or oldest)
             begun = asked.floor if asked.floor is not None else asked.xid
-            if begun > oldest:  # from the future: the database was restored from a backup
+            if begun > oldest:  # it comes from the future, because the database was restored from a backup
                 asked = Since(0)
             asked = Since(asked.xid, oldest if asked.floor is None else asked.floor, asked.after)
-            rows, gone, more = await conversions.changed(connection, owner, asked, limit)
+            rows, gone, more = await listing.changed(connection, owner, asked, limit)
         if not rows and not gone and asked.after is None:
-            # Nothing new: the old cursor is as good, and whoever asks again asks for what is remembered.
-            return Listing([], None, str(Since(asked.xid)), counts, self._outlook.hold)
+            # Nothing has changed. Keep the old cursor, so that the next request hits the cache.
+            return Listing([], None, str(Since(asked.xid)), counts, self._outlook.pause)
         jobs = [self._outlook.view(row) for row in rows]
         return Listing(
-            jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._outlook.hold, gone
+            jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._outlook.pause, gone
         )
 
     async def get(self, owner: str, job_id: uuid.UUID) -> ConversionView:
@@ -178,124 +190,123 @@ class Conversions:
             await _mine(connection, owner, job_id)
             return await explain(connection, job_id)
 
-    # Fetching
+    # Downloading
 
-    async def result(self, owner: str, job_id: uuid.UUID, name: str = XML) -> Result:
-        """A finished conversion's file, of its latest revision. Somebody else's is Forbidden, as the notes want it."""
+    async def result(self, owner: str, job_id: uuid.UUID, name: str = XML) -> StoredFile:
+        """A file of a finished conversion's latest revision. Somebody else's is Forbidden, as the notes demand."""
         async with self._database.hot() as connection:
             row = await conversions.get(connection, job_id)
             if row is None:
-                raise NotFound("There is no such job here.")
+                raise NotFound(msg("convert.no_job"))
             if row["owner"] != owner:
-                raise Forbidden("This result is not yours.")
+                raise Forbidden(msg("convert.not_your_result"))
             status = Status(row["status"])
             if status is Status.EXPIRED:
                 raise Expired()
             if status is not Status.COMPLETE:
-                raise NotReady(_NOT_READY.get(status, _NOT_READY[Status.QUEUED]))
+                raise NotReady(_WHY_NOT_READY.get(status))
             found = await revisions.file(connection, job_id, row["revision"], name)
         if found is None:
-            raise Expired() if name == XML else NotFound("There is no such file of this job.")
-        return Result(
+            raise Expired() if name == XML else NotFound(msg("convert.no_file"))
+        return StoredFile(
             job_id, row["original_name"], found["storage_key"], found["media_type"], found["bytes"], found["sha256"]
         )
 
-    async def provenance(self, owner: str, job_id: uuid.UUID) -> Result:
-        """Where every value of the result comes from. A foreign id looks like a missing one."""
+    async def provenance(self, owner: str, job_id: uuid.UUID) -> StoredFile:
+        """The record with its provenance. Somebody else's job looks like a missing one."""
         try:
             return await self.result(owner, job_id, PROVENANCE)
         except Forbidden:
-            raise NotFound("There is no such job here.") from None
+            raise NotFound(msg("convert.no_job")) from None
 
-    async def results(self, owner: str, job_ids: Sequence[uuid.UUID]) -> list[Result]:
-        """Several at once; what is wrong with the first that is not ready is raised."""
+    async def results(self, owner: str, job_ids: Sequence[uuid.UUID]) -> list[StoredFile]:
+        """Several results. The first one that is not ready raises why."""
         return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
 
-    async def every_result(self, owner: str) -> AsyncIterator[Result]:
-        """All that are ready at this moment, newest first. What is removed while they are gone through is left out.
+    async def every_result(self, owner: str) -> AsyncIterator[StoredFile]:
+        """All results that are ready now, newest first, without those that are removed during the iteration.
 
-        No connection is held meanwhile: whoever takes them may take its time.
+        No connection is kept between batches, because clients may download slowly.
         """
         async with self._database.hot() as connection:
-            ready = await conversions.ready(connection, owner)
+            ready = await results.ready(connection, owner)
         if not ready:
-            raise NotReady("There is nothing to download yet.")
+            raise NotReady(msg("convert.nothing_ready"))
         for at in range(0, len(ready), _AT_A_TIME):
             async with self._database.hot() as connection:
-                rows = await conversions.xml_of(connection, owner, ready[at : at + _AT_A_TIME])
+                rows = await results.xml_of(connection, owner, ready[at : at + _AT_A_TIME])
             for row in rows:
-                yield Result(row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"])
+                yield StoredFile(
+                    row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"]
+                )
 
     async def note_downloaded(self, job_ids: Sequence[uuid.UUID]) -> None:
         async with self._database.hot() as connection:
-            await conversions.note_downloaded(connection, job_ids)
+            await results.note_downloaded(connection, job_ids)
 
-    # Stepping in
+    # Changing
 
     async def retry(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        """Convert again what failed, was given up or cancelled, from the document that is still there.
+        """Convert a failed or cancelled document again, if it is still stored.
 
-        Conflict, naming the other job, if the same document is being converted in another job, or was in a later one.
+        Conflict, with the other job's id, if the same document is being converted in another job or was in a later one.
         """
         async with self._database.hot() as connection:
             row = await _mine(connection, owner, job_id)
         if Status(row["status"]) not in (Status.FAILED, Status.CANCELLED):
-            raise Conflict(f"Only what failed or was cancelled can be tried again; this is {row['status']}.")
-        # No connection is held while the storage is asked, which may be slow.
+            raise Conflict(msg("convert.retry_only", status=row["status"]))
+        # The storage may be slow, so no connection is kept while we ask it.
         if not source_kept(row) or not await self._storage.exists(row["upload_key"]):
-            raise Expired("The document is no longer here. Please upload it again.")
+            raise Expired(msg("convert.document_gone"))
         async with self._transaction() as connection:
-            # Under the lock that uploads take: one of the same document comes before this, or finds what we queue.
+            # Uploads take the same lock: one of the same document comes before this, or finds the job we queue.
             document = await conversions.document(connection, job_id)
             if document is None:
-                raise NotFound("There is no such job here.")
+                raise NotFound(msg("convert.no_job"))
             await conversions.lock_same(connection, owner, document)
             if (twin := await conversions.find_twin(connection, owner, document)) is not None:
-                raise Conflict(
-                    "This document was uploaded again, and that is under way or done already.",
-                    detail={"job_id": str(twin)},
-                )
+                raise Conflict(msg("convert.uploaded_again"), detail={"job_id": str(twin)})
             await control.retry(connection, job_id, "Retried by its owner")
         self._changes.changed(owner)
         return await self.get(owner, job_id)
 
     async def cancel(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        """Stop it: at once if it waits, as soon as its worker hears of it if it runs."""
+        """Stop a job: at once if it waits, or as soon as its worker is notified if it runs."""
         async with self._database.hot() as connection:
             row = await _mine(connection, owner, job_id)
             if Status(row["status"]) not in (Status.QUEUED, Status.PROCESSING):
-                raise Conflict(f"Only what waits or runs can be cancelled; this is {row['status']}.")
+                raise Conflict(msg("convert.cancel_only", status=row["status"]))
             await control.cancel(connection, job_id, "Cancelled by its owner")
         self._changes.changed(owner)
         return await self.get(owner, job_id)
 
     async def pin(self, owner: str, job_id: uuid.UUID, *, pinned: bool) -> ConversionView:
-        """Keep it whatever its age, or no longer."""
+        """Keep a job whatever its age, or stop doing so."""
         async with self._transaction() as connection:
             row = await _mine(connection, owner, job_id)
-            # Locked first: the janitor looks for pins under the same lock.
-            await conversions.lock_job(connection, job_id)
+            # The janitor looks for pins under the same lock.
+            await control.lock(connection, job_id)
             row = await _mine(connection, owner, job_id)
             if pinned and Status(row["status"]) is Status.EXPIRED:
-                raise Conflict("It has expired: there is nothing left to keep. Please upload the document again.")
+                raise Conflict(msg("convert.pin_expired"))
             await conversions.pin(connection, job_id, pinned=pinned)
         self._changes.changed(owner)
         return await self.get(owner, job_id)
 
     async def delete(self, owner: str, job_id: uuid.UUID) -> None:
-        """Remove it with all that is stored of it. What waits never runs then; what runs must be cancelled first."""
+        """Remove a job and all its files. A waiting job never runs then; a running one must be cancelled first."""
         async with self._transaction() as connection:
             row = await _mine(connection, owner, job_id)
             await retention.let_holds_wait(connection)
             await retention.refuse_if_held(connection, row["tenant"])
-            if await conversions.lock_job(connection, job_id) == State.RUNNING:
-                raise Conflict("It is being converted. Cancel it first.")
+            if await control.lock(connection, job_id) == State.RUNNING:
+                raise Conflict(msg("convert.cancel_first"))
             keys = [row["upload_key"], *await conversions.delete(connection, job_id)]
-            # What its runs stored and never published goes too, though no row names it, and so do its pages' pictures.
+            # Files that its runs stored but never published, and pictures of pages: no row names them.
             folders = [f"{artefact_folder(job_id)}/", f"{pages_of(job_id)}/"]
             await garbage.doom(connection, folders)
         self._changes.changed(owner)
-        # Rows first: what is left in storage if we die here is garbage, and never a row without its file.
+        # Rows go first: if we crash here, files without a row are left, and never a row without its file.
         swept = await garbage.sweep(self._database, self._storage, [*keys, *folders])
         log.info("deleted", job_id=str(job_id), left=len(swept.failed))
 
@@ -305,16 +316,15 @@ class Conversions:
             yield connection
 
 
-_NOT_READY = {
-    Status.QUEUED: "The result is not ready yet. Please try again in a moment.",
-    Status.PROCESSING: "The result is not ready yet. Please try again in a moment.",
-    Status.FAILED: "There is no result: the conversion failed.",
-    Status.CANCELLED: "There is no result: the conversion was cancelled.",
+_WHY_NOT_READY = {
+    Status.FAILED: msg("convert.result_failed"),
+    Status.CANCELLED: msg("convert.result_cancelled"),
 }
+"""For the other states, the code says it: it is not ready yet."""
 
 
 async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
     row = await conversions.get(connection, job_id)
     if row is None or row["owner"] != owner:
-        raise NotFound("There is no such job here.")
+        raise NotFound(msg("convert.no_job"))
     return row

@@ -1,4 +1,4 @@
-"""The API's words for where a conversion stands. The engine's are finer; a trigger translates (migration 0006)."""
+"""The API's names for the state of a conversion. The engine has finer ones; a database trigger translates them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from enum import StrEnum
 
 class Status(StrEnum):
     QUEUED = "queued"
-    """Waits: for a worker, for its next try, or until the converter is well again."""
+    """It waits for a worker, for its next attempt, or until the converter works again."""
     PROCESSING = "processing"
     COMPLETE = "complete"
     EXPIRED = "expired"
-    """It was complete; the result has been removed since."""
+    """It was complete, and the result has been removed since."""
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
 ACTIVE = (Status.QUEUED, Status.PROCESSING)
 REUSABLE = (Status.QUEUED, Status.PROCESSING, Status.COMPLETE)
-"""The same document with the same mapping need not be converted again while one of these is there."""
+"""While a conversion has one of these, the same document with the same mapping is not converted again."""

@@ -1,4 +1,4 @@
-"""Removing what is stored of a conversion, once no row names it any more."""
+"""Removal of a conversion's stored files, once no row names them any more."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 def pages_of(job_id: uuid.UUID) -> str:
-    """Below this lie the pictures of a document's pages. They go with the document."""
+    """The storage prefix of the pictures of a document's pages. They are removed with the document."""
     return dated("pages", job_id)
 
 
 async def remove(storage: Storage, keys: Sequence[str]) -> None:
-    """Best effort: what stays is found by the janitor, and named by no row."""
+    """Delete files as far as possible. The janitor finds the rest, because no row names it."""
     for key in keys:
         try:
             await storage.delete(key)
-        except Exception as error:  # noqa: BLE001 - whatever the storage says, the answer stands
+        except Exception as error:  # noqa: BLE001 - a failing storage must not fail the request
             log.warning("not_removed", key=key, error=str(error))

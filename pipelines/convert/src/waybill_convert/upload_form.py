@@ -1,7 +1,8 @@
-"""A request with documents in it, received: each PDF goes to storage while it is hashed, and nothing is a job yet.
+"""Receiving an upload: each PDF is hashed and stored while it arrives. Jobs are created afterwards.
 
-The mapping may stand before or after the documents. If it comes first and is unknown, nothing is stored at all; if it
-comes later, what was stored is removed again. `Receiving.keep` says which documents became jobs; the rest goes.
+The mapping may come before or after the documents. If it comes first and is unknown, nothing is stored; if it comes
+later, what was stored is removed again. `UploadReceiver.keep` marks the documents that became jobs; the others are
+removed when the receiver is closed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, TooLarge,
 from waybill.files import safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
+from waybill.messages import msg
 from waybill.storage import Storage, upload_key
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import DEFAULT_MAPPING
@@ -27,7 +29,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _MB = 1024 * 1024
 _MAGIC, _MAGIC_WITHIN = b"%PDF-", 1024
-"""Readers accept this much of anything before it; printers and mailers do put it there."""
+"""PDF readers accept up to this many bytes before the magic, and printers and mailers do put some there."""
 _TYPES = frozenset({None, "", "application/pdf", "application/x-pdf", "application/octet-stream"})
 _LONGEST_FIELD = 200
 _YES = {
@@ -44,8 +46,8 @@ _YES = {
 
 
 @dataclass(slots=True)
-class Received:
-    """One document of the request: stored, or refused and why."""
+class ReceivedDocument:
+    """One document of the request: it was stored, or `failure` says why not."""
 
     name: str
     job_id: uuid.UUID
@@ -59,14 +61,14 @@ class Received:
 
 
 @dataclass(slots=True)
-class Form:
-    files: list[Received] = field(default_factory=list)
+class UploadForm:
+    files: list[ReceivedDocument] = field(default_factory=list)
     mapping: str = DEFAULT_MAPPING
     force: bool = False
 
 
-class Receiver:
-    """For one request; use it as a context manager around everything that may fail."""
+class UploadReceiver:
+    """Receives one request. Use it as a context manager around everything that may fail."""
 
     def __init__(
         self, storage: Storage, mappings: list[str], *, file_mb: int, request_mb: int, most_files: int, seconds: float
@@ -80,39 +82,39 @@ class Receiver:
         self._seconds = seconds
         self._stored: set[str] = set()
 
-    async def __aenter__(self) -> Receiver:
+    async def __aenter__(self) -> UploadReceiver:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # Shielded: also when the client hangs up, nothing stays behind that no job names.
+        # Shielded, so that no file without a job stays behind when the client hangs up.
         await asyncio.shield(self._remove(list(self._stored)))
 
     def keep(self, key: str) -> None:
-        """A job names it now, or may: it stays."""
+        """Do not remove this file: a job names it, or may."""
         self._stored.discard(key)
 
     def drop(self, key: str) -> None:
-        """No job will name it after all."""
+        """Remove this file after all: no job will name it."""
         self._stored.add(key)
 
-    async def store(self, name: str, document: bytes) -> Received:
-        """A document of our own, as if it had been sent."""
+    async def store(self, name: str, document: bytes) -> ReceivedDocument:
+        """Store a document of our own, as if it had been uploaded."""
         job_id = new_id()
-        received = Received(name, job_id, upload_key(job_id))
+        received = ReceivedDocument(name, job_id, upload_key(job_id))
         self._stored.add(received.key)
         stored = await self._storage.put(received.key, document)
         received.bytes, received.sha256 = stored.bytes, stored.sha256
         return received
 
-    async def receive(self, request: Request, *, one: bool) -> Form:
-        """The whole form. With `one`, a document that is refused ends it; otherwise the others go on."""
+    async def receive(self, request: Request, *, one: bool) -> UploadForm:
+        """Receive the whole form. With `one`, a refused document raises; otherwise the others are still received."""
         boundary = boundary_of(request.headers.get("content-type"))
         self._check_length(request)
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._form(request, boundary, one)
         except TimeoutError:
-            raise TooSlow("The document did not arrive in time.") from None
+            raise TooSlow(msg("convert.upload.too_slow")) from None
 
     def _check_length(self, request: Request) -> None:
         length = request.headers.get("content-length", "")
@@ -121,11 +123,11 @@ class Receiver:
 
     def _too_large(self) -> TooLarge:
         if self._most_files == 1:
-            return TooLarge(f"This file is larger than {self._file_mb} MB. Please upload a smaller one.")
-        return TooLarge(f"This is more than {self._request_mb} MB at once. Please upload fewer files at a time.")
+            return TooLarge(msg("convert.upload.too_large", megabytes=self._file_mb))
+        return TooLarge(msg("convert.upload.too_much", megabytes=self._request_mb))
 
-    async def _form(self, request: Request, boundary: bytes, one: bool) -> Form:
-        form = Form()
+    async def _form(self, request: Request, boundary: bytes, one: bool) -> UploadForm:
+        form = UploadForm()
         reader = FormReader(
             request.stream(),
             boundary,
@@ -136,36 +138,36 @@ class Receiver:
         async for part in reader.parts():
             if part.is_file:
                 if not part.filename and not await _any(part):
-                    continue  # what a browser sends for a file that was not chosen
+                    continue  # browsers send such a part when no file was chosen
                 if len(form.files) == self._most_files:
-                    raise BadForm(f"One request brings at most {self._most_files} documents.")
+                    raise BadForm(msg("convert.upload.too_many", number=self._most_files))
                 form.files.append(await self._file(part, one))
                 continue
             if part.name in ("mapping", "force") and part.name in seen:
-                raise BadForm(f"The field '{part.name}' is there twice.")
+                raise BadForm(msg("convert.upload.field_twice", name=part.name))
             seen.add(part.name)
             if part.name == "mapping":
                 form.mapping = self._mapping(await part.text(_LONGEST_FIELD))
             elif part.name == "force":
                 form.force = _truth(await part.text(_LONGEST_FIELD))
             elif part.name == "file":
-                raise BadForm("The field 'file' has no file name: send it as a file.")
+                raise BadForm(msg("convert.upload.field_unnamed"))
         if not form.files:
-            raise BadForm("The form has no document: send it in the field 'file'.")
+            raise BadForm(msg("convert.upload.no_document"))
         return form
 
     def _mapping(self, text: str) -> str:
         name = text.strip().removesuffix(".json") or DEFAULT_MAPPING
         if name not in self._mappings:
-            raise BadMapping(f"There is no mapping {name[:100]!r} here. Choose one of: {', '.join(self._mappings)}.")
+            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=self._mappings))
         return name
 
-    async def _file(self, part: Part, one: bool) -> Received:
+    async def _file(self, part: Part, one: bool) -> ReceivedDocument:
         job_id = new_id()
-        received = Received(safe_name(part.filename or "document.pdf"), job_id, upload_key(job_id))
+        received = ReceivedDocument(safe_name(part.filename or "document.pdf"), job_id, upload_key(job_id))
         try:
             self._check_name(part)
-            # Named before it is there: whatever happens from here on, it is removed.
+            # Noted before it is stored: whatever happens from here on, it is removed.
             self._stored.add(received.key)
             stored = await self._storage.put(received.key, self._checked(part))
         except DocumentFault as error:
@@ -180,17 +182,17 @@ class Receiver:
 
     def _check_name(self, part: Part) -> None:
         if not (part.filename or "").strip().lower().endswith(".pdf"):
-            raise NotPdf("This file is not called .pdf. Please upload the PDF itself.")
+            raise NotPdf(msg("convert.upload.not_called_pdf"))
         if part.content_type not in _TYPES:
-            raise NotPdf("This file was sent as something else than a PDF. Please upload the PDF itself.")
+            raise NotPdf(msg("convert.upload.sent_as_other"))
 
     async def _checked(self, part: Part) -> AsyncIterator[bytes]:
-        """The document's bytes, once it has shown itself to be a PDF, as far as it is not too large."""
+        """The document's bytes. Raises if they do not begin like a PDF, or are too many."""
         head, total, is_pdf = b"", 0, False
         async for chunk in part.chunks():
             total += len(chunk)
             if total > self._file_bytes:
-                raise TooLarge(f"This file is larger than {self._file_mb} MB. Please upload a smaller one.")
+                raise TooLarge(msg("convert.upload.too_large", megabytes=self._file_mb))
             if is_pdf:
                 yield chunk
                 continue
@@ -214,12 +216,12 @@ class Receiver:
 async def _any(part: Part) -> bool:
     async for chunk in part.chunks():
         if chunk:
-            raise BadForm("A document has no file name.")
+            raise BadForm(msg("convert.upload.unnamed"))
     return False
 
 
 def _truth(text: str) -> bool:
     known = _YES.get(text.strip().lower())
     if known is None:
-        raise BadForm("The field 'force' is true or false.")
+        raise BadForm(msg("convert.upload.force"))
     return known

@@ -1,4 +1,4 @@
-"""Results leave: one as it is, or many as a ZIP. Streamed from storage, never by path."""
+"""Downloads: one result as it is, or many as a ZIP. Both are streamed from storage."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from fastapi.responses import StreamingResponse
 from waybill.errors import Expired, IoFailure, NotFound, Refused
 from waybill.files import safe_name
 from waybill.ids import made_at
+from waybill.messages import msg
 from waybill.storage import Storage
-from waybill.web.archive import Entry, zipped
-from waybill.web.context import Context
+from waybill.web.archive import ArchiveEntry, zipped
 from waybill.web.openapi import refusals
-from waybill.web.visitors import Reader, Shared
-from waybill_convert.service import Result
+from waybill_convert.permissions import Reader
+from waybill_convert.service import StoredFile
+from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api/jobs", tags=["results"])
 
@@ -33,7 +34,7 @@ _MISSING_TEXT = (
 _LONGEST_IDS = MOST_IDS * 37
 
 
-# Before the routes with an id in them: "download" is none.
+# This route comes before those with an id: "download" is not an id.
 @router.get(
     "/download",
     response_class=StreamingResponse,
@@ -49,23 +50,23 @@ async def download_many(
         str | None,
         Query(
             max_length=_LONGEST_IDS,
-            description=f"Job ids, separated by commas; at most {MOST_IDS}. Without: everything that is ready.",
+            description=f"Job ids, separated by commas; at most {MOST_IDS}. Without them, everything that is ready.",
         ),
     ] = None,
 ) -> Response:
-    """Download several results as one ZIP. What is removed while it is made is named in a text file in it."""
+    """Download several results as one ZIP. A text file in it names results that were removed meanwhile."""
     owner = visitor.principal.owner
     if ids is None:
         results = context.conversions.every_result(owner)
     else:
         results = _each(await context.conversions.results(owner, _parse(ids)))
     entries = _entries(context, results)
-    # The first is opened before anything is said: most of what can go wrong is then still an answer.
+    # Open the first result before the response begins: most errors can then still be answered.
     first = await anext(entries, None)
     if first is None:
         raise Expired()
 
-    async def all_of_them() -> AsyncIterator[Entry]:
+    async def all_of_them() -> AsyncIterator[ArchiveEntry]:
         yield first
         async for entry in entries:
             yield entry
@@ -77,13 +78,13 @@ async def download_many(
     )
 
 
-async def _each(results: list[Result]) -> AsyncIterator[Result]:
+async def _each(results: list[StoredFile]) -> AsyncIterator[StoredFile]:
     for result in results:
         yield result
 
 
-async def _entries(context: Context, results: AsyncIterator[Result]) -> AsyncIterator[Entry]:
-    """Every result that can be opened, and at last a word about those that cannot: half an archive helps nobody."""
+async def _entries(context: ConvertContext, results: AsyncIterator[StoredFile]) -> AsyncIterator[ArchiveEntry]:
+    """Every result that can be opened, and a text file about those that cannot."""
     missing: list[str] = []
     found: list[uuid.UUID] = []
     async for result in results:
@@ -93,7 +94,7 @@ async def _entries(context: Context, results: AsyncIterator[Result]) -> AsyncIte
         except (Expired, IoFailure):
             missing.append(name)
             continue
-        yield Entry(name, made_at(result.job_id), data)
+        yield ArchiveEntry(name, made_at(result.job_id), data)
         found.append(result.job_id)
         if len(found) == _NOTED_TOGETHER:
             await context.conversions.note_downloaded(found)
@@ -101,11 +102,11 @@ async def _entries(context: Context, results: AsyncIterator[Result]) -> AsyncIte
     if found:
         await context.conversions.note_downloaded(found)
         if missing:
-            yield Entry(_MISSING, datetime.now(UTC), _text(_MISSING_TEXT.format("\r\n".join(missing))))
+            yield ArchiveEntry(_MISSING, datetime.now(UTC), _text(_MISSING_TEXT.format("\r\n".join(missing))))
 
 
 async def _text(text: str) -> AsyncIterator[bytes]:
-    yield text.encode("utf-8-sig")  # as every editor reads it
+    yield text.encode("utf-8-sig")  # every editor can read this
 
 
 @router.get(
@@ -113,7 +114,7 @@ async def _text(text: str) -> AsyncIterator[bytes]:
     response_class=StreamingResponse,
     responses={
         200: {"description": "The XML.", "content": {"application/xml": {}}},
-        304: {"description": "You have it already."},
+        304: {"description": "You have the current version."},
         **refusals(403, 404, 409),
     },
 )
@@ -131,18 +132,18 @@ async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor
     response_class=StreamingResponse,
     responses={
         200: {"description": "JSON: page, box and rule of each value.", "content": {"application/json": {}}},
-        304: {"description": "You have it already."},
+        304: {"description": "You have the current version."},
         **refusals(404, 409),
     },
 )
 async def provenance(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
-    """Where every value of a result comes from."""
+    """Where each value of a result comes from."""
     result = await context.conversions.provenance(visitor.principal.owner, job_id)
     return await send_file(request, context.storage, result, None)
 
 
-async def send_file(request: Request, storage: Storage, result: Result, name: str | None) -> Response:
-    """A stored file as an answer; with a name, to be saved under it."""
+async def send_file(request: Request, storage: Storage, result: StoredFile, name: str | None) -> Response:
+    """Send a stored file. With a name, browsers save it under that name."""
     headers = {"ETag": f'"{result.sha256}"', "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
     if f'"{result.sha256}"' in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -152,8 +153,8 @@ async def send_file(request: Request, storage: Storage, result: Result, name: st
     return StreamingResponse(await _opened(storage, result), media_type=result.media_type, headers=headers)
 
 
-async def _opened(storage: Storage, result: Result) -> AsyncIterator[bytes]:
-    """The file, already begun: one that is not there is an answer, not a broken download."""
+async def _opened(storage: Storage, result: StoredFile) -> AsyncIterator[bytes]:
+    """Open a file and read its first chunk, so that a missing file is an error and not a broken download."""
     stream = storage.stream(result.storage_key)
     try:
         first = await anext(stream, b"")
@@ -171,21 +172,21 @@ async def _opened(storage: Storage, result: Result) -> AsyncIterator[bytes]:
 def _parse(ids: str) -> list[uuid.UUID]:
     texts = [text.strip() for text in ids.split(",") if text.strip()]
     if not 1 <= len(texts) <= MOST_IDS:
-        raise Refused(f"Name between 1 and {MOST_IDS} jobs, separated by commas.")
+        raise Refused(msg("convert.list.download_ids", number=MOST_IDS))
     try:
         return [uuid.UUID(text) for text in texts]
     except ValueError:
-        raise Refused("One of the ids is no job's id.") from None
+        raise Refused(msg("convert.list.download_id")) from None
 
 
-def result_name(result: Result) -> str:
-    """`<original>-<job id>.xml`: a name for people that is never the same twice."""
+def result_name(result: StoredFile) -> str:
+    """`<original>-<job id>.xml`: readable for people, and unique."""
     original = safe_name(result.original_name)
     stem = original[:-4] if original.lower().endswith(".pdf") else original
     return f"{stem.rstrip(' .') or 'document'}-{result.job_id}.xml"
 
 
 def disposition(name: str) -> str:
-    """RFC 6266: the name as it is for everybody, and in ASCII for those who know no better."""
+    """RFC 6266: the name in UTF-8, and in ASCII for old clients."""
     ascii_name = "".join(c if c.isascii() and c.isprintable() and c not in '"\\%;' else "_" for c in name)
     return f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(name, safe='')}"

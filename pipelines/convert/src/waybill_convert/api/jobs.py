@@ -1,4 +1,4 @@
-"""`/api/jobs`: looking at one's jobs, and stepping in."""
+"""`/api/jobs`: list jobs, look at one, and retry, cancel, pin or delete it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import pydantic_core
 from fastapi import APIRouter, Header, Query, Response
 
 from waybill.errors import Refused
+from waybill.messages import msg
 from waybill.pg_text import is_storable
-from waybill.security import Permission
+from waybill.security import ADMIN
 from waybill.web.openapi import refusals
-from waybill.web.visitors import Reader, Shared, Writer
-from waybill_convert.models import ConversionView
-from waybill_convert.schemas import EventsShape, ExplanationShape, JobShape, ListingShape, job_json
+from waybill_convert.permissions import Reader, Writer
+from waybill_convert.schemas import EventsSchema, ExplanationSchema, JobSchema, ListingSchema, job_json
 from waybill_convert.service import MOST_LISTED
 from waybill_convert.status import Status
+from waybill_convert.views import ConversionView
+from waybill_convert.web_context import Shared
 from waybill_engine.explain import Reason
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
@@ -24,35 +26,39 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 @router.get(
     "",
-    response_model=ListingShape,
+    response_model=ListingSchema,
     responses={304: {"description": "Nothing has changed since the answer with this ETag."}, **refusals()},
 )
 async def list_jobs(
     context: Shared,
     visitor: Reader,
-    status: Annotated[list[Status] | None, Query(description="Only these; may be repeated.")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="In the name, or how the id begins.")] = None,
+    status: Annotated[list[Status] | None, Query(description="Only jobs with these states; may be repeated.")] = None,
+    q: Annotated[
+        str | None, Query(max_length=200, description="Part of the file name, or the beginning of the id.")
+    ] = None,
     since: Annotated[
         str | None,
         Query(
             max_length=200,
-            description="Only what changed: the `since` of an earlier answer (misses nothing, may repeat), or an ISO"
-            " time (a minute early, to be safe).",
+            description="Only changes: the `since` of an earlier answer (nothing is missed, some may be repeated), or"
+            " an ISO time (a minute early, to be safe).",
         ),
     ] = None,
-    cursor: Annotated[str | None, Query(max_length=200, description="Go on: the `next` of an earlier answer.")] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=200, description="The next page: the `next` of an earlier answer.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """List your jobs, newest first, or what has changed among them."""
+    """List your jobs, newest first, or the changes among them."""
     owner = visitor.principal.owner
     if since is not None:
         if status or q or cursor:
-            raise Refused("'since' lists changes of all your jobs: it goes with 'limit' alone.")
+            raise Refused(msg("convert.list.since_alone"))
         answer = await context.listings.since(owner, since, limit=limit)
     else:
         if q is not None and not is_storable(q):
-            raise Refused("'q' has characters in it that no name has.")
+            raise Refused(msg("convert.list.search"))
         wanted = tuple(sorted(set(status or ())))
         answer = await context.listings.page(owner, statuses=wanted, words=q or None, cursor=cursor, limit=limit)
     headers = {"ETag": answer.etag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
@@ -62,13 +68,13 @@ async def list_jobs(
     return Response(answer.body, headers=headers, media_type="application/json")
 
 
-@router.get("/{job_id}", response_model=JobShape, responses=refusals(404))
+@router.get("/{job_id}", response_model=JobSchema, responses=refusals(404))
 async def get_job(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """One of your jobs."""
     return _job(await context.conversions.get(visitor.principal.owner, job_id))
 
 
-@router.get("/{job_id}/events", response_model=EventsShape, responses=refusals(404))
+@router.get("/{job_id}/events", response_model=EventsSchema, responses=refusals(404))
 async def events(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """What happened to a job, in order."""
     happenings = await context.conversions.events(visitor.principal.owner, job_id)
@@ -79,54 +85,54 @@ async def events(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Respons
     return _json({"events": told})
 
 
-@router.get("/{job_id}/explain", response_model=ExplanationShape, responses=refusals(404))
+@router.get("/{job_id}/explain", response_model=ExplanationSchema, responses=refusals(404))
 async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
-    """Why isn't it running? One short, true answer."""
+    """Why isn't it running? One short answer."""
     found = await context.conversions.explain(visitor.principal.owner, job_id)
     facts, sentence = dict(found.facts), found.sentence
-    # What our machines are called is nobody's business but an operator's.
-    if not visitor.principal.may(Permission.ADMIN) and found.reason in _OURS:
+    # Only operators learn the names of our machines.
+    if not visitor.principal.may(ADMIN) and found.reason in _OURS:
         facts.pop("worker", None)
-        sentence = _OURS[found.reason]
+        sentence = str(_OURS[found.reason])
     return _json({"reason": found.reason.value, "sentence": sentence, "facts": facts})
 
 
-@router.post("/{job_id}/retry", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+@router.post("/{job_id}/retry", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
 async def retry(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
-    """Try again what failed, was given up or cancelled; 404 `EXPIRED` if the document is no longer here."""
+    """Retry a failed or cancelled job; 404 `EXPIRED` if the document is no longer stored."""
     return _job(await context.conversions.retry(visitor.principal.owner, job_id))
 
 
-@router.post("/{job_id}/cancel", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+@router.post("/{job_id}/cancel", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
 async def cancel(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
-    """Stop a job that waits or runs."""
+    """Cancel a job that waits or runs."""
     return _job(await context.conversions.cancel(visitor.principal.owner, job_id))
 
 
-@router.post("/{job_id}/pin", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+@router.post("/{job_id}/pin", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
 async def pin(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
     """Keep a job, its document and its result, whatever their age; 409 if it has expired already."""
     return _job(await context.conversions.pin(visitor.principal.owner, job_id, pinned=True))
 
 
-@router.delete("/{job_id}/pin", response_model=JobShape, responses=refusals(404, 408, 409, 413))
+@router.delete("/{job_id}/pin", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
 async def unpin(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
-    """Let it go again when its time is over."""
+    """Stop keeping a job, so that it is removed in due time."""
     return _job(await context.conversions.pin(visitor.principal.owner, job_id, pinned=False))
 
 
 @router.delete("/{job_id}", status_code=204, responses=refusals(404, 408, 409, 413))
 async def delete(job_id: uuid.UUID, context: Shared, visitor: Writer) -> None:
-    """Remove a job, its document and its result. 409 while it runs (cancel it first) or is under legal hold."""
+    """Delete a job, its document and its result. 409 while it runs (cancel it first) or is under legal hold."""
     await context.conversions.delete(visitor.principal.owner, job_id)
 
 
 _TOLD = ("code", "message", "attempts", "retry_at", "queue", "priority")
-"""What of an event's detail its job's owner is told."""
+"""The parts of an event's detail that the job's owner may see."""
 
 _OURS = {
-    Reason.RUNNING: "It is being converted.",
-    Reason.STOPPING: "It was asked to stop.",
+    Reason.RUNNING: msg("convert.being_converted"),
+    Reason.STOPPING: msg("convert.being_stopped"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`/api/jobs/{id}/revisions` and `/pages`: looking at what was read of a document, and correcting it."""
+"""`/api/jobs/{id}/revisions` and `/pages`: review what was read from a document, and correct it."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from fastapi.responses import StreamingResponse
 
 from waybill.errors import Code, Refused
 from waybill.http import Problem
+from waybill.http.problems import message_of
+from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.security import Principal, keys
-from waybill.web.context import Context
 from waybill.web.openapi import refusals
-from waybill.web.visitors import Reader, Shared, Writer
 from waybill_convert.api.downloads import result_name, send_file
 from waybill_convert.kinds import PROVENANCE, XML
+from waybill_convert.permissions import Reader, Writer
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.revision_schemas import (
     LARGEST_NUMBER,
-    CorrectionsShape,
-    DiffShape,
-    PreviewShape,
-    RevisionShape,
-    RevisionsShape,
+    CorrectionsSchema,
+    DiffSchema,
+    PreviewSchema,
+    RevisionSchema,
+    RevisionsSchema,
     diff_json,
     preview_json,
     revision_json,
     revisions_json,
 )
+from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api/jobs/{job_id}", tags=["revisions"])
 
 Number = Annotated[int, Path(ge=0, le=LARGEST_NUMBER, description="0 is what was read.")]
 
 
-@router.get("/revisions", response_model=RevisionsShape, responses=refusals(404, 409))
+@router.get("/revisions", response_model=RevisionsSchema, responses=refusals(404, 409))
 async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
-    """What was corrected, by whom and when, from what to what."""
+    """List the revisions: who changed what, and when."""
     latest, revisions = await context.reviews.revisions(visitor.principal.owner, job_id)
     return _json(revisions_json(job_id, latest, revisions))
 
@@ -47,14 +49,14 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
 @router.post(
     "/revisions",
     status_code=201,
-    response_model=RevisionShape,
+    response_model=RevisionSchema,
     responses={
-        200: {"model": PreviewShape, "description": "With `preview`: what would become of it."},
+        200: {"model": PreviewSchema, "description": "With `preview`: what would change."},
         **refusals(404, 409, 413, 507),
     },
 )
-async def correct(job_id: uuid.UUID, wanted: CorrectionsShape, context: Shared, visitor: Writer) -> Response:
-    """Correct the latest revision. 409 if it is not the latest any more, 422 if something is still wrong."""
+async def correct(job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Writer) -> Response:
+    """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong."""
     owner, typed = visitor.principal.owner, _typed(wanted)
     try:
         if wanted.preview:
@@ -65,10 +67,10 @@ async def correct(job_id: uuid.UUID, wanted: CorrectionsShape, context: Shared, 
         saved = await context.reviews.save(owner, job_id, wanted.base, typed, author=author, accept=wanted.accept)
     except Outdated as outdated:
         more: dict[str, Any] = {"latest": revision_json(job_id, outdated.latest), "paths": outdated.paths}
-        return Problem(409, Code.CONFLICT, outdated.message, more=more)
+        return Problem(409, Code.CONFLICT, message_of(outdated), more=more)
     except Unfit as unfit:
         more = {"findings": unfit.findings, "refused": unfit.refused}
-        return Problem(422, Code.VALIDATION_ERROR, unfit.message, more=more)
+        return Problem(422, Code.VALIDATION_ERROR, message_of(unfit), more=more)
     shown = revision_json(job_id, saved)
     return _json(shown, 201, {"Location": shown["links"]["self"]})
 
@@ -78,12 +80,12 @@ async def correct(job_id: uuid.UUID, wanted: CorrectionsShape, context: Shared, 
     response_class=StreamingResponse,
     responses={
         200: {"description": "JSON: data, provenance, checks, findings.", "content": {"application/json": {}}},
-        304: {"description": "You have it already."},
+        304: {"description": "You have the current version."},
         **refusals(404, 409),
     },
 )
 async def get_record(request: Request, job_id: uuid.UUID, number: Number, context: Shared, visitor: Reader) -> Response:
-    """What was read of the document, as it was corrected up to this revision."""
+    """Get the record of a revision: what was read, with all corrections up to this one."""
     found = await context.reviews.file(visitor.principal.owner, job_id, number, PROVENANCE)
     return await send_file(request, context.storage, found, None)
 
@@ -93,7 +95,7 @@ async def get_record(request: Request, job_id: uuid.UUID, number: Number, contex
     response_class=StreamingResponse,
     responses={
         200: {"description": "The XML.", "content": {"application/xml": {}}},
-        304: {"description": "You have it already."},
+        304: {"description": "You have the current version."},
         **refusals(404, 409),
     },
 )
@@ -106,9 +108,9 @@ async def download_revision(
     return await send_file(request, context.storage, found, name)
 
 
-@router.get("/revisions/{before}/diff/{after}", response_model=DiffShape, responses=refusals(404, 409))
+@router.get("/revisions/{before}/diff/{after}", response_model=DiffSchema, responses=refusals(404, 409))
 async def diff(job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader) -> Response:
-    """Which values are others in another revision, computed ones included."""
+    """Compare two revisions value by value, computed ones included."""
     found = await context.reviews.diff(visitor.principal.owner, job_id, before, after)
     return _json(diff_json(before, after, found))
 
@@ -118,7 +120,7 @@ async def diff(job_id: uuid.UUID, before: Number, after: Number, context: Shared
     response_class=Response,
     responses={
         200: {"description": "A picture of the page, as it was read.", "content": {"image/png": {}}},
-        304: {"description": "You have it already."},
+        304: {"description": "You have the current version."},
         **refusals(404, 409, 413, 502, 504, 507),
     },
 )
@@ -130,9 +132,9 @@ async def page(
     visitor: Reader,
     scale: Annotated[int, Query(ge=1, le=3, description="Pixels per point, of which an inch has 72.")] = 2,
 ) -> Response:
-    """A page of the document, turned as it was read: the boxes of its values fit. Gone with the document."""
+    """Get a picture of a page, rotated as it was read, so that the boxes of its values fit."""
     document = await context.reviews.document(visitor.principal.owner, job_id)
-    # The same page of the same document is the same picture. Asked for each time: it must be gone with the document.
+    # A page's picture never changes. Browsers must ask each time, because it is removed with the document.
     tag = f'"{number}-{scale}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
     if tag in request.headers.get("if-none-match", ""):
@@ -141,14 +143,14 @@ async def page(
     return Response(image, media_type="image/png", headers=headers)
 
 
-def _typed(wanted: CorrectionsShape) -> list[Typed]:
+def _typed(wanted: CorrectionsSchema) -> list[Typed]:
     typed = [(change.path, change.value or "") for change in wanted.changes]
     if not all(is_storable(path) and is_storable(text) for path, text in typed):
-        raise Refused("One of the texts has characters in it that cannot be written.")
+        raise Refused(msg("convert.review.bad_characters"))
     return typed
 
 
-async def author_of(context: Context, principal: Principal) -> str:
+async def author_of(context: ConvertContext, principal: Principal) -> str:
     if principal.key_id is None:
         return "session"
     async with context.database.hot() as connection:

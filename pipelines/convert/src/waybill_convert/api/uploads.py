@@ -1,4 +1,4 @@
-"""`POST /api/upload` and `/api/uploads`: documents come in and become jobs."""
+"""`POST /api/upload` and `/api/uploads`: receive documents and create jobs for them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from fastapi import APIRouter, Request, Response
 from waybill import rate_limits
 from waybill.errors import RateLimited, Refused
 from waybill.http import Problem
-from waybill.web.context import Context
+from waybill.http.problems import message_of
 from waybill.web.openapi import refusals
-from waybill.web.visitors import Shared, Visitor, Writer
+from waybill.web.visitors import Visitor
 from waybill_convert.kinds import DEFAULT_MAPPING
-from waybill_convert.models import Uploaded
-from waybill_convert.schemas import MappingsShape, UploadedShape, UploadsShape, uploaded_json
-from waybill_convert.upload_form import Form, Received, Receiver
+from waybill_convert.permissions import Writer
+from waybill_convert.schemas import MappingsSchema, UploadedSchema, UploadsSchema, uploaded_json
+from waybill_convert.upload_form import ReceivedDocument, UploadForm, UploadReceiver
+from waybill_convert.views import Uploaded
+from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api", tags=["upload"])
 
 
-async def admit(request: Request, context: Context, visitor: Visitor) -> None:
-    """One upload request of those that are allowed in a minute, or RateLimited."""
+async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> None:
+    """Count one upload request; RateLimited if there were too many in the last minute."""
     settings, address = context.settings, request.client.host if request.client else "unknown"
     limits: list[tuple[str, int]] = []
     if visitor.session is None or visitor.principal.signed_in:
         limits.append((f"upload:{visitor.principal.owner}", settings.api_key_uploads_per_minute))
     elif visitor.met_before:
         limits.append((f"upload:{visitor.principal.owner}", settings.api_uploads_per_minute))
-    else:  # who throws its cookies away is known by its address
+    else:  # a browser without a cookie is counted by its address
         limits.append((f"upload:address:{address}", settings.api_uploads_per_minute))
     if not visitor.principal.signed_in and settings.api_address_uploads_per_minute:
         limits.append((f"upload:any:{address}", settings.api_address_uploads_per_minute))
@@ -37,18 +39,18 @@ async def admit(request: Request, context: Context, visitor: Visitor) -> None:
         for subject, limit in limits:
             wait = await rate_limits.take(connection, subject, limit=limit)
             if wait is not None:
-                raise RateLimited("That was a little too fast. Please wait a moment.", retry_after=wait)
+                raise RateLimited(retry_after=wait)
 
 
-async def check_space(request: Request, context: Context) -> None:
-    """Room for what is about to come, or StorageFull: a 507 before anything is read."""
+async def check_space(request: Request, context: ConvertContext) -> None:
+    """StorageFull, a 507, if there is no room for the request. Nothing is read before."""
     length = request.headers.get("content-length", "")
     await context.space.check(int(length) if length.isdigit() and len(length) < 16 else 0)
 
 
-def receiver_of(context: Context, *, files: int) -> Receiver:
+def receiver_of(context: ConvertContext, *, files: int) -> UploadReceiver:
     settings = context.settings
-    return Receiver(
+    return UploadReceiver(
         context.storage,
         context.mappings,
         file_mb=settings.max_upload_mb,
@@ -58,13 +60,15 @@ def receiver_of(context: Context, *, files: int) -> Receiver:
     )
 
 
-async def create(context: Context, visitor: Visitor, receiver: Receiver, received: Received, form: Form) -> Uploaded:
-    """A job of a document that was received."""
-    # Kept before it is certain: a job without its document is a promise broken, a document without a job is litter.
+async def create(
+    context: ConvertContext, visitor: Visitor, receiver: UploadReceiver, received: ReceivedDocument, form: UploadForm
+) -> Uploaded:
+    """Create a job for a received document."""
+    # Keep the file before the job is committed: a job without its document is worse than a file without a job.
     receiver.keep(received.key)
     try:
         return await context.conversions.upload(visitor.principal, received.upload(form.mapping), force=form.force)
-    except Refused:  # said before anything was written
+    except Refused:  # it is raised before anything is written
         receiver.drop(received.key)
         raise
 
@@ -72,7 +76,11 @@ async def create(context: Context, visitor: Visitor, receiver: Receiver, receive
 _FILE = {"type": "string", "format": "binary", "description": "A PDF."}
 _FIELDS = {
     "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`."},
-    "force": {"type": "boolean", "default": False, "description": "Convert again what was converted before."},
+    "force": {
+        "type": "boolean",
+        "default": False,
+        "description": "Convert the document even if it was converted before.",
+    },
 }
 
 
@@ -81,18 +89,18 @@ def _body(file: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
-@router.get("/mappings", response_model=MappingsShape, responses=refusals())
-async def mappings(context: Shared) -> MappingsShape:
+@router.get("/mappings", response_model=MappingsSchema, responses=refusals())
+async def mappings(context: Shared) -> MappingsSchema:
     """The mappings you can choose from."""
-    return MappingsShape(mappings=context.mappings, default=DEFAULT_MAPPING)
+    return MappingsSchema(mappings=context.mappings, default=DEFAULT_MAPPING)
 
 
 @router.post(
     "/upload",
     status_code=201,
-    response_model=UploadedShape,
+    response_model=UploadedSchema,
     responses={
-        200: {"model": UploadedShape, "description": "The same document was uploaded before; that job is reused."},
+        200: {"model": UploadedSchema, "description": "The same document was uploaded before; that job is reused."},
         **refusals(408, 413, 415, 429, 507),
     },
     openapi_extra=_body(_FILE),
@@ -117,16 +125,16 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
 @router.post(
     "/uploads",
     status_code=201,
-    response_model=UploadsShape,
+    response_model=UploadsSchema,
     responses={
-        200: {"model": UploadsShape, "description": "All of them were uploaded before."},
-        207: {"model": UploadsShape, "description": "Some were refused; each file says how it went."},
+        200: {"model": UploadsSchema, "description": "All of them were uploaded before."},
+        207: {"model": UploadsSchema, "description": "Some were refused; each file says how it went."},
         **refusals(408, 413, 429, 507),
     },
     openapi_extra=_body({"type": "array", "items": _FILE, "minItems": 1}),
 )
 async def uploads(request: Request, context: Shared, visitor: Writer) -> Response:
-    """Upload several PDFs at once; the answer says what became of each."""
+    """Upload several PDFs at once. The answer has a result for each file."""
     await admit(request, context, visitor)
     await check_space(request, context)
     async with receiver_of(context, files=context.settings.api_max_files) as receiver:
@@ -140,7 +148,7 @@ async def uploads(request: Request, context: Shared, visitor: Writer) -> Respons
 
 
 async def _answer(
-    context: Context, visitor: Visitor, receiver: Receiver, received: Received, form: Form
+    context: ConvertContext, visitor: Visitor, receiver: UploadReceiver, received: ReceivedDocument, form: UploadForm
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {"file": received.name, "status": 0, "job": None, "deduped_from": None, "problem": None}
     failure = received.failure
@@ -148,7 +156,7 @@ async def _answer(
         uploaded = await create(context, visitor, receiver, received, form)
         answer |= uploaded_json(uploaded) | {"status": 200 if uploaded.deduped_from else 201}
     else:
-        problem = Problem.members(failure.status, failure.code, failure.message)
+        problem = Problem.members(failure.status, failure.code, message_of(failure))
         answer |= {"status": failure.status, "problem": problem}
     return answer
 

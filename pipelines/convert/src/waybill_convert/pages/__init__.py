@@ -1,5 +1,5 @@
-"""The pipeline's pages. They call the same services as the API, and work without a script.
+"""The pipeline's pages. They call the same services as the API, and work without scripts.
 
 `upload` is `/`, `queue` is `/queue`, `review` is `/review/{id}`. The modules beside them choose what a page says,
-`templates` where it stands, and `languages` has the words.
+`templates` arrange it, and `languages` has the words.
 """

@@ -1,4 +1,4 @@
-"""`/queue`: what became of everything that was uploaded. The same page whole, and as the part that changes."""
+"""`/queue`: every upload and its state. htmx gets only the part of the page that changes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from starlette.responses import RedirectResponse, Response
 
 from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
-from waybill.web.visitors import Reader, Shared, Visitor, Writer
-from waybill_convert.models import Listing
-from waybill_convert.pages.queue_rows import Row, row
+from waybill.web.visitors import Visitor
+from waybill_convert.pages.queue_rows import QueueRow, row
+from waybill_convert.permissions import Reader, Writer
 from waybill_convert.status import ACTIVE, Status
+from waybill_convert.views import Listing
+from waybill_convert.web_context import Shared
 
 router = APIRouter(include_in_schema=False)
 
 PAGE = 100
-"""Rows on a page; `limit` asks for others."""
+"""Rows on a page, unless the address has a `limit`."""
 _MOST = 500
 _LONGEST_WORDS = 200
 
@@ -34,8 +36,8 @@ _FILTERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What the address says: which rows, from where on."""
+class QueueQuery:
+    """What the address asks for: which rows, and from which cursor on."""
 
     status: str = ""
     words: str = ""
@@ -49,27 +51,27 @@ class Shown:
         return (Status(self.status),) if self.status else ()
 
     def query(self, **other: str) -> str:
-        """The address's query, with some of it changed; nothing that says what is so anyway."""
+        """The address's query with some parts changed, and without default values."""
         limit = "" if self.limit == PAGE else str(self.limit)
         values = {"status": self.status, "q": self.words, "cursor": self.cursor, "limit": limit, **other}
         text = urlencode({name: value for name, value in values.items() if value})
         return f"?{text}" if text else ""
 
 
-def shown(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
-    """Read leniently: an address that somebody mistyped shows everything rather than an error."""
+def shown(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> QueueQuery:
+    """Read an address leniently: a mistyped one shows everything rather than an error."""
     known = status == "active" or status in set(Status)
     rows = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else PAGE
     text = "".join(character for character in q if character.isprintable()).strip()[:_LONGEST_WORDS]
-    return Shown(status if known else "", text, cursor[:200], max(1, min(rows, _MOST)))
+    return QueueQuery(status if known else "", text, cursor[:200], max(1, min(rows, _MOST)))
 
 
-async def _asked(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> Shown:
-    """`shown` as a dependency. Not the function itself: FastAPI sends what is not a coroutine to a thread."""
+async def _asked(status: str = "", q: str = "", cursor: str = "", limit: str = "") -> QueueQuery:
+    """`shown` as a dependency. It is a coroutine because FastAPI runs plain functions in a thread."""
     return shown(status, q, cursor, limit)
 
 
-Asked = Annotated[Shown, Depends(_asked)]
+Asked = Annotated[QueueQuery, Depends(_asked)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,10 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueuePage:
     """The page's content."""
 
-    jobs: list[Row]
+    jobs: list[QueueRow]
     filters: list[Filter]
     total: int
     active: int
@@ -102,7 +104,7 @@ class Queue:
     first: str
 
 
-def queue(listing: Listing, asked: Shown, now: datetime, language: Language) -> Queue:
+def queue(listing: Listing, asked: QueueQuery, now: datetime, language: Language) -> QueuePage:
     counts = {
         "": listing.total,
         "active": listing.active_count,
@@ -111,7 +113,7 @@ def queue(listing: Listing, asked: Shown, now: datetime, language: Language) -> 
     }
     query = asked.query()
     ready = [job.id for job in listing.jobs if job.status is Status.COMPLETE]
-    return Queue(
+    return QueuePage(
         jobs=[row(job, now, language) for job in listing.jobs],
         filters=[
             Filter(
@@ -127,20 +129,20 @@ def queue(listing: Listing, asked: Shown, now: datetime, language: Language) -> 
         active=counts["active"],
         ready=len(ready) if asked.words else counts["complete"],
         news=_news(counts, language),
-        hold=language.translate(listing.on_hold.reason) or language.say("row.held") if listing.on_hold else "",
+        hold=(language.tell(listing.on_hold.reason) or "") if listing.on_hold else "",
         status=asked.status,
         words=asked.words,
         query=query,
         here=f"/queue{query}",
         nothing=_nothing(asked, language),
-        # Of a search, what is on this page; otherwise everything that is ready.
+        # In a search, what is on this page; otherwise everything that is ready.
         download_all=f"/api/jobs/download?ids={','.join(map(str, ready))}" if asked.words else "/api/jobs/download",
         next=f"/queue{asked.query(cursor=listing.next)}" if listing.next else "",
         first=f"/queue{asked.query(cursor='')}" if asked.cursor else "",
     )
 
 
-def _nothing(asked: Shown, language: Language) -> str:
+def _nothing(asked: QueueQuery, language: Language) -> str:
     if asked.words:
         return language.say("queue.nothing_called", words=asked.words)
     key = f"queue.nothing_{asked.status}"
@@ -148,7 +150,7 @@ def _nothing(asked: Shown, language: Language) -> str:
 
 
 def _news(counts: dict[str, int], language: Language) -> str:
-    """What the live region says when it changes."""
+    """What the live region announces when it changes."""
     ended = language.say("queue.news_ready", count=counts["complete"])
     if counts["failed"]:
         ended = language.say("queue.news_failed", ready=ended, count=counts["failed"])
@@ -175,31 +177,19 @@ async def cancel(request: Request, job_id: uuid.UUID, caller: Writer, context: S
 
 
 @router.post("/queue/{job_id}/pin")
-async def pin(
-    request: Request,
-    job_id: uuid.UUID,
-    caller: Writer,
-    context: Shared,
-    asked: Shown = Depends(shown),  # noqa: B008
-) -> Response:
+async def pin(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
     await context.conversions.pin(caller.principal.owner, job_id, pinned=True)
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/unpin")
-async def unpin(
-    request: Request,
-    job_id: uuid.UUID,
-    caller: Writer,
-    context: Shared,
-    asked: Shown = Depends(shown),  # noqa: B008
-) -> Response:
+async def unpin(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
     await context.conversions.pin(caller.principal.owner, job_id, pinned=False)
     return await _answer(request, caller, context, asked)
 
 
-async def _answer(request: Request, caller: Visitor, context: Shared, asked: Shown) -> Response:
-    """For htmx the part that changes, whatever it did; for a form without a script back to the page."""
+async def _answer(request: Request, caller: Visitor, context: Shared, asked: QueueQuery) -> Response:
+    """The part that changes for htmx; a redirect to the page for a form without a script."""
     live = "hx-request" in request.headers
     if request.method == "POST" and not live:
         return RedirectResponse(f"/queue{asked.query()}", 303)
@@ -213,9 +203,9 @@ async def _answer(request: Request, caller: Visitor, context: Shared, asked: Sho
     language = language_of(request)
     content = queue(answer.listing, asked, datetime.now(UTC), language)
     if live:
-        response = page(render("queue_live.html", language, queue=content), language)
+        response = page(render("convert/queue_live.html", language, queue=content), language)
     else:
-        response = page(render("queue.html", language, page=frame(request, "queue"), queue=content), language)
+        response = page(render("convert/queue.html", language, page=frame(request), queue=content), language)
         caller.welcome(request, response)
     response.headers.add_vary_header("HX-Request")
     return response

@@ -1,4 +1,4 @@
-"""One conversion as a row of the queue: every word on it is chosen here, so that the template only places them."""
+"""One conversion as a row of the queue. Every word is chosen here; the template only arranges them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from waybill.errors import Code
 from waybill.web.languages import ENGLISH, Language
-from waybill_convert.models import ConversionView, Fault
 from waybill_convert.status import Status
+from waybill_convert.views import ConversionView, Fault
 
 _SHOWN_FINDINGS = 50
-"""A document of 2,000 lines can have as many faults; the first ones are enough to see what is wrong."""
+"""A document of 2,000 lines can have as many findings; the first ones are enough to see what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QueueRow:
     id: str
     short: str
     look: str
-    """The style: one of the API's status words."""
+    """The CSS class: one of the API's states."""
     icon: str
     word: str
     name: str
@@ -41,19 +41,19 @@ class Row:
     retry: bool = False
     cancel: bool = False
     pin: str = ""
-    """What its button does: `pin` or `unpin`; nothing for no button."""
+    """What the pin button does, `pin` or `unpin`; empty for no button."""
     pin_word: str = ""
     pin_name: str = ""
     upload_again: bool = False
 
 
-def row(job: ConversionView, now: datetime, language: Language) -> Row:
+def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
     id_ = str(job.id)
     status = job.status
     held = status is Status.QUEUED and job.on_hold is not None
     error = _error(job, language)
     found, findings_word = _findings(job, error, language)
-    return Row(
+    return QueueRow(
         id=id_,
         short=id_[-6:],
         look=status.value,
@@ -82,7 +82,7 @@ def row(job: ConversionView, now: datetime, language: Language) -> Row:
 
 
 def _pin(job: ConversionView, language: Language) -> dict[str, str]:
-    """For what has something to lose: a result, or a document to try again with."""
+    """A pin button for jobs that have something to keep: a result, or a document to retry with."""
     ended = job.status in (Status.FAILED, Status.CANCELLED) and job.source_kept
     pin = "unpin" if job.pinned else "pin" if ended or job.status is Status.COMPLETE else ""
     if not pin:
@@ -95,24 +95,24 @@ def _pin(job: ConversionView, language: Language) -> dict[str, str]:
 
 
 def _attempt(job: ConversionView, language: Language) -> str:
-    """Nobody cares about the first try."""
+    """The attempt; empty for the first one, which needs no mention."""
     return language.say("row.attempt", attempt=job.attempt, most=job.max_attempts) if job.attempt > 1 else ""
 
 
 def _going(job: ConversionView, now: datetime, language: Language) -> str:
-    """What a row that is still under way says about itself."""
+    """What a waiting or running job says about itself."""
     if job.status is Status.PROCESSING:
         if job.stopping:
             return language.say("row.stops")
         if job.remaining_seconds:
             return language.say("row.remaining", wait=language.wait(job.remaining_seconds))
-        return language.translate(job.progress_message or "") or job.progress_message or ""
+        return language.tell_stored(job.progress_message or "")
     if job.status is not Status.QUEUED:
         return ""
     if job.on_hold is not None:
         return language.say("row.held")
     if job.retry_at is not None and job.retry_at > now:
-        why = f"{language.explain(job.error.code, job.error.message)} " if job.error else ""
+        why = f"{language.explain(job.error)} " if job.error else ""
         return why + language.say("row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
     return ""
 
@@ -123,16 +123,17 @@ def _error(job: ConversionView, language: Language) -> str:
     if job.status is not Status.FAILED:
         return ""
     fault = job.error or Fault(Code.UNKNOWN, "")
-    if known := language.translate(fault.message):
-        return known
+    if fault.key is not None or (language is ENGLISH and fault.message):
+        return language.explain(fault)
+    # Without a key, it is about the document: the findings are translated, and the sentence is not.
     first, *others = [text for finding in fault.findings if (text := _sentence(finding, language))] or [""]
     if others:
         return language.say("row.and_more", first=first, count=len(others))
-    return first or language.explain(fault.code, fault.message)
+    return first or language.explain(fault)
 
 
 def _findings(job: ConversionView, error: str, language: Language) -> tuple[tuple[str, ...], str]:
-    """The faults found in the document, unless they are what the row says already."""
+    """The document's findings, unless the row's error says the same."""
     if job.status is not Status.FAILED or job.error is None:
         return (), ""
     found = [text for finding in job.error.findings if (text := _finding(finding, language))]
@@ -154,11 +155,11 @@ def _finding(finding: Any, language: Language) -> str:
 
 
 def _sentence(finding: Any, language: Language) -> str:
-    """In the reader's language. What is said about hostile documents may be anything: only a sentence is shown."""
+    """A finding in the reader's language. Stored findings may be anything, so what has no sentence is left out."""
     if not isinstance(finding, dict) or not isinstance(finding.get("message"), str):
         return ""
     if language is ENGLISH:
         return str(finding["message"])
-    from waybill_documents.messages import tell  # the document library, only where it is needed: see `correcting`
+    from waybill_documents.messages import tell  # many megabytes: see `reviser`
 
     return tell(finding, language.code)

@@ -1,4 +1,4 @@
-"""The review page's content: what was read, what somebody is about to change in it, and what became of it before."""
+"""The content of the review page: what was read, the corrections that are not saved yet, and earlier revisions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from urllib.parse import urlencode
 
 from waybill.errors import Refused
 from waybill.web.languages import Language
-from waybill_convert.models import ConversionView
-from waybill_convert.pages.review_history import Past, history, told
-from waybill_convert.reviser import Corrector
+from waybill_convert.pages.review_history import HistoryEntry, history, told
+from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Revision, Typed
 from waybill_convert.status import Status
+from waybill_convert.views import ConversionView
 
-if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
+if TYPE_CHECKING:  # the document library is imported with the first review: see `reviser`
     from waybill_convert.pages.review_pages import Leaf
-    from waybill_convert.pages.review_values import Cell, Seen, Wrong
+    from waybill_convert.pages.review_values import Cell, ShownRecord, Wrong
     from waybill_documents.mapping.loader import LoadedMapping
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """What is looked at."""
+class ReviewSubject:
+    """The conversion and the revision that the page shows."""
 
     view: ConversionView
     latest: int
@@ -32,19 +32,19 @@ class Page:
     record: Json | None
     """None if nothing could be read."""
     first_xml: bool
-    """Whether there was XML before anybody corrected anything."""
+    """Whether revision 0 has XML."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What somebody typed and did not save yet."""
+    """Corrections that are not saved yet."""
 
     typed: tuple[Typed, ...] = ()
     revised: Revised | None = None
-    """What would be saved; None if that is unknown."""
+    """What would be saved; None if that cannot be computed."""
     note: str = ""
     edit: str = ""
-    """The value or the line that a form is wanted for."""
+    """The path of the value or line to show a form for."""
 
 
 class Note(NamedTuple):
@@ -53,7 +53,7 @@ class Note(NamedTuple):
     icon: str = "hold"
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """A value in the form."""
 
     id: str
@@ -63,14 +63,14 @@ class Field(NamedTuple):
     choices: list[str]
 
 
-class Editing(NamedTuple):
+class EditForm(NamedTuple):
     title: str
-    cells: list[Field]
+    cells: list[FormField]
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """All that the template places."""
+    """Everything that the template shows."""
 
     id: str
     name: str
@@ -91,31 +91,33 @@ class Review:
     problems: list[Wrong]
     problems_title: str
     can_accept: bool
-    editing: Editing | None
+    editing: EditForm | None
     pending: list[Typed]
-    seen: Seen
+    seen: ShownRecord
     leaves: list[Leaf]
     no_paper: str
-    history: list[Past]
+    history: list[HistoryEntry]
     hint: str
     news: str
 
 
-def shown(corrector: Corrector, page: Page, draft: Draft, language: Language, *, may_write: bool) -> Review:
-    return _Showing(corrector, page, draft, language, may_write).review()
+def shown(reviser: MappingReviser, page: ReviewSubject, draft: Draft, language: Language, *, may_write: bool) -> Review:
+    return _Showing(reviser, page, draft, language, may_write).review()
 
 
 class _Showing:
-    def __init__(self, corrector: Corrector, page: Page, draft: Draft, language: Language, may_write: bool) -> None:
+    def __init__(
+        self, reviser: MappingReviser, page: ReviewSubject, draft: Draft, language: Language, may_write: bool
+    ) -> None:
         from waybill_convert.pages.review_pages import leaves
-        from waybill_convert.pages.review_values import Seen, see
+        from waybill_convert.pages.review_values import ShownRecord, see
 
         self._page, self._draft, self._language = page, draft, language
         self._notes: list[Note] = [Note(draft.note)] if draft.note else []
-        self._loaded = self._find_mapping(corrector)
+        self._loaded = self._find_mapping(reviser)
         record = draft.revised.record if draft.revised is not None else page.record
         changed = {path for path, _ in draft.typed}
-        self._seen = see(self._loaded, record, language, changed=changed) if record else Seen([], [], [], [])
+        self._seen = see(self._loaded, record, language, changed=changed) if record else ShownRecord([], [], [], [])
         self._refused = self._refusals()
         source = f"/api/jobs/{page.view.id}/pages"
         self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []
@@ -163,13 +165,13 @@ class _Showing:
             news=self._news(),
         )
 
-    def _find_mapping(self, corrector: Corrector) -> LoadedMapping | None:
+    def _find_mapping(self, reviser: MappingReviser) -> LoadedMapping | None:
         if self._page.record is None:
             return None
         try:
-            found = corrector.mapping_of(self._page.record)
+            found = reviser.mapping_of(self._page.record)
         except Refused as refused:
-            self._notes.append(Note(self._language.explain(str(refused.code), refused.message)))
+            self._notes.append(Note(self._language.explain(refused)))
             return None
         if found.mapping.embedded is not None:
             self._notes.append(Note(self._language.say("review.embedded")))
@@ -178,7 +180,7 @@ class _Showing:
     def _all_notes(self) -> list[Note]:
         view, notes = self._page.view, list(self._notes)
         if view.status is Status.FAILED and view.error is not None and not self._seen.problems:
-            said = self._language.explain(view.error.code, view.error.message)
+            said = self._language.explain(view.error)
             notes.insert(0, Note(said, "bad", "failed"))
         if self._page.number != self._page.latest:
             notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
@@ -213,21 +215,21 @@ class _Showing:
         edit = self._draft.edit
         return bool(edit) and (path == edit or path.startswith(f"{edit}."))
 
-    def _editing(self) -> Editing | None:
-        """The form for one value or one line, for who has no script."""
+    def _editing(self) -> EditForm | None:
+        """The form for one value or one line, for browsers without scripts."""
         edit = self._draft.edit
         if not edit or not self._editable:
             return None
         listed = {each.of: each.texts for each in self._seen.choices}
         cells = [
-            Field(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed))
+            FormField(cell.id, cell.path, cell.label, cell.text, self._options(cell, listed))
             for cell in self._seen.cells()
             if self._is_edited(cell.path) and "made" not in cell.look
         ]
         if not cells:
             return None
         title = cells[0].label if len(cells) == 1 else self._line_title(edit)
-        return Editing(title, cells)
+        return EditForm(title, cells)
 
     def _line_title(self, edit: str) -> str:
         number = edit.partition("[")[2].rstrip("]")

@@ -1,4 +1,4 @@
-"""What became of a conversion, revision by revision, and how two of them differ."""
+"""The history of a conversion's revisions, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waybill.errors import Refused
 from waybill.web.languages import Language
-from waybill_convert.models import ConversionView
-from waybill_convert.reviser import Corrector
+from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Difference, Json, Revision
+from waybill_convert.views import ConversionView
 
-if TYPE_CHECKING:  # the document library is imported with the first review: see `correcting`
+if TYPE_CHECKING:  # the document library is imported with the first review: see `reviser`
     from waybill_documents.mapping.loader import LoadedMapping
 
 _SHOWN_CHANGES = 20
@@ -24,7 +24,7 @@ class Change(NamedTuple):
     after: str
 
 
-class Past(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A revision in the history."""
 
     number: int
@@ -40,7 +40,7 @@ class Past(NamedTuple):
 
 
 def told(author: str, language: Language) -> str:
-    """Who made a revision."""
+    """The name of a revision's author."""
     kind, _, name = author.partition(":")
     return name if kind == "key" and name else language.say("review.somebody")
 
@@ -53,8 +53,8 @@ def history(
     language: Language,
     *,
     first_xml: bool,
-) -> list[Past]:
-    """The latest first; nothing if nobody ever corrected anything."""
+) -> list[HistoryEntry]:
+    """The revisions, latest first; empty if nothing was ever corrected."""
     if not revisions:
         return []
     past = [_past(view, revision, shown, loaded, language) for revision in reversed(revisions)]
@@ -63,7 +63,7 @@ def history(
 
 def _past(
     view: ConversionView, revision: Revision, shown: int, loaded: LoadedMapping | None, language: Language
-) -> Past:
+) -> HistoryEntry:
     number = revision.number
     changes = [
         Change(
@@ -74,7 +74,7 @@ def _past(
         for change in revision.changes[:_SHOWN_CHANGES]
     ]
     more = len(revision.changes) - len(changes)
-    return Past(
+    return HistoryEntry(
         number,
         language.say("review.revision", number=number),
         told(revision.author, language),
@@ -88,9 +88,9 @@ def _past(
     )
 
 
-def _first(view: ConversionView, shown: int, language: Language, *, first_xml: bool) -> Past:
+def _first(view: ConversionView, shown: int, language: Language, *, first_xml: bool) -> HistoryEntry:
     moment = view.finished_at or view.created_at
-    return Past(
+    return HistoryEntry(
         0,
         language.say("review.as_read"),
         language.say("review.converter"),
@@ -104,10 +104,12 @@ def _first(view: ConversionView, shown: int, language: Language, *, first_xml: b
     )
 
 
-def compared(corrector: Corrector, record: Json, differences: Sequence[Difference], language: Language) -> list[Change]:
-    """Differences between two revisions, as they are read."""
+def compared(
+    reviser: MappingReviser, record: Json, differences: Sequence[Difference], language: Language
+) -> list[Change]:
+    """The differences between two revisions, in words."""
     try:
-        loaded: LoadedMapping | None = corrector.mapping_of(record)
+        loaded: LoadedMapping | None = reviser.mapping_of(record)
     except Refused:
         loaded = None
     return [

@@ -1,4 +1,4 @@
-"""The document's pages on the review page: their pictures, and a box for everything that was read from them."""
+"""The document's pages on the review page: their pictures, and a box for each value that was read from them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from waybill.web.languages import Language
-from waybill_convert.pages.review_values import Seen
-from waybill_documents.words import Place
+from waybill_convert.pages.review_values import ShownRecord
+from waybill_documents.geometry import Place
 
 _LONGEST_LABEL = 120
 
@@ -40,8 +40,8 @@ class Leaf(NamedTuple):
     boxes: list[Mark]
 
 
-def leaves(seen: Seen, record: Mapping[str, Any], language: Language, source: str) -> list[Leaf]:
-    """The document's pages with a box for everything that stands on them."""
+def leaves(seen: ShownRecord, record: Mapping[str, Any], language: Language, source: str) -> list[Leaf]:
+    """The document's pages, each with the boxes of its values."""
     sizes = record.get("source", {}).get("pages")
     if not isinstance(sizes, list):
         return []

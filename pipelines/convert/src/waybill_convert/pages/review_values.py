@@ -1,4 +1,4 @@
-"""What was read of a document, as the review page shows it: every word, look and place is chosen here."""
+"""The values of a record as the review page shows them: their words, looks and places."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 from waybill.web.languages import Language
 from waybill_documents.corrections import CORRECTED, choices, read_record
 from waybill_documents.corrections.scalars import scalar
+from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
-from waybill_documents.messages import describe, tell
-from waybill_documents.messages.names import readable
+from waybill_documents.messages import describe, readable, tell
 from waybill_documents.value_text import show
 from waybill_documents.values import Extracted, Row, Value
-from waybill_documents.words import Place
 
 SURE = 80
-"""Confidence below which a value is worth a look."""
+"""A value with a lower confidence is marked as doubtful."""
 _NUMERIC: Collection[ValueType] = ("decimal", "integer")
 _TEXT: ValueType = "text"
 _AMOUNT = re.compile(r"-?[0-9]+\.[0-9]+", re.ASCII)
@@ -30,18 +29,18 @@ class Cell(NamedTuple):
     """One value."""
 
     id: str
-    """As in `lines.3.amount`: the path, in a form that needs no escaping in addresses and selectors."""
+    """The path in a form that needs no escaping in addresses and selectors, such as `lines.3.amount`."""
     path: str
     label: str
     text: str
     look: str
     says: str
-    """Why it is worth a look, for those who point at it and those who only hear it."""
+    """Why it is marked: shown as a tooltip, and read by screen readers."""
     places: tuple[Place, ...]
     numeric: bool = False
     list: str = ""
     edit: str = ""
-    """What the link that corrects it is called; empty for what cannot be corrected."""
+    """The name of the link that edits it; empty if it cannot be corrected."""
 
     @property
     def placed(self) -> bool:
@@ -57,7 +56,7 @@ class Column(NamedTuple):
     numeric: bool
 
 
-class Line(NamedTuple):
+class ShownLine(NamedTuple):
     id: str
     path: str
     number: int
@@ -65,13 +64,13 @@ class Line(NamedTuple):
     cells: list[Cell]
 
 
-class Table(NamedTuple):
+class ShownTable(NamedTuple):
     name: str
     title: str
     columns: list[Column]
-    rows: list[Line]
+    rows: list[ShownLine]
     numbered: bool
-    """Whether a column of its own says the lines' numbers."""
+    """Whether one of its columns holds the line numbers."""
 
 
 class Wrong(NamedTuple):
@@ -87,11 +86,11 @@ class Choices(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """All that is shown of one revision."""
+class ShownRecord:
+    """Everything the page shows of one record."""
 
     fields: list[Cell]
-    tables: list[Table]
+    tables: list[ShownTable]
     problems: list[Wrong]
     choices: list[Choices]
     looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
@@ -112,20 +111,20 @@ def id_of(path: str) -> str:
 
 
 def label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
-    """What a value is called, with its line: `Amount, line 4`."""
+    """The name of a value with its line: `Amount, line 4`."""
     name = describe(loaded, path, language.code) if loaded is not None else readable(path)
     index = path.partition("[")[2].partition("]")[0]
     return language.say("review.of_line", label=name, number=int(index) + 1) if index.isdigit() else name
 
 
 def printed(loaded: LoadedMapping | None, path: str, value: Any) -> str:
-    """A value of a change, as the document would print it."""
+    """A changed value, as the document would print it."""
     if value is None:
         return ""
     if loaded is None:
         return str(value)
     type_ = _type_of(loaded, path)
-    if type_ is None:  # it was computed: an amount, as a rule
+    if type_ is None:  # it was computed, so it is usually an amount
         type_ = "decimal" if isinstance(value, str) and _AMOUNT.fullmatch(value) else "text"
     return show(scalar(value, type_, path) if isinstance(value, str) else value, locale_rules(loaded.mapping.locale))
 
@@ -140,12 +139,12 @@ def _type_of(loaded: LoadedMapping, path: str) -> ValueType | None:
 
 def see(
     loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, *, changed: Collection[str] = ()
-) -> Seen:
-    """A record as it is shown; `changed` are paths whose values were typed and not saved yet."""
-    return _Seeing(loaded, record, language, changed).seen()
+) -> ShownRecord:
+    """A record as the page shows it. `changed` are the paths of corrections that are not saved yet."""
+    return _RecordView(loaded, record, language, changed).seen()
 
 
-class _Seeing:
+class _RecordView:
     def __init__(
         self, loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, changed: Collection[str]
     ) -> None:
@@ -164,12 +163,12 @@ class _Seeing:
                 self._wrong.setdefault(finding["path"], self._tell(finding))
         self._choices: dict[str, list[str]] = {}
 
-    def seen(self) -> Seen:
+    def seen(self) -> ShownRecord:
         fields = [self._field(name, value) for name, value in self._extracted.fields.items()]
         tables = [self._table(name, rows) for name, rows in self._extracted.tables.items()]
         known = {cell.id for cell in fields}
         known.update(cell.id for table in tables for row in table.rows for cell in row.cells)
-        return Seen(
+        return ShownRecord(
             fields,
             tables,
             [self._problem(finding, known) for finding in self._findings],
@@ -191,13 +190,13 @@ class _Seeing:
         label = self._describe(name)
         return self._cell(name, label, value, rule.type if rule else None, editable=rule is not None)
 
-    def _table(self, name: str, rows: list[Row]) -> Table:
+    def _table(self, name: str, rows: list[Row]) -> ShownTable:
         rule = self._tables.get(name)
         shown = _columns(rule, rows)
         labels = {column: self._describe(f"{name}.{column}") for column in shown}
         types = _types(rule)
         columns = [Column(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
-        lines: list[Line] = []
+        lines: list[ShownLine] = []
         for index, row in enumerate(rows):
             path = f"{name}[{index}]"
             cells = [
@@ -213,9 +212,9 @@ class _Seeing:
                 for column, heading in zip(shown, columns, strict=True)
             ]
             edit = self._language.say("review.edit_line", number=index + 1)
-            lines.append(Line(id_of(path), path, index + 1, edit, cells))
+            lines.append(ShownLine(id_of(path), path, index + 1, edit, cells))
         numbered = any(all(row[column].value == index for index, row in enumerate(rows, 1)) for column in types)
-        return Table(name, self._describe(name), columns, lines, numbered)
+        return ShownTable(name, self._describe(name), columns, lines, numbered)
 
     def _cell(
         self,
@@ -249,7 +248,7 @@ class _Seeing:
         if wrong is not None:
             looks += ["wrong", "doubt"]
             says.append(wrong)
-        elif value.places and value.confidence < SURE:  # what does not stand on the page cannot be looked up there
+        elif value.places and value.confidence < SURE:  # a value that is not on the page cannot be checked there
             looks.append("doubt")
             says.append(self._language.say("review.sure", percent=value.confidence))
         if path in self._changed:
@@ -260,7 +259,7 @@ class _Seeing:
         return " ".join(looks), ", ".join(says)
 
     def _list(self, path: str) -> str:
-        """The list of texts that the value is looked up in; asked once for a column."""
+        """The list of texts to choose the value from, looked up once per column."""
         head, bracket, rest = path.partition("[")
         of = f"{head}.{rest.partition('].')[2]}" if bracket else path
         if of not in self._choices:
@@ -279,7 +278,7 @@ class _Seeing:
 
 
 def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:
-    """In the mapping's order; columns that are empty in all rows and computed are left out."""
+    """The columns in the mapping's order, without computed columns that are empty in all rows."""
     found: dict[str, bool] = dict.fromkeys([*rule.columns, *rule.notes] if rule else [], True)
     for row in rows:
         for column, value in row.items():
@@ -288,7 +287,7 @@ def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:
 
 
 def _types(rule: TableRule | None) -> dict[str, ValueType]:
-    """What can be corrected, by column."""
+    """The types of the columns that can be corrected."""
     if rule is None:
         return {}
     return dict.fromkeys(rule.notes, _TEXT) | {name: each.type for name, each in rule.columns.items()}
@@ -302,7 +301,7 @@ def _is_numeric(rows: Iterable[Row], column: str, type_: ValueType | None) -> bo
 
 
 def _untyped(record: Mapping[str, Any]) -> Extracted:
-    """A record whose mapping is gone or another one by now: as it is, to look at."""
+    """A record whose mapping is gone or has changed: it can be shown, but not corrected."""
 
     def value(given: Any, origin: Mapping[str, Any]) -> Value:
         first = [origin] if "box" in origin else []

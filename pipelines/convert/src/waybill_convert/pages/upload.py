@@ -1,4 +1,4 @@
-"""`/`: choosing documents and sending them. With a script they go to `/api/uploads`; without one, here."""
+"""`/`: choose documents and send them. The script sends them to `/api/uploads`; without it, the form posts here."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from waybill.web.context import Context
-from waybill.web.languages import language_of
+from waybill.web.languages import ENGLISH, Language, language_of
 from waybill.web.layout import frame, page, render
-from waybill.web.visitors import AnyVisitor, Shared, Visitor, Writer
+from waybill.web.visitors import AnyVisitor, Visitor
 from waybill_convert.api.uploads import admit, check_space, create, receiver_of
 from waybill_convert.kinds import DEFAULT_MAPPING
-from waybill_convert.upload_form import Form
+from waybill_convert.permissions import Writer
+from waybill_convert.upload_form import UploadForm
+from waybill_convert.web_context import ConvertContext, Shared
 from waybill_documents import catalogue
 
 router = APIRouter(include_in_schema=False)
 
 _MB = 1024 * 1024
 _SAMPLE = Path(__file__).parent / "sample" / "sample-invoice.pdf"
-"""One of ours, printed by the generator of the tests (`tests/pages/test_pages.py` keeps it so)."""
+"""An invoice from the tests' generator (`tests/convert/pages/test_upload.py` keeps it so)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What may be sent, for the script and in words."""
+class UploadLimits:
+    """What may be sent: numbers for the script, and words for people."""
 
     bytes: int
     files: int
@@ -35,14 +36,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class MappingChoice:
     name: str
     title: str
     chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedFile:
     name: str
     why: str
 
@@ -54,17 +55,17 @@ async def choose(request: Request, caller: AnyVisitor, context: Shared) -> Respo
 
 @router.post("/")
 async def send(request: Request, caller: Writer, context: Shared) -> Response:
-    """The form of a browser without a script: to the queue, or back here with what was wrong."""
+    """Receive the form of a browser without scripts. Shows the queue, or this page with what was refused."""
     await admit(request, context, caller)
     await check_space(request, context)
-    language, refused = language_of(request), list[Refusal]()
-    async with receiver_of(context, files=context.settings.api_max_files) as receiving:
-        form = await receiving.receive(request, one=False)
+    language, refused = language_of(request), list[RefusedFile]()
+    async with receiver_of(context, files=context.settings.api_max_files) as receiver:
+        form = await receiver.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
-                await create(context, caller, receiving, each, form)
+                await create(context, caller, receiver, each, form)
             else:
-                refused.append(Refusal(each.name, language.explain(each.failure.code, each.failure.message)))
+                refused.append(RefusedFile(each.name, language.explain(each.failure)))
     if refused:
         return _page(request, caller, context, refused, sent=len(form.files) - len(refused), mapping=form.mapping)
     return _to_queue(request, caller)
@@ -72,12 +73,12 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
 
 @router.post("/sample")
 async def try_sample(request: Request, caller: Writer, context: Shared) -> Response:
-    """Convert our own invoice, for who has none at hand."""
+    """Convert our sample invoice, for people who have none at hand."""
     await admit(request, context, caller)
     await check_space(request, context)
     async with receiver_of(context, files=1) as receiver:
         received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
-        await create(context, caller, receiver, received, Form())
+        await create(context, caller, receiver, received, UploadForm())
     return _to_queue(request, caller)
 
 
@@ -95,26 +96,24 @@ def _to_queue(request: Request, caller: Visitor) -> Response:
 def _page(
     request: Request,
     caller: Visitor,
-    context: Context,
-    refused: list[Refusal] | None = None,
+    context: ConvertContext,
+    refused: list[RefusedFile] | None = None,
     *,
     sent: int = 0,
     mapping: str = DEFAULT_MAPPING,
 ) -> Response:
     settings, language = context.settings, language_of(request)
-    limits = Limits(
+    limits = UploadLimits(
         settings.max_upload_mb * _MB,
         settings.api_max_files,
         settings.api_max_request_mb * _MB,
         language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
-    mappings = [
-        Mapping(name, language.translate(title) or title, name == mapping) for name, title in _ordered(context.mappings)
-    ]
+    mappings = [MappingChoice(name, _title(name, language), name == mapping) for name in _ordered(context.mappings)]
     text = render(
-        "upload.html",
+        "convert/upload.html",
         language,
-        page=frame(request, "upload"),
+        page=frame(request),
         limits=limits,
         mappings=mappings,
         refused=refused or [],
@@ -125,13 +124,14 @@ def _page(
     return response
 
 
-def _ordered(names: list[str]) -> list[tuple[str, str]]:
-    """Names and titles. What most people want stands first."""
-    titles = [(name, _title(name)) for name in names]
-    return sorted(titles, key=lambda each: (each[0] != DEFAULT_MAPPING, each[1].lower()))
+def _ordered(names: list[str]) -> list[str]:
+    """What most people want comes first, then the others by their English titles."""
+    return sorted(names, key=lambda name: (name != DEFAULT_MAPPING, _title(name, ENGLISH).lower()))
 
 
-def _title(name: str) -> str:
-    """What a mapping calls itself."""
+def _title(name: str, language: Language) -> str:
+    """What a mapping is called in the reader's language, else what it calls itself."""
+    if f"titles.{name}" in language.messages:
+        return language.say(f"titles.{name}")
     found = catalogue.summary(name)
     return found.title if found is not None else name

@@ -1,6 +1,6 @@
-"""`waybill mapping`: write, check and try mappings. One module per command; only `report` needs a database.
+"""`waybill mapping`: write, check and try mappings. Each command has a module; only `report` needs a database.
 
-A document is read in this process, without the gateway's sandbox: it is the user's own file, on the user's machine.
+Documents are read in this process, without the gateway's sandbox, because they are the user's own files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from waybill_convert.commands.mapping.text import text
 from waybill_convert.commands.mapping.try_command import try_
 
 app = typer.Typer(
-    help="Look at mappings, write one and try it: list, show, text, check, try, report, schema.",
+    help="Write and try mappings: ls, show, text, check, try, report, schema.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

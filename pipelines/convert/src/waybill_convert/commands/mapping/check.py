@@ -1,4 +1,4 @@
-"""`waybill mapping check`: whether a mapping can be used, and whether its golden cases hold."""
+"""`waybill mapping check`: checks that mappings are valid and that their golden cases hold."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain, print_line, styled
 from waybill_convert.commands.mapping.selection import Chosen, choose, sentence
 from waybill_documents.faults import MappingFault
-from waybill_documents.golden import golden_cases
+from waybill_documents.golden_cases import golden_cases
 from waybill_documents.mapping.loader import LoadedMapping
 
 Several = Annotated[
-    list[str], typer.Argument(metavar="MAPPING...", help="Files, their folders, or names of shipped mappings.")
+    list[str], typer.Argument(metavar="MAPPING...", help="Files, folders, or names of shipped mappings.")
 ]
 
 
 def check(mappings: Several) -> None:
-    """Check mappings, and the golden cases beside them. Exits with 2 when one is broken."""
-    # All are looked at before the first is complained about only where that is possible: a name that is none ends it.
-    sound = [_is_sound(chosen) for chosen in [choose(given) for given in mappings]]
-    if not all(sound):
+    """Check mappings and the golden cases beside them. Exits with 2 if one is broken."""
+    # Resolve all names first, because an unknown one ends the command.
+    valid = [_is_valid(chosen) for chosen in [choose(given) for given in mappings]]
+    if not all(valid):
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _is_sound(chosen: Chosen) -> bool:
+def _is_valid(chosen: Chosen) -> bool:
     try:
         loaded = chosen.load()
     except MappingFault as fault:
@@ -55,4 +55,4 @@ def _summary(loaded: LoadedMapping, cases: int) -> str:
         (cases, "golden case"),
     ]
     said = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
-    return f"sound. {said or 'It reads the embedded invoice'}."
+    return f"valid. {said or 'It reads the embedded invoice'}."

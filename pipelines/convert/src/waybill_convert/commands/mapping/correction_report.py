@@ -1,4 +1,4 @@
-"""`waybill mapping report`: which rules of a mapping people correct most, to know what to mend in it."""
+"""`waybill mapping report`: which rules of a mapping people correct most often."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from waybill_documents.catalogue import names
 
 _EXAMPLES = 3
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The mapping's name, as jobs have it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The mapping's name.")]
 
 
 def report_corrections(name: Name, as_json: AsJson = False) -> None:
-    """Report which rules of a mapping were corrected most, and from what to what.
+    """Report which rules of a mapping were corrected most often, and what was changed.
 
-    Counted over the documents that are still here: deleting a job deletes its corrections.
+    Only documents that still exist are counted, because deleting a job deletes its corrections.
     """
 
     async def read(database: Database) -> tuple[int, list[dict[str, Any]]]:
@@ -35,14 +35,14 @@ def report_corrections(name: Name, as_json: AsJson = False) -> None:
 
     converted, rules = with_database(read)
     if not converted and name not in names():
-        raise NotFound(f"No document was converted by a mapping called '{name}'.")
+        raise NotFound(f"No document was converted with a mapping called '{name}'.")
     for rule in rules:
         rule["share"] = round(rule["documents"] / converted, 4) if converted else 0.0
     if as_json:
         print_json({"mapping": name, "converted": converted, "rules": rules})
         return
     if not rules:
-        remark(f"Of {_documents(converted)} converted by {name}, none was corrected.")
+        remark(f"Of {_documents(converted)} converted with {name}, none was corrected.")
         return
     print_line(f"{name}: {_documents(converted)} converted")
     columns = [
@@ -66,7 +66,7 @@ def _row(rule: dict[str, Any]) -> list[Text]:
 
 
 def _shown(value: str | int | None) -> str:
-    """Short, and in quotes where it is a text: what was not there is told from what is empty."""
+    """Shortened and in quotes, so that an empty text differs from a missing value."""
     if value is None:
         return "nothing"
     text = str(value)

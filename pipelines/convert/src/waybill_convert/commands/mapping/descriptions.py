@@ -1,4 +1,4 @@
-"""A mapping's rules in words, for a person who does not read JSON."""
+"""Describes a mapping's rules in words, for people who do not read JSON."""
 
 from __future__ import annotations
 

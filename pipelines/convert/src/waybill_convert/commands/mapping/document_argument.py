@@ -1,4 +1,4 @@
-"""The document on the command line: how it is named, and what happens when it cannot be read."""
+"""The document argument of the `mapping` commands, and what happens if the document cannot be read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Source = Annotated[
 
 @contextmanager
 def faults_end() -> Iterator[None]:
-    """A document at fault ends the command with its sentence."""
+    """End the command with the message of a document's fault."""
     try:
         yield
     except DocumentFault as fault:
@@ -29,6 +29,6 @@ def faults_end() -> Iterator[None]:
         raise typer.Exit(ExitCode.REFUSED) from fault
 
 
-def said(finding: Finding, language: str) -> str:
-    """The finding's sentence in a language, or in English where there is no other."""
+def finding_text(finding: Finding, language: str) -> str:
+    """A finding's message in the given language, or in English if there is no translation."""
     return tell(finding, language)

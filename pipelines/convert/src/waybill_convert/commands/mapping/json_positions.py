@@ -1,7 +1,7 @@
-"""Where in a JSON text something stands: the line of `fields.vat.label`, as far as the text has it.
+"""Finds the line and column of a path like `fields.vat.label` in a JSON text.
 
-Python's JSON reader keeps no positions, and a person with an editor needs them. This reads the structure alone and
-believes what it reads: whether it is JSON has been decided before.
+Python's JSON reader keeps no positions, but people with an editor need them. This module only reads the structure and
+assumes that the text is valid JSON.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class _Node:
     text: str = ""
     named: dict[str, _Node] = field(default_factory=dict)
     keys: dict[str, int] = field(default_factory=dict)
-    """Where each name itself stands."""
+    """The position of each name."""
     items: list[_Node] = field(default_factory=list)
 
 
 def place_of(text: str, where: str | None) -> tuple[int, int]:
-    """Line and column, from 1, of the last step of `where` that the text has; (0, 0) when it has not even the first."""
+    """Line and column, from 1, of the last step of `where` that exists; (0, 0) if not even the first does."""
     if not where or len(text) > _MOST_CHARACTERS:
         return 0, 0
     try:
@@ -40,13 +40,13 @@ def place_of(text: str, where: str | None) -> tuple[int, int]:
 
 
 def place_in_message(message: str) -> tuple[int, int]:
-    """What Python's JSON reader says about the place of a mistake."""
+    """The position in an error message of Python's JSON reader."""
     found = _SYNTAX.search(message)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def without_place(message: str) -> str:
-    """The same sentence without it."""
+    """The message without the position."""
     return _SYNTAX.sub("", message)
 
 
@@ -71,7 +71,7 @@ def _follow(node: _Node, steps: list[str]) -> int | None:
 
 
 def _element(node: _Node, name: str) -> _Node | None:
-    """An XML element by its name: faults call it `xml.Invoice.Lines`, the file has a root and children."""
+    """An XML element by its name. Faults call it `xml.Invoice.Lines`; in the file it is below `root` and `children`."""
     root = node.named.get("root")
     children = node.named.get("children")
     for each in (*([root] if root else []), *(children.items if children else [])):

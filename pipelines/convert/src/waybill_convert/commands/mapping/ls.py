@@ -1,4 +1,4 @@
-"""`waybill mapping ls`: the mappings that are shipped."""
+"""`waybill mapping ls`: lists the shipped mappings."""
 
 from __future__ import annotations
 

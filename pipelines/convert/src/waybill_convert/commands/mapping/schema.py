@@ -1,4 +1,4 @@
-"""`waybill mapping schema`: the mapping language as a JSON Schema, printed, written or compared with a file."""
+"""`waybill mapping schema`: prints the JSON Schema of the mapping language, writes it or checks a file against it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import typer
 
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain
-from waybill_documents.mapping.schema import as_text
+from waybill_documents.mapping.json_schema import as_text
 
 
 def schema(
     write: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to this file.")] = None,
-    check: Annotated[Path | None, typer.Option(metavar="FILE", help="Exit with 1 unless this file is current.")] = None,
+    check: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Exit with 1 unless this file is up to date.")
+    ] = None,
 ) -> None:
-    """The mapping language as a JSON Schema, for editors."""
+    """Print the JSON Schema of the mapping language, for editors."""
     text = as_text()
     if write is not None:
         write.parent.mkdir(parents=True, exist_ok=True)

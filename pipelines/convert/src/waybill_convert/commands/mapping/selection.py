@@ -1,4 +1,4 @@
-"""Which mapping is meant: a shipped one by its name, or one in a file; and where in it something is wrong."""
+"""Finds the mapping that an argument names, and reports where in its file something is wrong."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ FILE = "mapping.json"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Where a mapping lies, before anything of it is believed."""
+    """Where a mapping is, before it is read."""
 
     folder: Path | Traversable
     file: str
     shown: str
-    """What to call it in a sentence: the path as it was given, or the shipped name."""
+    """How messages call it: the path as it was given, or the name of the shipped mapping."""
 
     def load(self) -> LoadedMapping:
-        """The mapping, fit to be used. Raises MappingFault."""
+        """Load and check the mapping. Raises MappingFault."""
         return load(self.folder, self.file)
 
     def text(self) -> str:
@@ -43,7 +43,7 @@ class Chosen:
 
 
 def choose(given: str) -> Chosen:
-    """The mapping that is meant; ends the command when there is none."""
+    """Find the mapping, or end the command if there is none."""
     path = Path(given)
     if path.is_dir() and (path / FILE).is_file():
         return Chosen(path, FILE, str(path / FILE))
@@ -60,7 +60,7 @@ def choose(given: str) -> Chosen:
 
 @contextmanager
 def explained(chosen: Chosen) -> Iterator[None]:
-    """Ends the command with what is wrong with the mapping, and where in its file."""
+    """End the command with a mapping's faults and their positions."""
     try:
         yield
     except MappingFault as fault:
@@ -70,7 +70,7 @@ def explained(chosen: Chosen) -> Iterator[None]:
 
 
 def sentence(chosen: Chosen, fault: MappingFault) -> str:
-    """`mine.json:12:7: fields.vat: what is wrong`, as editors and terminals link it."""
+    """`mine.json:12:7: fields.vat: what is wrong`, which editors and terminals turn into a link."""
     try:
         line, column = place_of(chosen.text(), fault.where) if fault.where else place_in_message(fault.message)
     except OSError:

@@ -1,4 +1,4 @@
-"""`waybill mapping show`: what a mapping looks for and checks, in words."""
+"""`waybill mapping show`: describes in words what a mapping looks for and checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = Column("", least=36, wraps=True)
 def show(mapping: Given, as_json: AsJson = False) -> None:
     """Show what a mapping looks for and checks.
 
-    With --json it is the file itself, to copy from.
+    With --json it prints the mapping's file, to copy from.
     """
     chosen = choose(mapping)
     with explained(chosen):

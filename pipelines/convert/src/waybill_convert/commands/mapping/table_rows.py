@@ -1,4 +1,4 @@
-"""The first and the last rows of a table, in as many of its columns as fit side by side."""
+"""Prints the first and last rows of a table, with as many columns as fit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from waybill_documents.values import Row
 
 _INDENT, _GAP, _HEADER = 2, 2, 8
 _TEXT_STEPS = (44, 24, 12)
-"""How wide a text may be: comfortable, still telling, and as narrow as it gets."""
+"""How wide a text column may be, from comfortable to the minimum."""
 
 
 @dataclass(slots=True)
 class _Shown:
-    """One column as it will stand there."""
+    """A column, and how wide it is printed."""
 
     name: str
     cells: list[Text]
@@ -35,7 +35,7 @@ class _Shown:
 
 
 def print_rows(rows: Sequence[Row], ends: int, rule: TableRule | None) -> None:
-    """`ends` rows of either end. Columns that do not fit are named below, so that nothing is missed."""
+    """Print `ends` rows from each end. Columns that do not fit are named below the table."""
     if not rows:
         print_line(styled("  none", "dim"))
         return
@@ -78,7 +78,7 @@ def _columns(rows: Sequence[Row], numbers: Sequence[int]) -> list[_Shown]:
         columns.append(_Shown(name, cells, right, ".computed." in rule, 100))
     texts = next((column for column in columns if not column.number), None)
     for position, number in enumerate(numbers):
-        # A note stands alone in its line, so it may as well stand in the first column that has room for words.
+        # A note has a line of its own, so we show it in the first text column.
         said = [cell for name in notes if (cell := _cell(rows[number], name)).plain]
         if said and texts is not None:
             texts.cells[position] = styled(said[0].plain, "italic dim")
@@ -99,7 +99,7 @@ def _short(text: Text, width: int) -> Text:
 
 
 def _fit(columns: list[_Shown], needed: set[str], room: int) -> list[str]:
-    """Long texts give way, then what was computed, then long headers, then texts again, and at last whole columns."""
+    """Make the columns fit: shorten texts, drop computed columns, shorten headers and texts more, drop columns."""
     hidden: list[str] = []
     order = [column.name for column in columns]
 
@@ -132,7 +132,7 @@ def _fit(columns: list[_Shown], needed: set[str], room: int) -> list[str]:
 
 
 def _give_back(columns: list[_Shown], room: int) -> None:
-    """What is left over goes to the first text."""
+    """Give the space that is left to the first columns that were shortened."""
     spare = room - sum(column.width + _GAP for column in columns)
     for column in columns:
         wanted = max([len(column.name), *(cell.cell_len for cell in column.cells)]) - column.width

@@ -1,4 +1,4 @@
-"""One document read by one mapping, as far as it goes: what `waybill mapping try` reports, draws and prints as JSON."""
+"""A document read with a mapping: what `waybill mapping try` reports, draws and prints as JSON."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from typing import Any
 
 from waybill_documents.conversion import Reading, read_pdf
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
-from waybill_documents.limits import Limits
+from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.messages import Message
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.stages import Stages
-from waybill_documents.words import Page
 
 
 @dataclass(slots=True)
 class Trial:
-    """What came of it."""
+    """The result, however far the conversion got."""
 
     source: Path
     loaded: LoadedMapping
     pages: list[Page] = field(default_factory=list)
     reading: Reading | None = None
-    """None when the document could not be read at all, or is not one for this mapping."""
+    """None if the document could not be read, or this mapping is not for it."""
     fault: DocumentFault | None = None
-    """Why there is no XML; None when the document was converted."""
+    """Why there is no XML; None if the document was converted."""
     xml: bytes | None = None
-    """None for a document at fault, and for a mapping that writes none."""
+    """None if the document is at fault, or the mapping writes no XML."""
     stages: dict[str, float] = field(default_factory=dict)
     milliseconds: float = 0.0
 
     @property
     def recognised(self) -> bool:
-        """Whether the mapping is for such a document."""
+        """Whether the mapping is for this document."""
         return self.reading is not None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is wrong."""
+        """Everything that is wrong."""
         return self.fault.findings if self.fault is not None else ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as the gateway's answer has it, and whether it went well."""
+        """The gateway's answer, and whether the conversion succeeded."""
         mapping = self.loaded.mapping
         found = (
             self.reading.to_json()
@@ -62,12 +63,12 @@ class Trial:
 
 
 def attempt(source: Path, loaded: LoadedMapping) -> Trial:
-    """Read, check and render a document. What is wrong with it is in the trial; only a mapping's fault is raised."""
+    """Read, check and render a document. The trial has the document's faults; a mapping's fault is raised."""
     start = perf_counter()
     stages = Stages(perf_counter)
     trial = Trial(source, loaded)
     try:
-        trial.reading = read_pdf(source, loaded, Limits(), stages, keep=trial.pages)
+        trial.reading = read_pdf(source, loaded, PdfLimits(), stages, keep=trial.pages)
         trial.reading.accept()
         if loaded.mapping.xml is not None or loaded.mapping.embedded is not None:
             with stages.timed("xml"):
@@ -75,6 +76,7 @@ def attempt(source: Path, loaded: LoadedMapping) -> Trial:
     except DocumentFault as fault:
         trial.fault = fault
     except OSError as error:
-        trial.fault = DocumentFault(FaultCode.UNREADABLE, f"The file cannot be read: {error.strerror}.")
+        detail = Message("document.file_unreadable", detail=error.strerror)
+        trial.fault = DocumentFault(FaultCode.UNREADABLE, detail)
     trial.stages, trial.milliseconds = stages.milliseconds, (perf_counter() - start) * 1000
     return trial

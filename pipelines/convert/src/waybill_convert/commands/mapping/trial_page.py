@@ -1,7 +1,7 @@
-"""The pages of a document with the values drawn on them, as one HTML file that needs nothing else.
+"""The pages of a document with the values drawn on them, as one self-contained HTML file.
 
-No script, no font and no picture from anywhere: its own policy forbids them. Hovering over a box tells the value,
-clicking on a value in the list beside leads to its box; both are plain HTML and CSS.
+It loads no script, font or image; its own content security policy forbids that. Hovering over a box shows its value,
+and clicking a value in the list leads to its box. Both work with plain HTML and CSS.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
 
-from waybill_convert.commands.mapping.documents import said
+from waybill_convert.commands.mapping.document_argument import finding_text
 from waybill_convert.commands.mapping.trial import Trial
 from waybill_documents.faults import DocumentFault, Finding
-from waybill_documents.limits import Limits
-from waybill_documents.pdf.pictures import Picture, pictures
+from waybill_documents.geometry import Box, Page
+from waybill_documents.pdf.page_images import PageImage, page_images
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.provenance import plain
 from waybill_documents.values import Value
-from waybill_documents.words import Box, Page
 
 _MOST_PAGES = 60
-"""Pages that are drawn; a browser has trouble with more, and so has whoever looks at them."""
+"""The most pages that are drawn. A browser has trouble with more, and so have people."""
 
 
 def page_of(trial: Trial, *, language: str) -> str:
@@ -75,7 +75,7 @@ def _head(trial: Trial) -> Iterator[str]:
     yield f"{verdict}</header>"
 
 
-# The pages.
+# Pages
 
 
 def _pages(trial: Trial, language: str) -> Iterator[str]:
@@ -83,10 +83,10 @@ def _pages(trial: Trial, language: str) -> Iterator[str]:
     boxes = _boxes(trial, language)
     yield '<section class="pages" aria-label="Pages">'
     try:
-        with opened(trial.source, Limits()) as document:
+        with opened(trial.source, PdfLimits()) as document:
             wanted = sorted(sizes) or list(range(1, len(document) + 1))
             turns = {page.number: page.turn for page in trial.pages}
-            for picture in pictures(document, turns, wanted[:_MOST_PAGES]):
+            for picture in page_images(document, turns, wanted[:_MOST_PAGES]):
                 yield from _drawn(picture, sizes.get(picture.page), boxes.get(picture.page, []), len(document))
             if len(wanted) > _MOST_PAGES:
                 yield f'<p class="more">… and {len(wanted) - _MOST_PAGES} more pages, which are not drawn.</p>'
@@ -95,7 +95,7 @@ def _pages(trial: Trial, language: str) -> Iterator[str]:
     yield "</section>"
 
 
-def _drawn(picture: Picture, page: Page | None, boxes: Sequence[str], count: int) -> Iterator[str]:
+def _drawn(picture: PageImage, page: Page | None, boxes: Sequence[str], count: int) -> Iterator[str]:
     source = f"data:image/png;base64,{b64encode(picture.png).decode()}"
     wide, high = (page.width, page.height) if page else (picture.width, picture.height)
     yield f'<figure id="page-{picture.page}"><div class="sheet" style="--w:{wide};--h:{high}">'
@@ -109,14 +109,16 @@ def _boxes(trial: Trial, language: str) -> dict[int, list[str]]:
     middles = {page.number: page.width / 2 for page in trial.pages}
     for anchor, name, value in _values(trial):
         for position, place in enumerate(value.places):
-            # What stands on the right has its tip to the left, or it would be off the screen.
+            # A box on the right has its tip on the left, or the tip would be off the screen.
             side = " late" if place.box[0] > middles.get(place.page, 0) else ""
             colour = _colour(value.confidence) + side
             drawn = _box(place.box, anchor if position == 0 else "", colour, _tip(name, value))
             found.setdefault(place.page, []).append(drawn)
     for number, finding in enumerate(trial.findings):
         if finding.page is not None and finding.box is not None:
-            tip = f'<b>{escape(finding.code.value)}</b><span class="raw">{escape(said(finding, language))}</span>'
+            tip = (
+                f'<b>{escape(finding.code.value)}</b><span class="raw">{escape(finding_text(finding, language))}</span>'
+            )
             side = " late" if finding.box[0] > middles.get(finding.page, 0) else ""
             found.setdefault(finding.page, []).append(_box(finding.box, f"finding-{number}", f"finding{side}", tip))
     return found
@@ -155,7 +157,7 @@ def _colour(confidence: int) -> str:
     return "c-likely" if confidence >= 80 else "c-unsure" if confidence >= 60 else "c-doubtful"
 
 
-# The lists beside them.
+# The lists beside the pages
 
 
 def _findings(findings: Sequence[Finding], language: str) -> Iterator[str]:
@@ -164,7 +166,7 @@ def _findings(findings: Sequence[Finding], language: str) -> Iterator[str]:
     yield "<h2>What is wrong</h2><ol class='findings'>"
     for number, finding in enumerate(findings):
         page = f'<a href="#finding-{number}">page {finding.page}</a>' if finding.box else ""
-        yield f"<li>{escape(said(finding, language))} {page}</li>"
+        yield f"<li>{escape(finding_text(finding, language))} {page}</li>"
     yield "</ol>"
 
 
@@ -175,7 +177,7 @@ def _checks(trial: Trial, language: str) -> Iterator[str]:
     yield "<h2>Checks</h2><ul class='checks'>"
     for result in trial.reading.checks:
         colour, word = words[result.passed]
-        why = f"<small>{escape(said(result.findings[0], language))}</small>" if result.findings else ""
+        why = f"<small>{escape(finding_text(result.findings[0], language))}</small>" if result.findings else ""
         yield f'<li class="{colour}"><span>{escape(result.name)}</span><em>{word}</em>{why}</li>'
     yield "</ul>"
 

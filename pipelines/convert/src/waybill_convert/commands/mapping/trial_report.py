@@ -1,4 +1,4 @@
-"""The report of a trial on a terminal: fields, tables, checks, findings, XML and time, in the order one reads them."""
+"""Prints a trial on a terminal: fields, tables, checks, findings, XML and time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.text import Text
 
 from waybill.console.tables import Column, print_facts, print_table
 from waybill.console.terminal import UNLIMITED, output, print_line, safe, styled
-from waybill_convert.commands.mapping.documents import said
+from waybill_convert.commands.mapping.document_argument import finding_text
 from waybill_convert.commands.mapping.table_rows import print_rows, print_wrapped
 from waybill_convert.commands.mapping.trial import Trial
 from waybill_documents.checks import CheckResult
@@ -22,7 +22,7 @@ _MOST_FINDINGS = 12
 
 
 def print_report(trial: Trial, *, rows: int, language: str) -> None:
-    """Everything a person needs to see whether the mapping does what it should."""
+    """Print everything that people need to judge the mapping."""
     mapping = trial.loaded.mapping
     print_title(mapping)
     print_facts(list(_facts(trial)))
@@ -51,7 +51,7 @@ def print_report(trial: Trial, *, rows: int, language: str) -> None:
 
 
 def print_title(mapping: Mapping) -> None:
-    """What a mapping is called."""
+    """Print a mapping's name and title."""
     console = output()
     for line in Text.assemble((safe(mapping.name), "bold"), " · ", safe(mapping.title)).wrap(console, console.width):
         line.rstrip()
@@ -59,7 +59,7 @@ def print_title(mapping: Mapping) -> None:
 
 
 def confidence_style(confidence: int) -> str:
-    """From sure to hardly; the same steps as on the page with the boxes."""
+    """The colour of a confidence, with the same steps as on the HTML page."""
     if confidence >= 95:
         return "green"
     return "" if confidence >= 80 else "yellow" if confidence >= 60 else "red"
@@ -80,7 +80,7 @@ def _recognised(trial: Trial) -> Text:
         return styled(f"yes, by its attachment {trial.reading.source.get('attachment', '')}", "green")
     wanted = [*rule.recognise.all, *rule.recognise.any]
     if not wanted and not rule.recognise.none:
-        return styled("yes, as any document would be: the mapping has no `recognise`", "yellow")
+        return styled("yes, like any document, because the mapping has no `recognise`", "yellow")
     return styled(f"yes, by {', '.join(f'“{phrase}”' for phrase in wanted)}" if wanted else "yes", "green")
 
 
@@ -114,7 +114,7 @@ def _field(name: str, value: Value, rule: FieldRule | None) -> Sequence[Text]:
 
 
 def _origin(value: Value, rule: FieldRule | None) -> Text:
-    """Why a value that stands nowhere is there all the same."""
+    """Where a value comes from that is not printed on the document."""
     if value.value is None or value.places or value.raw:
         return Text()
     if value.rule.startswith("computed."):
@@ -129,7 +129,7 @@ def _print_checks(checks: Sequence[CheckResult], language: str) -> None:
         mark, style = marks[result.passed]
         if result.passed is False and not result.required:
             style = "yellow"
-        first = said(result.findings[0], language) if result.findings else ""
+        first = finding_text(result.findings[0], language) if result.findings else ""
         more = f" (and {len(result.findings) - 1} more)" if len(result.findings) > 1 else ""
         remark = "did not apply" if result.passed is None else f"{first}{more}"
         if result.passed is False and not result.required:
@@ -143,7 +143,11 @@ def _print_findings(findings: Sequence[Finding], language: str) -> None:
     print_table(
         [Column("PAGE", right=True), Column("CODE", drop=1), Column("WHAT IS WRONG", least=30, wraps=True)],
         [
-            (styled(finding.page or "–"), styled(finding.code.value, "dim"), styled(said(finding, language), "red"))
+            (
+                styled(finding.page or "–"),
+                styled(finding.code.value, "dim"),
+                styled(finding_text(finding, language), "red"),
+            )
             for finding in shown
         ],
         indent=2,

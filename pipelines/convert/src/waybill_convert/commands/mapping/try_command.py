@@ -1,4 +1,4 @@
-"""`waybill mapping try`: what a mapping makes of a document, with all that is needed to make it better."""
+"""`waybill mapping try`: shows what a mapping makes of a document, with all you need to improve it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waybill.console.exits import ExitCode
 from waybill.console.human_units import size
 from waybill.console.options import AsJson
 from waybill.console.terminal import print_json, remark
-from waybill_convert.commands.mapping.documents import Source
+from waybill_convert.commands.mapping.document_argument import Source
 from waybill_convert.commands.mapping.selection import Given, choose, explained
 from waybill_convert.commands.mapping.trial import attempt
 from waybill_convert.commands.mapping.trial_page import page_of
@@ -20,7 +20,7 @@ from waybill_convert.commands.mapping.trial_report import print_report
 
 
 class Language(StrEnum):
-    """Languages that mappings speak to clerks."""
+    """The languages of mappings' messages."""
 
     EN = "en"
     ID = "id"
@@ -35,14 +35,14 @@ def try_(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="OUT.xml", help="Write the XML to this file.")
     ] = None,
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows to show of either end of a table.")] = 3,
-    language: Annotated[Language, typer.Option("--lang", help="The language of the checks' sentences.")] = Language.EN,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows to show from each end of a table.")] = 3,
+    language: Annotated[Language, typer.Option("--lang", help="The language of the checks' messages.")] = Language.EN,
     as_json: AsJson = False,
 ) -> None:
-    """Read a PDF by a mapping, and report.
+    """Read a PDF with a mapping, and report the result.
 
-    It tells what was found, what is wrong and how long it took. The file is read in this process, as you. Exits with 1
-    when the document is at fault, with 2 when the mapping is.
+    The report shows what was found, what is wrong and how long it took. The file is read in this process, as your user.
+    Exits with 1 if the document is at fault, and with 2 if the mapping is.
     """
     chosen = choose(mapping)
     with explained(chosen):

@@ -1,5 +1,5 @@
-"""`waybill submit`: documents to the API, and their results back.
+"""`waybill submit`: uploads documents to the API and downloads their results.
 
-`command` is the order of things, `batches` what is sent, `client` how, `submissions` what became of each file, and
-`showing` what a person sees of it.
+`command` has the steps, `requests` packs the files, `api_client` sends them, `submissions` tracks what became of each,
+and `progress_view` shows it.
 """

@@ -1,4 +1,4 @@
-"""The API as `waybill submit` uses it: upload a batch, look after jobs, fetch results."""
+"""The calls that `waybill submit` makes to the API: upload files, poll jobs, download results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import httpx
 
 from waybill.errors import WaybillError
 from waybill.files import write_atomic
-from waybill_convert.commands.submit.requests import File, FileChanged, Form, Sent
+from waybill_convert.commands.submit.requests import File, FileChanged, Sent, UploadRequest
 
 _PATIENCE = 600.0
-"""Seconds that "too fast, wait" is obeyed before we give up."""
+"""Seconds for which we obey `Retry-After` before we give up."""
 _OUTAGE = 60.0
-"""Seconds that a server may be away while we only look: long enough for it to be replaced."""
+"""Seconds for which the server may be unreachable while we poll; enough for a restart."""
 _LOOK_AGAIN = 1.0
 _BUSY = frozenset({429, 502, 503, 504})
 
@@ -26,17 +26,17 @@ Waiting = Callable[[float], None]
 
 
 class ApiFailed(WaybillError):
-    """The API refused."""
+    """The API refused a request."""
 
     of_request = False
-    """Whether it is about what one request brought: less at once might do."""
+    """Whether a request with fewer files might succeed."""
 
 
 class ApiAway(ApiFailed):
-    """Nobody answers."""
+    """The API cannot be reached."""
 
 
-class Api:
+class ApiClient:
     """A connection to the API with one key."""
 
     def __init__(self, url: str, key: str, *, outage: float = _OUTAGE) -> None:
@@ -47,11 +47,11 @@ class Api:
                 timeout=httpx.Timeout(60.0, connect=10.0, write=60.0),
             )
         except (httpx.InvalidURL, UnicodeEncodeError, ValueError) as error:
-            raise ApiFailed(f"That is no address, or no key: {error}") from error
+            raise ApiFailed(f"The URL or the key is invalid: {error}") from error
         self._url = url
         self._outage = outage
 
-    def __enter__(self) -> Api:
+    def __enter__(self) -> ApiClient:
         return self
 
     def __exit__(
@@ -60,24 +60,24 @@ class Api:
         self._http.close()
 
     def upload(
-        self, batch: Sequence[File], *, mapping: str | None, force: bool, sent: Sent, waiting: Waiting
+        self, files: Sequence[File], *, mapping: str | None, force: bool, sent: Sent, waiting: Waiting
     ) -> list[dict[str, Any]]:
-        """Upload a batch; an entry for each file in its order, with its job or with the problem it has."""
+        """Upload files in one request. Returns an entry for each in order, with its job or its problem."""
         fields = {**({"mapping": mapping} if mapping else {}), **({"force": "true"} if force else {})}
         waited = 0.0
         while True:
-            gone_out = dict.fromkeys(batch, 0)
+            gone_out = dict.fromkeys(files, 0)
 
             def count(file: File, size: int, gone_out: dict[File, int] = gone_out) -> None:
                 gone_out[file] += size
                 sent(file, size)
 
-            form = Form(batch, fields, count)
+            form = UploadRequest(files, fields, count)
             response = self._ask("POST", "/api/uploads", content=iter(form), headers=form.headers)
             if response.status_code < 400:
                 break
             for file, size in gone_out.items():
-                sent(file, -size)  # it goes out again, or not at all
+                sent(file, -size)  # it is sent again, or not at all
             wait = _retry_after(response)
             waited += wait
             if response.status_code not in (429, 503) or waited > _PATIENCE:
@@ -85,16 +85,16 @@ class Api:
             waiting(wait)
             time.sleep(wait)
         found = _json(response).get("files")
-        if not isinstance(found, list) or len(found) != len(batch):
-            raise ApiFailed(f"What answers at {self._url} is no Waybill.")
+        if not isinstance(found, list) or len(found) != len(files):
+            raise ApiFailed(f"The server at {self._url} is not Waybill.")
         return found
 
     def job(self, job_id: str) -> dict[str, Any]:
-        """A job as it is now."""
+        """The current state of a job."""
         return _json(self._look(f"/api/jobs/{job_id}"))
 
     def download(self, job_id: str, target: Path) -> None:
-        """Write a job's result to a file, whole or not at all."""
+        """Write a job's result to a file. The file is complete or absent."""
         response = self._look(f"/api/jobs/{job_id}/download")
         if response.status_code >= 400:
             raise _refused(response)
@@ -104,7 +104,7 @@ class Api:
             raise ApiFailed(f"{target} cannot be written: {error.strerror or error}.") from error
 
     def _look(self, path: str) -> httpx.Response:
-        """Ask something that can be asked again, also if the server is away for a moment."""
+        """Send a GET request, and repeat it while the server is briefly unreachable."""
         until = time.monotonic() + self._outage
         while True:
             try:
@@ -123,7 +123,7 @@ class Api:
         except FileChanged as error:
             raise ApiFailed(str(error)) from error
         except httpx.TransportError as error:
-            raise ApiAway(f"Nothing answers at {self._url} ({error}). Is Waybill running there?") from error
+            raise ApiAway(f"Cannot reach {self._url} ({error}). Is Waybill running there?") from error
 
 
 def _retry_after(response: httpx.Response) -> float:
@@ -139,20 +139,20 @@ def _json(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ApiFailed(f"What answers at {response.url.copy_with(path='', query=None)} is no Waybill.")
+        raise ApiFailed(f"The server at {response.url.copy_with(path='', query=None)} is not Waybill.")
     return found
 
 
 def _refused(response: httpx.Response) -> ApiFailed:
-    """What the API says is wrong, in its own words."""
+    """The error, with the API's own message."""
     try:
         problem = response.json()
         said, code = str(problem["detail"]), problem.get("code")
     except (ValueError, KeyError, TypeError, AttributeError):
         said, code = f"The API answered {response.status_code} {response.reason_phrase}.", None
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        said = f"{said} `waybill apikey ls` lists the keys there are."
+        said = f"{said} `waybill apikey ls` lists all keys."
     failed = ApiFailed(said)
-    # Too many bytes, or a form that is not to its taste, which too many files are.
+    # Too many bytes, or an invalid form; too many files count as one.
     failed.of_request = code in ("TOO_LARGE", "VALIDATION_ERROR")
     return failed

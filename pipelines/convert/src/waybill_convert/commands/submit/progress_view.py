@@ -1,4 +1,4 @@
-"""What a person sees: a bar for each file while it is on its way, and a line for each at the end."""
+"""The output of `waybill submit`: a progress bar for each file, and a line for each at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES = {"complete": "green", "failed": "red", "refused": "red", "unsent": "re
 
 
 class Bars:
-    """One for each file, on a terminal; elsewhere nothing."""
+    """A progress bar for each file. They are only shown on a terminal."""
 
     def __init__(self, submissions: Sequence[Submission], *, hidden: bool) -> None:
         self._progress = Progress(
@@ -50,11 +50,11 @@ class Bars:
         self._progress.stop()
 
     def sent(self, each: Submission, count: int) -> None:
-        """So many bytes of a file went out; fewer than none, if it has to go out again."""
+        """Advance the upload of a file; a negative count takes it back, because the file is sent again."""
         self._progress.update(self._tasks[each], advance=count, said="Uploading")
 
     def show(self, each: Submission) -> None:
-        """How its job stands."""
+        """Show the state of its job."""
         said, done = _WORDS.get(each.status, each.status), 1.0
         if each.job is not None and not each.over:
             said, done = each.job["progress_message"] or said, each.job["progress"] or 0.0
@@ -65,7 +65,7 @@ class Bars:
 
 
 def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
-    """What became of each."""
+    """Print what became of each file."""
     if as_json:
         print_json([each.record() for each in submissions])
         return
@@ -85,4 +85,4 @@ def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
 
 def hint(submissions: Sequence[Submission]) -> None:
     if any(each.job is not None and not each.over for each in submissions):
-        remark("They are being converted. --wait waits for them, -o DIR fetches the XML.")
+        remark("The documents are being converted. Use --wait to wait for them, or -o DIR to also get the XML.")

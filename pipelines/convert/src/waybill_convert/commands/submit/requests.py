@@ -1,4 +1,4 @@
-"""Which files go in which request: few requests, because they are what the API counts, and none too large."""
+"""Packs files into upload requests: as few as possible, because the API limits their rate, and none too large."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ from pathlib import Path
 
 MOST_FILES = 20
 MOST_BYTES = 190 * 1024 * 1024
-"""What the API takes in one request is 200 MB, form and all."""
+"""The API accepts requests of up to 200 MB, including the form around the files."""
 _CHUNK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class File:
-    """A file to submit. One that is named twice is two of them."""
+    """A file to submit. A file that was named twice is submitted twice."""
 
     path: Path
     bytes: int
 
 
 Sent = Callable[[File, int], None]
-"""Called with a file and the bytes of it that went out since the last call."""
+"""Called with a file and how many of its bytes were sent since the last call."""
 
 
 class FileChanged(Exception):
-    """It cannot be sent as it was announced."""
+    """A file changed while it was sent, so the announced length is wrong."""
 
 
-def batches(files: Sequence[File]) -> Iterator[list[File]]:
-    """The files in their order, as many together as one request may carry."""
-    batch: list[File] = []
+def requests_for(files: Sequence[File]) -> Iterator[list[File]]:
+    """The files of each request, in their order: as many as one request may carry."""
+    together: list[File] = []
     size = 0
     for file in files:
-        if batch and (len(batch) == MOST_FILES or size + file.bytes > MOST_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(file)
+        if together and (len(together) == MOST_FILES or size + file.bytes > MOST_BYTES):
+            yield together
+            together, size = [], 0
+        together.append(file)
         size += file.bytes
-    if batch:
-        yield batch
+    if together:
+        yield together
 
 
-class Form:
-    """The multipart form of a batch, read from disk while it is sent."""
+class UploadRequest:
+    """The multipart form of one request, read from disk while it is sent."""
 
-    def __init__(self, batch: Sequence[File], fields: dict[str, str], sent: Sent) -> None:
+    def __init__(self, files: Sequence[File], fields: dict[str, str], sent: Sent) -> None:
         self._boundary = secrets.token_hex(16)
-        self._batch = batch
+        self._files = files
         self._sent = sent
-        self._fields = "".join(
+        self._leading = "".join(
             f'--{self._boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
             for name, value in fields.items()
         ).encode()
         self._tail = f"--{self._boundary}--\r\n".encode()
-        size = len(self._fields) + len(self._tail)
-        size += sum(len(self._head(file)) + file.bytes + 2 for file in batch)
+        size = len(self._leading) + len(self._tail)
+        size += sum(len(self._head(file)) + file.bytes + 2 for file in files)
         self.headers = {
             "Content-Type": f"multipart/form-data; boundary={self._boundary}",
             "Content-Length": str(size),
         }
 
     def __iter__(self) -> Iterator[bytes]:
-        yield self._fields
-        for file in self._batch:
+        yield self._leading
+        for file in self._files:
             yield self._head(file)
             for chunk in _read(file):
                 yield chunk
@@ -73,7 +73,7 @@ class Form:
         yield self._tail
 
     def _head(self, file: File) -> bytes:
-        # Quotes and line ends in a name are written as browsers write them.
+        # Browsers escape quotes and line breaks in a name like this.
         name = file.path.name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
         return (
             f'--{self._boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
@@ -82,7 +82,7 @@ class Form:
 
 
 def _read(file: File) -> Iterator[bytes]:
-    """Exactly as many bytes as were announced, should the file be growing."""
+    """Exactly as many bytes as were announced, even if the file grows."""
     left = file.bytes
     try:
         with file.path.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""One file on its way: its job, its result, or what is wrong with it."""
+"""A submitted file: its job, its result, or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FINAL = frozenset({"complete", "failed", "cancelled", "expired"})
 class Submission:
     file: File
     job: dict[str, Any] | None = None
-    """As the API last told it."""
+    """As the API last returned it."""
     problem: str | None = None
-    """Why there is no job, or no result though the job is done."""
+    """Why there is no job, or no result although the job is done."""
     result: Path | None = None
     reused: bool = False
 
@@ -58,9 +58,9 @@ class Submission:
 
 
 def target(output: Path, each: Submission, submissions: Sequence[Submission]) -> Path:
-    """`invoice.xml` for `invoice.pdf`; with the job's id where two files have the same name."""
+    """`invoice.xml` for `invoice.pdf`, with the job's id in it if two files have the same name."""
     stem = each.file.path.stem
-    # Not every disk tells large letters from small ones.
+    # Some file systems ignore case.
     same = [other for other in submissions if other.file.path.stem.casefold() == stem.casefold()]
     name = f"{stem}-{each.job['id']}.xml" if len(same) > 1 and each.job else f"{stem}.xml"
     return output / name

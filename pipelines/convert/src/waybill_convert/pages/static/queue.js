@@ -1,25 +1,25 @@
-// The queue, live. htmx asks and sends; its SSE extension listens; this decides when to ask, and puts what comes where
-// it belongs without taking the page out of the reader's hands.
+// The live queue. htmx sends the requests and its SSE extension listens. This script decides when to ask, and updates the
+// page without disturbing the reader.
 
-import { announce, tellTimes } from "./everywhere.js";
-import { explain, language, t } from "./words.js";
+import { announce, tellTimes } from "../everywhere.js";
+import { explain, language, t } from "../words.js";
 
 const htmx = window.htmx;
 const queue = document.getElementById("queue");
-const SOON = 400; // no more often than this, however busy the converter is
-const POLL = 3000; // without a stream; grows while nothing happens
+const SOON = 400; // the minimum time between two requests
+const POLL = 3000; // between polls without a stream; grows while nothing happens
 const POLL_MAX = 15000;
-const NET = 15000; // beside a stream: for what it does not tell, and for one that broke without a word
+const NET = 15000; // between polls beside a stream, in case it broke without notice
 
-// Putting things where they belong -----------------------------------------------------------------------------------
+// Updating the page --------------------------------------------------------------------------------------------------
 
-// Parts with the same id are compared by what the server sent last: what did not change is not touched, so that focus,
-// open folds and selected text stay.
+// A part is compared with what the server sent last under its id. Unchanged parts are not touched, so that focus, open
+// folds and selected text stay.
 const sent = new Map();
 const LISTS = new Set(["jobs"]);
 const PARTS = ["top", "counts", "hold", "jobs", "none", "pager"];
 
-/** What the server said: how long ago is the clock's to say, here. */
+/** What the server sent, without relative times, which this browser updates itself. */
 function said(element) {
   const copy = element.cloneNode(true);
   for (const time of copy.querySelectorAll("time")) time.replaceWith(time.dateTime);
@@ -63,7 +63,7 @@ function reconcile(list, fresh) {
       row.classList.add("fresh");
       made.push(stays = row);
     } else if (sent.get(row.id) !== said(row)) made.push(stays = replace(old, row));
-    // Only what is elsewhere is moved: moving takes the focus away.
+    // Only rows in the wrong place are moved, because moving takes the focus away.
     const place = before ? before.nextElementSibling : list.firstElementChild;
     if (stays !== place) {
       const focused = stays.contains(document.activeElement) ? document.activeElement : null;
@@ -88,12 +88,12 @@ function settle(fragment) {
   return made;
 }
 
-// In the place of htmx's swap, which knows no better than to replace everything, and which asks the element that was
-// pressed how to do it: that one may have been replaced while its answer was on the way.
+// This replaces htmx's swap, which would replace everything. It would also read its settings from the element that was
+// pressed, which may have been replaced since.
 queue.addEventListener("htmx:beforeSwap", (event) => {
   if (!event.detail.shouldSwap) return;
   event.detail.shouldSwap = false;
-  // Another language was chosen in another tab: half a page in each would be odd.
+  // Another language was chosen in another tab: reload the page rather than mix languages.
   if (event.detail.xhr.getResponseHeader("Content-Language") !== language) {
     location.reload();
     return;
@@ -105,7 +105,7 @@ queue.addEventListener("htmx:beforeSwap", (event) => {
 for (const id of PARTS) if (!LISTS.has(id)) remember(document.getElementById(id));
 for (const row of document.getElementById("jobs").children) remember(row);
 
-// Asking -------------------------------------------------------------------------------------------------------------
+// Requests -----------------------------------------------------------------------------------------------------------
 
 let asking = false, again = false, last = 0, timer = 0, pause = POLL, streaming = false;
 const active = () => Number(document.getElementById("counts").dataset.active);
@@ -123,7 +123,7 @@ async function ask() {
   const before = document.getElementById("counts").dataset.news;
   try {
     await htmx.ajax("GET", location.pathname + location.search, { source: queue, target: queue });
-  } catch { /* a lost answer is like none: the next one comes */ }
+  } catch { /* the next request will tell */ }
   asking = false;
   const now = document.getElementById("counts").dataset.news;
   if (now !== before) {
@@ -139,12 +139,12 @@ function soon() {
   timer = setTimeout(ask, Math.max(0, SOON - (performance.now() - last)));
 }
 
-/** Without a stream we look ourselves, less and less often, until nothing is under way. */
+/** Without a stream, poll less and less often, until nothing is in progress. */
 function poll() {
   if (!timer && active() > 0 && !document.hidden) timer = setTimeout(ask, streaming ? NET : pause);
 }
 
-// Listening. A hidden page lets go: browsers have only a few connections to one place, and many tabs.
+// Listening. A hidden page closes its stream: browsers allow only a few connections to one site.
 let wire = null;
 
 function listen() {
@@ -186,7 +186,7 @@ document.addEventListener("visibilitychange", () => {
 addEventListener("pagehide", letGo);
 addEventListener("pageshow", (event) => { if (event.persisted) { listen(); soon(); } });
 
-// A refused retry or cancel is said where the reader is, and the queue shows how things are.
+// A refused retry or cancel is announced, and the queue is updated.
 queue.addEventListener("htmx:responseError", (event) => {
   if (event.detail.requestConfig.verb === "get") return;
   let said;

@@ -1,8 +1,8 @@
-// The review page, live: values and their places on the page light each other up, and corrections are checked while
-// they are typed. Without this script the same page links one to the other, and a form corrects line by line.
+// The live review page: values and their boxes highlight each other, and corrections are checked while they are typed.
+// Without this script, links connect values and boxes, and a form corrects one line at a time.
 
-import { announce } from "./everywhere.js";
-import { t } from "./words.js";
+import { announce } from "../everywhere.js";
+import { t } from "../words.js";
 
 const review = document.getElementById("review");
 const values = document.getElementById("values");
@@ -18,7 +18,7 @@ const valueOf = (id) => document.getElementById(`v-${id}`);
 /** `lines.3.amount` is `lines[3].amount` on the server. */
 const pathOf = (id) => id.replace(/\.(\d+)(?=\.|$)/, "[$1]");
 
-// Lighting up ---------------------------------------------------------------------------------------------------------
+// Highlighting --------------------------------------------------------------------------------------------------------
 
 let lit = [];
 
@@ -28,7 +28,7 @@ function light(id) {
   for (const each of lit) each.classList.add("lit");
 }
 
-/** Brings a part of a pane into its middle, and moves nothing else. */
+/** Scrolls a pane so that the element is in its middle. Nothing else moves. */
 function bring(pane, element) {
   const outer = pane.getBoundingClientRect(), inner = element.getBoundingClientRect();
   if (inner.top >= outer.top + 40 && inner.bottom <= outer.bottom - 40
@@ -45,7 +45,7 @@ function showOnPaper(id) {
   if (box) bring(paper, box);
 }
 
-// Only where the reader rests: a pointer on its way somewhere passes over many values. And only if it moved itself:
+// Highlight only what the pointer rests on, because it passes over many values. And only if the pointer itself moved:
 // when a pane scrolls, values pass under it.
 let resting = 0, where = "";
 function whenResting(event, action) {
@@ -85,7 +85,7 @@ paper.addEventListener("click", (event) => {
   go(box.dataset.of);
 });
 
-/** To a value: seen, focused and lit. */
+/** Goes to a value: scrolls to it, focuses and highlights it. */
 function go(id) {
   const value = valueOf(id);
   if (!value) return;
@@ -346,7 +346,7 @@ function mayLose(event) {
 }
 addEventListener("beforeunload", mayLose);
 
-// The XML, when it is looked at ---------------------------------------------------------------------------------------
+// The XML, loaded on demand -------------------------------------------------------------------------------------------
 
 const xml = document.getElementById("xml");
 xml?.addEventListener("toggle", async () => {
@@ -356,5 +356,5 @@ xml?.addEventListener("toggle", async () => {
   text.textContent = response.ok ? await response.text() : t("reviewing.no_xml");
 });
 
-// Whoever comes with an address of a value sees it; whoever has something to do sees that first.
+// An address may name a value to show.
 if (location.hash.startsWith("#v-")) go(location.hash.slice(3));

@@ -1,8 +1,8 @@
-// Uploading: files from the picker or dropped anywhere, a list to look over, few requests, and patience when we are
-// asked to wait. Without this script the same form sends the files by itself.
+// Uploading: files are chosen or dropped, listed and checked, and sent in few requests. If the server asks us to wait, we
+// do. Without this script, the form sends the files itself.
 
-import { announce } from "./everywhere.js";
-import { explain, size, t } from "./words.js";
+import { announce } from "../everywhere.js";
+import { explain, size, t } from "../words.js";
 
 const form = document.getElementById("upload");
 const page = document.getElementById("send");
@@ -20,7 +20,7 @@ const LIMIT = t("sizes.megabytes", { number: MOST_BYTES / 1024 / 1024 });
 let items = [];
 let sending = false;
 
-picker.required = false; // dropped files are not in it
+picker.required = false; // dropped files are not in the picker
 
 // The list ------------------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ function draw(item) {
   list.append(item.element);
 }
 
-/** What a file looks like now. `why` is for one that did not make it. */
+/** Shows the state of a file. `why` says what is wrong with a bad one. */
 function show(item, now, why) {
   item.state = now;
   const { element } = item;
@@ -136,7 +136,7 @@ picker.addEventListener("change", () => {
   add(chosen);
 });
 
-// Dropping, anywhere on the page; folders too -------------------------------------------------------------------------
+// Dropping files and folders anywhere on the page----------------------------------------------------------------------
 
 let over = 0;
 const carriesFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
@@ -172,7 +172,7 @@ async function inside(entry) {
     found.push(...some);
   }
   const all = (await Promise.all(found.map(inside))).flat();
-  // A folder holds other things too (notes, spreadsheets): they were not meant.
+  // A folder may hold other files (notes, spreadsheets), which were not meant.
   return all.filter((file) => /\.pdf$/i.test(file.name));
 }
 
@@ -193,7 +193,7 @@ function batches(ready) {
   return batch.length ? [...made, batch] : made;
 }
 
-/** One request. Files go out one after the other, so what has left tells which of them are on their way. */
+/** Sends one request. Files are sent one after the other, so the bytes sent so far tell how far each file is. */
 function post(batch, mapping) {
   return new Promise((done, fail) => {
     const body = new FormData();
@@ -271,7 +271,7 @@ form.addEventListener("submit", async (event) => {
     try {
       await sendBatch(batch, form.elements.mapping.value);
     } catch {
-      // What did not arrive is still here, and can be sent again.
+      // Files that did not arrive can be sent again.
       for (const item of batch) if (item.state === "sending") show(item, "ready");
       broken = true;
       break;
@@ -288,7 +288,7 @@ form.addEventListener("submit", async (event) => {
   else announce(state.textContent);
 });
 
-// Leaving while files are on their way would lose them.
+// Leaving the page would interrupt the upload.
 addEventListener("beforeunload", (event) => { if (sending) event.preventDefault(); });
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 

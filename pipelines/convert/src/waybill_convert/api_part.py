@@ -1,0 +1,23 @@
+"""What the pipeline brings to the API service: its routes and pages, and the services behind them."""
+
+from waybill.web import ApiPart
+from waybill_convert.api import downloads, jobs, revisions, stream, uploads
+from waybill_convert.pages import queue, review, upload
+from waybill_convert.web_context import adopt, open_services
+
+PART = ApiPart(
+    # Downloads come before jobs: in `/api/jobs/download`, "download" is not an id.
+    routers=(
+        uploads.router,
+        downloads.router,
+        jobs.router,
+        revisions.router,
+        stream.router,
+        upload.router,
+        queue.router,
+        review.router,
+    ),
+    services=open_services,
+    large_bodies=frozenset({"/api/upload", "/api/uploads", "/"}),
+    adopt=adopt,
+)

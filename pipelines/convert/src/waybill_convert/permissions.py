@@ -1,0 +1,15 @@
+"""Permissions to read and change conversions, and the visitors that the routes ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from waybill.web.visitors import Visitor, needs
+
+READ = "convert:read"
+WRITE = "convert:write"
+
+Reader = Annotated[Visitor, Depends(needs(READ))]
+Writer = Annotated[Visitor, Depends(needs(WRITE))]

@@ -1,0 +1,157 @@
+"""Conversions as their owner sees them. The service makes these views, and the API and the pages show them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from waybill.messages import Message
+from waybill_convert.estimates import Estimates
+from waybill_convert.status import Status
+from waybill_engine.models import State
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The converter is having an issue: conversions wait for it, and nothing is lost. The API calls it `on_hold`."""
+
+    reason: Message
+    until: datetime | None
+    """When the converter is tried again; None while an operator decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why the last attempt failed, as the job's row keeps it."""
+
+    code: str
+    message: str
+    """The English sentence of that moment."""
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    key: str | None = None
+    """The message's key; None for a sentence that has none, and for jobs that failed before there were keys."""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionView:
+    """One conversion."""
+
+    id: uuid.UUID
+    status: Status
+    dead_letter: bool
+    original_name: str
+    bytes: int
+    mapping: str
+    created_at: datetime
+    listed_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempt: int
+    max_attempts: int
+    progress: float | None
+    progress_message: str | None
+    """A message key, which the API and the pages put into words; or a text, which they show as it is."""
+    retry_at: datetime | None
+    remaining_seconds: int | None
+    reused: bool
+    stopping: bool
+    on_hold: Pause | None
+    error: Fault | None
+    source_kept: bool
+    """Whether the document is still stored, so that the job can be retried."""
+    revision: int = 0
+    """How many times it was corrected: the number of the revision that is downloaded."""
+    pinned: bool = False
+    """Whether its owner wants it kept, whatever its age."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    job: ConversionView
+    deduped_from: uuid.UUID | None = None
+    """The job that existed already; None for a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    jobs: list[ConversionView]
+    next: str | None
+    """The cursor of the next page; None on the last one."""
+    since: str
+    """The cursor for everything that changes after this listing."""
+    counts: dict[Status, int]
+    on_hold: Pause | None
+    deleted: list[uuid.UUID] = field(default_factory=list)
+    """Jobs that were deleted; only in answers to `since`."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def active_count(self) -> int:
+        return self.counts[Status.QUEUED] + self.counts[Status.PROCESSING]
+
+
+def view(row: Any, estimates: Estimates, pause: Pause | None) -> ConversionView:
+    """One row, as its owner sees it."""
+    status, state = Status(row["status"]), State(row["state"])
+    running = state is State.RUNNING
+    remaining = None
+    if running and row["running_for"] is not None:
+        remaining = estimates.remaining(row["bytes"], max(0.0, row["running_for"]))
+    return ConversionView(
+        id=row["job_id"],
+        status=status,
+        dead_letter=state is State.DEAD_LETTER and status is not Status.COMPLETE,
+        original_name=row["original_name"],
+        bytes=row["bytes"],
+        mapping=row["mapping"],
+        created_at=row["created_at"],
+        listed_at=row["listed_at"],
+        updated_at=row["updated_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        attempt=min(row["max_attempts"], row["attempts"] + (state in (State.RUNNING, State.SUCCEEDED))),
+        max_attempts=row["max_attempts"],
+        progress=row["progress"],
+        progress_message=row["progress_message"] if running else None,
+        retry_at=row["run_at"] if state is State.SCHEDULED else None,
+        remaining_seconds=remaining,
+        reused=row["reused_at"] is not None,
+        stopping=running and row["cancel_requested_at"] is not None,
+        on_hold=pause if status is Status.QUEUED else None,
+        error=_fault(row, status),
+        revision=row["revision"],
+        source_kept=source_kept(row),
+        pinned=row["pinned_at"] is not None,
+    )
+
+
+def source_kept(row: Any) -> bool:
+    """Whether the document is still stored, as far as its row knows."""
+    return row["upload_deleted_at"] is None and row["upload_missing_at"] is None
+
+
+def _fault(row: Any, status: Status) -> Fault | None:
+    if row["error_code"] is None or status in (Status.COMPLETE, Status.EXPIRED):
+        return None
+    detail = _object(row["error_detail"])
+    findings, key, params = detail.get("findings"), detail.get("key"), detail.get("params")
+    return Fault(
+        row["error_code"],
+        row["error_message"] or "",
+        findings if isinstance(findings, list) else [],
+        key if isinstance(key, str) else None,
+        params if isinstance(params, dict) else {},
+    )
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,67 @@
+"""The services behind the pipeline's routes and pages, created once per API process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from waybill.security import Principal
+from waybill.web import Context, context_of
+from waybill_convert.clients.page_renderer import GatewayRenderer
+from waybill_convert.listing_cache import ListingCache
+from waybill_convert.permissions import WRITE
+from waybill_convert.review_service import Reviews
+from waybill_convert.reviser import MappingReviser
+from waybill_convert.service import Conversions
+from waybill_convert.settings import ConvertSettings
+from waybill_documents import catalogue
+
+
+class ConvertContext:
+    """The pipeline's services, and what they share with the rest of the API."""
+
+    def __init__(self, context: Context, settings: ConvertSettings, renderer: GatewayRenderer) -> None:
+        self.settings = settings
+        self.database = context.database
+        self.storage = context.storage
+        self.space = context.space
+        self.streams = context.streams
+        self.mappings = list(catalogue.names())
+        """The names of the mappings that people can choose."""
+        self.conversions = Conversions(
+            context.database, context.storage, context.changes, retries=settings.convert_retries
+        )
+        self.listings = ListingCache(self.conversions, context.changes)
+        self.reviser = MappingReviser(settings.gateway_mappings_dir)
+        self.reviews = Reviews(context.database, context.storage, context.changes, self.reviser, renderer)
+
+
+@asynccontextmanager
+async def open_services(context: Context) -> AsyncIterator[ConvertContext]:
+    settings = context.settings_of(ConvertSettings)
+    renderer = GatewayRenderer(settings.gateway_url, context.storage)
+    services = ConvertContext(context, settings, renderer)
+    try:
+        yield services
+    finally:
+        await services.reviews.close()
+        await renderer.close()
+
+
+async def adopt(context: Context, session_owner: str, principal: Principal) -> bool:
+    """Hand over what a browser uploaded before it signed in, if the key may upload."""
+    if not principal.may(WRITE):
+        return False
+    await context.service(ConvertContext).conversions.adopt(session_owner, principal)
+    return True
+
+
+async def _services(request: Request) -> ConvertContext:
+    """A coroutine, because FastAPI runs dependencies that are plain functions in a thread."""
+    return context_of(request).service(ConvertContext)
+
+
+Shared = Annotated[ConvertContext, Depends(_services)]
