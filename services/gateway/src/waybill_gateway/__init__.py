@@ -1,1 +1,1 @@
-"""The gateway: documents in, JSON or XML out, each parsed in a process that may die."""
+"""The gateway turns documents into JSON or XML. It parses each one in a process that may die without harm."""

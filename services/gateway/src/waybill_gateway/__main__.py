@@ -1,4 +1,4 @@
-"""`python -m waybill_gateway`: settings, log, mappings, parsing processes, then HTTP until SIGTERM."""
+"""`python -m waybill_gateway`: loads settings and mappings, starts the parsers, then serves HTTP until SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import NoReturn
 
 import structlog
 
-from waybill.config import GatewaySettings, load
+from waybill.config import load
 from waybill.log import configure
 from waybill_documents.faults import MappingFault
 from waybill_gateway.admission import Admission
 from waybill_gateway.app import create_app
-from waybill_gateway.catalogue import Catalogue
+from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Blueprint, Pool
-from waybill_gateway.sandbox.limits import Limits
+from waybill_gateway.sandbox.limits import ProcessLimits
 from waybill_gateway.server import Server, configured
+from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import Spool
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -29,16 +30,16 @@ _MB = 1024 * 1024
 
 
 def main(parse: str = _PARSE) -> None:
-    """Run the gateway; a stop that was asked for exits with 0, a mapping that is wrong with 2."""
+    """Run the gateway. It exits with 0 when it was asked to stop, and with 2 when a mapping is invalid."""
     settings = load(GatewaySettings)
     configure(settings, service="gateway")
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # what it does well, we say ourselves
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form, its sender hears
-    # uvicorn finishes its requests on SIGTERM and then raises it again: this is where it arrives.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log what matters ourselves
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client is told what is wrong with its form
+    # uvicorn finishes its requests on SIGTERM and then raises the signal again, which ends up here.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     try:
-        catalogue = Catalogue(settings.gateway_mappings_dir)
+        mappings = Mappings(settings.gateway_mappings_dir)
     except MappingFault as fault:
         log.error("mapping_is_wrong", reason=str(fault), setting="WAYBILL_GATEWAY_MAPPINGS_DIR")
         sys.exit(2)
@@ -48,16 +49,16 @@ def main(parse: str = _PARSE) -> None:
         log.error("cannot_start", reason=str(error), setting="WAYBILL_GATEWAY_SPOOL_DIR")
         sys.exit(1)
     try:
-        asyncio.run(_serve(settings, catalogue, spool, parse))
+        asyncio.run(_serve(settings, mappings, spool, parse))
     finally:
         spool.close()
 
 
-async def _serve(settings: GatewaySettings, catalogue: Catalogue, spool: Spool, parse: str) -> None:
+async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, parse: str) -> None:
     folder = settings.gateway_mappings_dir
     blueprint = Blueprint(
         parse,
-        Limits(memory=settings.gateway_memory_mb * _MB, result=settings.gateway_max_result_mb * _MB),
+        ProcessLimits(memory=settings.gateway_memory_mb * _MB, result=settings.gateway_max_result_mb * _MB),
         options={"mappings_dir": str(folder) if folder else None},
         readable=(folder,) if folder else (),
         writable=(spool.folder,),
@@ -69,7 +70,7 @@ async def _serve(settings: GatewaySettings, catalogue: Catalogue, spool: Spool, 
         resident=settings.gateway_memory_mb * _MB // 2,
     )
     admission = Admission(processes=settings.gateway_processes, queue=settings.gateway_queue)
-    app = create_app(settings, pool, catalogue, spool, admission)
+    app = create_app(settings, pool, mappings, spool, admission)
     config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
     pool.start()
     try:

@@ -1,8 +1,8 @@
-"""Who may come in: as many requests as can be parsed or may wait, and nobody once the gateway is leaving.
+"""Admits as many requests as can be parsed or may wait, and none once the gateway shuts down.
 
-Sending a document and fetching an answer take as long as the client likes; parsing takes as long as we need. They are
-counted apart, so that slow clients do not keep parsers idle. Who has just come in is expected to send promptly and has
-a place kept for a moment: of a burst, those who find none are told before they send, and not after.
+Clients decide how long sending a document and reading the answer take; we decide how long parsing takes. The two are
+counted separately, so that slow clients do not keep parsers idle. A new request has a place reserved for a moment while
+it sends its document. In a burst, the requests without a place are refused before they send anything.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from waybill_gateway.refusals import saturated
 
 _LONGEST_WAIT = 30
-"""Seconds a client is asked to wait, at most."""
+"""Seconds; the most that `Retry-After` asks for."""
 
 
 _INSIDE_PER_PLACE = 4
-"""Requests that may be inside for each that may be parsed or wait: the others send or fetch. Bounds the spool."""
+"""Requests we admit for each one that is parsed or waits, because the others send or receive. This bounds the spool."""
 
 _KEPT = 2.0
-"""Seconds for which a place is kept for somebody who sends: 50 MB in a data centre."""
+"""Seconds for which a sender's place is reserved: enough for 50 MB within a data centre."""
 
 
 class Visit:
-    """One request that was let in."""
+    """One admitted request."""
 
 
 class Admission:
@@ -37,16 +37,16 @@ class Admission:
         self._average = 1.0
         self._kept: dict[Visit, float] = {}
         self.inside = 0
-        """Requests that are not answered yet, whatever they do."""
+        """Requests that are not answered yet."""
         self.parsing = 0
-        """Those of them that are parsed, or wait for it."""
+        """Requests that are being parsed or wait for a parser."""
         self.leaving = False
 
     @contextmanager
     def enter(self) -> Iterator[Visit]:
-        """Take the whole request in; refuse it at once if it could not be parsed now."""
+        """Admit a request, or refuse it at once if no place is free."""
         if self.leaving:
-            raise saturated(self.retry_after(), "This gateway is about to stop. Please try again.")
+            raise saturated(self.retry_after(), "This gateway is shutting down. Please try again.")
         if self._taken() >= self._most or self.inside >= self._most * _INSIDE_PER_PLACE:
             raise saturated(self.retry_after())
         visit = Visit()
@@ -60,7 +60,7 @@ class Admission:
 
     @contextmanager
     def parse(self, visit: Visit) -> Iterator[None]:
-        """Take one of the places at the parsers, once the document is there; who was slow may find none."""
+        """Take a place at the parsers once the document has arrived. A slow sender may find none left."""
         self._kept.pop(visit, None)
         if self._taken() >= self._most:
             raise saturated(self.retry_after())
@@ -71,14 +71,14 @@ class Admission:
             self.parsing -= 1
 
     def took(self, seconds: float) -> None:
-        """Learn how long documents take these days."""
+        """Record how long a document took, for `retry_after`."""
         self._average += 0.1 * (seconds - self._average)
 
     def retry_after(self) -> int:
-        """Seconds after which a place should be free."""
+        """Seconds until a place is probably free."""
         return min(_LONGEST_WAIT, max(1, math.ceil(self._average * self.parsing / self._processes)))
 
     def _taken(self) -> int:
-        """Places that are taken or kept."""
+        """How many places are taken or reserved."""
         now = self._clock()
         return self.parsing + sum(until > now for until in self._kept.values())

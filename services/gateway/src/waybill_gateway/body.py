@@ -1,6 +1,6 @@
-"""The body of a request as it comes in: counted, timed, and got rid of when it is not wanted.
+"""The body of a request, as a stream of chunks that can also be discarded.
 
-Reading is what makes a client go on sending, so whoever refuses early simply does not read.
+A client only sends as long as we read, so refusing a request early means not reading its body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Body:
         self._ended = False
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What arrives, as it arrives."""
+        """The chunks, as they arrive."""
         while not self._ended:
             self._begun = True
             message = await self._receive()
@@ -32,18 +32,18 @@ class Body:
                 yield chunk
 
     async def client_gone(self) -> None:
-        """Wait until the client hangs up, after all has been read."""
+        """Wait until the client disconnects. Call this after the whole body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     async def drain(self, *, seconds: float, most: int) -> None:
-        """Read the rest and forget it.
+        """Read the rest and discard it, within limits.
 
-        A connection closed with unread bytes is reset, and the client may then lose the answer that says why. So the
-        answer goes out first and the rest is read, as far as that is worth it.
+        Closing a connection with unread bytes resets it, and the client may lose the response. So we respond first and
+        then read the rest.
         """
         if not self._begun:
-            return  # it waits for our word, and the answer is that word
+            return  # it waits for "100 Continue"; our response answers that
         with contextlib.suppress(TimeoutError, ClientDisconnect):
             async with asyncio.timeout(seconds):
                 async for chunk in self.chunks():

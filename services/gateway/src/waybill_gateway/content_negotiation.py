@@ -1,4 +1,4 @@
-"""Which conversion a request wants: its `Accept` header against the few that exist for what it sent."""
+"""Chooses the media type of the answer from the `Accept` header and the kind of document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from waybill_gateway.refusals import mapping_missing, not_acceptable
 
-if TYPE_CHECKING:  # the service itself never loads a parser
+if TYPE_CHECKING:  # the service itself must not import a parser
     from waybill_documents.conversion import Wants
 
 Kind = Literal["pdf", "json"]
@@ -20,8 +20,8 @@ PNG = "image/png"
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
-    """One row of the contract."""
+class Offer:
+    """A media type that we can make from a kind of document."""
 
     kind: Kind
     media_type: str
@@ -29,24 +29,24 @@ class Conversion:
     needs_mapping: bool
 
 
-# When a client likes several equally well, as with `*/*`, the first one it is.
-CONVERSIONS = (
-    Conversion("pdf", JSON, "json", needs_mapping=False),
-    Conversion("pdf", XML, "xml", needs_mapping=True),
-    Conversion("pdf", CONVERSION, "conversion", needs_mapping=True),
-    Conversion("json", XML, "xml", needs_mapping=True),
+# If a client accepts several equally, as with `*/*`, it gets the first.
+OFFERS = (
+    Offer("pdf", JSON, "json", needs_mapping=False),
+    Offer("pdf", XML, "xml", needs_mapping=True),
+    Offer("pdf", CONVERSION, "conversion", needs_mapping=True),
+    Offer("json", XML, "xml", needs_mapping=True),
 )
 
 
 class Accept:
-    """A parsed `Accept` header. Without one, anything will do."""
+    """A parsed `Accept` header. Without one, the client accepts anything."""
 
     def __init__(self, values: Sequence[str]) -> None:
         ranges = [_range(part) for value in values for part in value.split(",") if part.strip()]
         self._qualities = {each[0]: each[1] for each in ranges if each is not None} if ranges else {"*/*": 1.0}
 
     def quality(self, media_type: str) -> float:
-        """How well the client likes it, from 0 to 1; the range that fits most closely decides."""
+        """The client's preference for it, from 0 to 1. The most specific range that matches decides."""
         family = media_type.partition("/")[0]
         for fitting in (media_type, f"{family}/*", "*/*"):
             if fitting in self._qualities:
@@ -54,25 +54,25 @@ class Accept:
         return 0.0
 
     def check_any(self) -> None:
-        """Refuse what no document could satisfy, before one is sent."""
-        if not any(self.quality(each.media_type) for each in CONVERSIONS):
-            raise not_acceptable(f"There is nothing here but {', '.join((JSON, XML, CONVERSION))}.")
+        """Refuse a header that nothing we make could satisfy, before the document is sent."""
+        if not any(self.quality(each.media_type) for each in OFFERS):
+            raise not_acceptable(f"We can only send {', '.join((JSON, XML, CONVERSION))}.")
 
-    def choose(self, kind: Kind, *, mapping: bool) -> Conversion:
-        """The conversion the client likes best among those that are possible."""
-        offered = [each for each in CONVERSIONS if each.kind == kind]
-        liked = [each for each in offered if self.quality(each.media_type) > 0]
-        if not liked:
+    def choose(self, kind: Kind, *, mapping: bool) -> Offer:
+        """The possible offer that the client prefers."""
+        offered = [each for each in OFFERS if each.kind == kind]
+        accepted = [each for each in offered if self.quality(each.media_type) > 0]
+        if not accepted:
             names = ", ".join(each.media_type for each in offered)
-            raise not_acceptable(f"A {kind.upper()} document can be had as {names}.")
-        possible = [each for each in liked if mapping or not each.needs_mapping]
+            raise not_acceptable(f"A {kind.upper()} document can be converted to {names}.")
+        possible = [each for each in accepted if mapping or not each.needs_mapping]
         if not possible:
-            raise mapping_missing(liked[0].media_type)
+            raise mapping_missing(accepted[0].media_type)
         return max(possible, key=lambda each: self.quality(each.media_type))
 
 
 def _range(part: str) -> tuple[str, float] | None:
-    """A media range and its quality; None for what is not one. Parameters other than `q` tell nothing apart here."""
+    """A media range and its quality, or None if it is malformed. Parameters other than `q` make no difference here."""
     media_type, *parameters = (piece.strip().lower() for piece in part.split(";"))
     if media_type.count("/") != 1:
         return None

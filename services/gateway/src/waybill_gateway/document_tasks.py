@@ -1,6 +1,6 @@
-"""What a parsing process runs for each document: the conversion or the drawing, and its findings as a problem document.
+"""What a parser does with a document: convert it or draw a page of it, and report faults as a problem document.
 
-Runs in the sandbox: nothing of the service is imported here.
+This runs in the sandbox, so it imports nothing of the service.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from typing import Any
 
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
-from waybill_documents.limits import Limits
-from waybill_documents.pdf.images import page_image
+from waybill_documents.messages import Message
+from waybill_documents.pdf.page_images import page_image
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.stages import Stages
-from waybill_gateway.catalogue import Catalogue
+from waybill_gateway.mappings import Mappings
 
-_catalogue: Catalogue
+_mappings: Mappings
 
 
 def prepare(options: Mapping[str, Any]) -> None:
-    """Load every mapping before the first document comes."""
-    global _catalogue
+    """Load every mapping before the first document arrives."""
+    global _mappings
     folder = options.get("mappings_dir")
-    _catalogue = Catalogue(Path(folder) if folder else None)
+    _mappings = Mappings(Path(folder) if folder else None)
 
 
 def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
-    """Convert one document, or draw a page of it. The answer is the result or a problem document.
+    """Convert one document or draw a page of it, and write the result or a problem document to `answer`.
 
-    The returned words say which.
+    The returned note says which of the two it is.
     """
     try:
         return _drawn(call, answer) if "page" in call else _converted(call, answer)
@@ -42,13 +43,12 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     except MappingFault as fault:
         return {"status": 400, "detail": str(fault)}
     except RecursionError:
-        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, "The document is nested too deeply."))
+        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, Message("document.too_deep")))
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
         answer.unlink(missing_ok=True)
-        message = "What can be read from the document is larger than an answer may be."
-        return _refused(call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, message))
+        return _refused(call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("document.answer_too_large")))
 
 
 def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     result = convert(
         Path(call["source"]),
         call["kind"],
-        mapping=_catalogue[name] if name is not None else None,
+        mapping=_mappings[name] if name is not None else None,
         wants=call["wants"],
         pretty=call["pretty"],
         clock=time.perf_counter,
@@ -66,7 +66,7 @@ def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 
 def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
-    stages, limits = Stages(time.perf_counter), Limits()
+    stages, limits = Stages(time.perf_counter), PdfLimits()
     with opened(Path(call["source"]), limits) as document, stages.timed("image"):
         answer.write_bytes(page_image(document, call["page"], call["scale"], limits))
     return {"status": 200, "stages": stages.milliseconds}
@@ -81,6 +81,6 @@ def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentFault) -> dic
     }
     if fault.partial is not None:
         problem["partial"] = fault.partial
-    # Not `ensure_ascii=False`: what was read from a bad document may hold half a character.
+    # No `ensure_ascii=False`: text from a broken document may contain half a character.
     answer.write_text(json.dumps(problem))
     return {"status": 422, "fault": fault.code.value, "stages": fault.stages}

@@ -1,8 +1,8 @@
-"""A document's way through the gateway, from its first byte to its answer's last, whatever is asked of it.
+"""What `POST /process` and `POST /render` share: a document's way through the gateway, step by step.
 
-In order: a place, the form, what is wanted, a parsing process, the answer. Each step refuses what it cannot take
-(`refusals`), and every refusal is a problem document. `process.py` and `render.py` say what the form holds and what a
-parsing process is to do with it.
+A request is admitted, its form is received, a parser works on the document, and the answer is sent. Each step may raise
+a refusal (`refusals`), which becomes a problem document. `process_route` and `render_route` define the fields of the
+form and the parser's task.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from waybill.config import GatewaySettings
 from waybill.errors import Code, classify
 from waybill.http import Problem
 from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
 from waybill_documents.faults import FaultCode
+from waybill_documents.messages import Message
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
 from waybill_gateway.admission import Admission
@@ -35,8 +35,9 @@ from waybill_gateway.content_negotiation import Accept, Kind
 from waybill_gateway.file_signature import sniff
 from waybill_gateway.refusals import Refusal
 from waybill_gateway.responses import send_file, send_problem
-from waybill_gateway.spool import Place, Spool
-from waybill_gateway.upload_form import Form, receive_form
+from waybill_gateway.settings import GatewaySettings
+from waybill_gateway.spool import RequestFiles, Spool
+from waybill_gateway.upload_form import DocumentForm, receive_form
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -46,7 +47,7 @@ _PROBLEM = "application/problem+json"
 
 @dataclass(slots=True)
 class Exchange:
-    """What is known of a request so far: what its answer and its line in the log are made from."""
+    """What we know about a request so far, for its response and its log line."""
 
     began: float = field(default_factory=time.monotonic)
     job_id: str | None = None
@@ -55,9 +56,9 @@ class Exchange:
     stages: dict[str, float] = field(default_factory=dict)
 
     def identify(self, job_id: str) -> None:
-        """Take the job's id from a header or a field; both may name it, if they agree."""
+        """Set the job's id from a header or a field. Both may name it if they agree."""
         if not _JOB_ID.fullmatch(job_id):
-            raise refusals.bad_form("A job's id has up to 100 letters, digits and the signs . _ : -")
+            raise refusals.bad_form("A job id has up to 100 characters: letters, digits and . _ : -")
         if self.job_id not in (None, job_id):
             raise refusals.bad_form("The field 'job_id' and the header X-Job-Id name different jobs.")
         self.job_id = job_id
@@ -72,13 +73,13 @@ class Exchange:
         return known
 
     def members(self) -> dict[str, str]:
-        """What it adds to a problem document."""
+        """What this request adds to a problem document."""
         return {} if self.job_id is None else {"job_id": self.job_id}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a parsing process is to do, and what a good answer is then."""
+class DocumentTask:
+    """What a parser shall do, and the media type of its result."""
 
     call: Mapping[str, Any]
     media_type: str
@@ -86,7 +87,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(ABC):
-    """An ASGI application of its own: it must see the body before any framework does."""
+    """An ASGI application, because it must read the body before a framework does."""
 
     settings: GatewaySettings
     pool: pools.Pool
@@ -96,22 +97,22 @@ class Endpoint(ABC):
     @property
     @abstractmethod
     def fields(self) -> tuple[str, ...]:
-        """The fields of its form beside `file` and `job_id`."""
+        """The fields of its form, apart from `file` and `job_id`."""
 
     @abstractmethod
     def check_accept(self, accept: Accept) -> None:
-        """Refuse who could not be answered, before a document is sent."""
+        """Refuse a request that cannot be answered, before its document is sent."""
 
     @abstractmethod
     def check_field(self, name: str, value: str, exchange: Exchange) -> None:
-        """Refuse a field that is wrong, as soon as it is there."""
+        """Refuse an invalid field as soon as it arrives."""
 
     @abstractmethod
-    def order(self, form: Form, kind: Kind, accept: Accept, exchange: Exchange) -> Order:
-        """What is wanted of a document that has arrived."""
+    def task(self, form: DocumentForm, kind: Kind, accept: Accept, exchange: Exchange) -> DocumentTask:
+        """The parser's task for a document that has arrived."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        clear_contextvars()  # of an earlier request on the same connection
+        clear_contextvars()  # left by an earlier request on this connection
         headers = Headers(scope=scope)
         body = Body(receive, waits_for_continue=headers.get("expect", "").lower() == "100-continue")
         exchange = Exchange()
@@ -140,24 +141,26 @@ class Endpoint(ABC):
         except BadForm as error:
             raise refusals.bad_form(error.message) from error
         self._check_length(headers)
-        with self.admission.enter() as visit, self.spool.place() as place:
+        with self.admission.enter() as visit, self.spool.files() as files:
             try:
-                order = await self._receive(body, boundary, accept, place, exchange)
+                task = await self._receive(body, boundary, accept, files, exchange)
                 with self.admission.parse(visit):
-                    note = await self._done(order, place, body, exchange)
+                    note = await self._done(task, files, body, exchange)
             except OSError as error:
                 log.error("spool_failed", error=str(error))
                 raise refusals.no_storage(classify(error).message) from error
-            place.drop_document()
-            await self._answer(note, order, place.answer, exchange, send)
+            files.drop_document()
+            await self._answer(note, task, files.answer, exchange, send)
 
     def _check_length(self, headers: Headers) -> None:
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self.settings.max_upload_mb * 1024 * 1024 + OVERHEAD:
             raise refusals.too_large(self.settings.max_upload_mb)
 
-    async def _receive(self, body: Body, boundary: bytes, accept: Accept, place: Place, exchange: Exchange) -> Order:
-        """Take the form in, and find out what is wanted."""
+    async def _receive(
+        self, body: Body, boundary: bytes, accept: Accept, files: RequestFiles, exchange: Exchange
+    ) -> DocumentTask:
+        """Receive the form and decide what to do with the document."""
 
         def on_field(name: str, value: str) -> None:
             if name == "job_id":
@@ -169,7 +172,7 @@ class Endpoint(ABC):
         form = await receive_form(
             body,
             boundary,
-            place.document,
+            files.document,
             fields=("job_id", *self.fields),
             megabytes=self.settings.max_upload_mb,
             seconds=self.settings.gateway_upload_timeout,
@@ -177,21 +180,21 @@ class Endpoint(ABC):
         )
         if form.size is None:
             raise refusals.bad_form("The form has no 'file'.")
-        kind = sniff(place.document)
+        kind = sniff(files.document)
         exchange.facts |= {"bytes": form.size, "kind": kind}
         exchange.facts["upload_ms"] = _milliseconds_since(exchange.began)
         if kind is None:
             raise refusals.not_a_document()
-        return self.order(form, kind, accept, exchange)
+        return self.task(form, kind, accept, exchange)
 
-    async def _done(self, order: Order, place: Place, body: Body, exchange: Exchange) -> Mapping[str, Any]:
-        """Have the document parsed, for as long as somebody waits for it."""
+    async def _done(self, task: DocumentTask, files: RequestFiles, body: Body, exchange: Exchange) -> Mapping[str, Any]:
+        """Have the document parsed, as long as the client waits for it."""
         call = {
-            **order.call,
-            "source": str(place.document),
+            **task.call,
+            "source": str(files.document),
             "problem": Problem.members(422, Code.PARSE_ERROR, more=exchange.members()),
         }
-        parsing = asyncio.create_task(self._parse(call, place.answer, exchange))
+        parsing = asyncio.create_task(self._parse(call, files.answer, exchange))
         hanging_up = asyncio.create_task(body.client_gone())
         try:
             await asyncio.wait((parsing, hanging_up), return_when=asyncio.FIRST_COMPLETED)
@@ -199,9 +202,9 @@ class Endpoint(ABC):
                 raise ClientDisconnect
             return await parsing
         finally:
-            # A parse that nobody waits for is killed, not left to finish.
-            for task in (parsing, hanging_up):
-                task.cancel()
+            # If nobody waits for the result, the parser is killed.
+            for waiting in (parsing, hanging_up):
+                waiting.cancel()
             await asyncio.wait((parsing, hanging_up))
 
     async def _parse(self, call: Mapping[str, Any], answer: Path, exchange: Exchange) -> Mapping[str, Any]:
@@ -214,15 +217,13 @@ class Endpoint(ABC):
                 wait=self.settings.gateway_queue_timeout,
             )
         except pools.TookTooLong:
-            limit = f"{self.settings.gateway_parse_timeout:g} s"
-            message = f"Reading the document took longer than {limit}."
+            message = Message("parser.took_too_long", seconds=f"{self.settings.gateway_parse_timeout:g}")
             raise refusals.document_fault(FaultCode.TOOK_TOO_LONG, message) from None
         except pools.TooMuchMemory:
-            message = f"Reading the document needs more than {self.settings.gateway_memory_mb} MB of memory."
+            message = Message("parser.too_much_memory", megabytes=self.settings.gateway_memory_mb)
             raise refusals.document_fault(FaultCode.TOO_MUCH_MEMORY, message) from None
         except pools.Crashed:
-            message = "The document makes the parser crash: it is damaged, or made to do that."
-            raise refusals.document_fault(FaultCode.PARSER_CRASHED, message) from None
+            raise refusals.document_fault(FaultCode.PARSER_CRASHED, Message("parser.crashed")) from None
         except pools.Unavailable as error:
             log.warning("no_parser", reason=str(error))
             raise refusals.saturated(self.admission.retry_after()) from None
@@ -237,11 +238,11 @@ class Endpoint(ABC):
         return note
 
     async def _answer(
-        self, note: Mapping[str, Any], order: Order, answer: Path, exchange: Exchange, send: Send
+        self, note: Mapping[str, Any], task: DocumentTask, answer: Path, exchange: Exchange, send: Send
     ) -> None:
         status = note["status"]
         exchange.stages = {str(name): float(took) for name, took in (note.get("stages") or {}).items()}
-        if status == 400:  # the mapping does not fit what was asked of it
+        if status == 400:  # the mapping cannot be used for this
             raise refusals.mapping_unfit(str(note["detail"]))
         log.info(
             "processed",
@@ -250,7 +251,7 @@ class Endpoint(ABC):
             stages={name: round(took, 1) for name, took in exchange.stages.items()},
             **exchange.facts,
         )
-        media_type = order.media_type if status == 200 else _PROBLEM
+        media_type = task.media_type if status == 200 else _PROBLEM
         await send_file(answer, status, {"Content-Type": media_type, **exchange.headers()}, send)
 
 

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes. What it is called and what the client says it is are never looked at."""
+"""Recognises a file by its first bytes. Its name and the media type that the client claims are ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from waybill_gateway.content_negotiation import Kind
 
 _HEAD = 64 * 1024
 _PDF_WITHIN = 1024
-"""Readers accept this much of anything before a PDF; printers and mailers do put it there."""
+"""PDF readers accept this many bytes of anything before the header, because printers and mailers add some."""
 _BLANK = b" \t\r\n"
 
 
@@ -18,7 +18,7 @@ def sniff(file: Path) -> Kind | None:
     with file.open("rb") as opened:
         head = opened.read(_HEAD)
     start = head.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
-    # JSON before a late PDF: an invoice's text may say "%PDF-".
+    # Check for JSON first, because the text of a JSON document may contain "%PDF-".
     if start[:1] in (b"{", b"[") and _is_text(head):
         return "json"
     return "pdf" if b"%PDF-" in head[: _PDF_WITHIN + 5] else None
@@ -26,7 +26,7 @@ def sniff(file: Path) -> Kind | None:
 
 def _is_text(head: bytes) -> bool:
     try:
-        # Incremental, because the head may end in the middle of a character.
+        # The decoder is incremental, because the head may end in the middle of a character.
         text = codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
         return False

@@ -1,6 +1,6 @@
-"""The mappings a request may name: those that are shipped and those of the operator's folder, and no others.
+"""The mappings that a request may name: the shipped ones and those in the operator's folder.
 
-A name from outside is only ever looked up here; no path is made from it.
+A name from a request is only looked up here; it never becomes part of a path.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 from waybill_documents.catalogue import names
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, load, shipped
+from waybill_documents.messages import Message
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-class Catalogue:
-    """Every mapping, loaded and thereby checked. Raises `MappingFault` for one that is wrong."""
+class Mappings:
+    """All mappings, loaded and checked. Raises `MappingFault` if one is invalid."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._mappings: dict[str, LoadedMapping] = {}
@@ -26,7 +27,7 @@ class Catalogue:
                 self._mappings[name] = found
         if folder is not None:
             if not folder.is_dir():
-                raise MappingFault("there is no such folder", str(folder))
+                raise MappingFault(Message("mapping.no_such_folder"), str(folder))
             for file in sorted(folder.glob("*.json")):
                 self._add(file)
 
@@ -34,11 +35,11 @@ class Catalogue:
         try:
             loaded = load(file.parent, file.name)
         except MappingFault as fault:
-            raise MappingFault(str(fault), str(file)) from fault
+            raise MappingFault(Message("mapping.in_file", where=fault.where, why=fault.says), str(file)) from fault
         if loaded.mapping.name != file.stem:
-            raise MappingFault(f"the file must be called {loaded.mapping.name}.json", str(file))
+            raise MappingFault(Message("mapping.file_name", mapping=loaded.mapping.name), str(file))
         if file.stem in self._mappings:
-            raise MappingFault("there is a shipped mapping of this name", str(file))
+            raise MappingFault(Message("mapping.shipped_name"), str(file))
         self._mappings[file.stem] = loaded
 
     @property

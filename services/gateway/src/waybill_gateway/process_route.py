@@ -1,21 +1,21 @@
-"""`POST /process`: a document becomes JSON or XML. Adds the mapping and the conversion that is wanted."""
+"""`POST /process`: converts a document to JSON or XML."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from waybill_gateway import refusals
-from waybill_gateway.catalogue import Catalogue
 from waybill_gateway.content_negotiation import Accept, Kind
-from waybill_gateway.endpoint import Endpoint, Exchange, Order
-from waybill_gateway.upload_form import Form
+from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.mappings import Mappings
+from waybill_gateway.upload_form import DocumentForm
 
 
 @dataclass(frozen=True, slots=True)
-class Processing(Endpoint):
-    """The endpoint."""
+class ProcessEndpoint(Endpoint):
+    """Adds the mapping, and chooses the output."""
 
-    catalogue: Catalogue
+    mappings: Mappings
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -26,20 +26,20 @@ class Processing(Endpoint):
 
     def check_field(self, name: str, value: str, exchange: Exchange) -> None:
         if name == "mapping" and value:
-            exchange.mapping = self.catalogue.find(value)
+            exchange.mapping = self.mappings.find(value)
             if exchange.mapping is None:
-                raise refusals.mapping_unknown(value, self.catalogue.names)
+                raise refusals.mapping_unknown(value, self.mappings.names)
         if name == "pretty" and value not in ("", "0", "1"):
-            raise refusals.bad_form("The field 'pretty' is 0 or 1.")
+            raise refusals.bad_form("The field 'pretty' must be 0 or 1.")
 
-    def order(self, form: Form, kind: Kind, accept: Accept, exchange: Exchange) -> Order:
+    def task(self, form: DocumentForm, kind: Kind, accept: Accept, exchange: Exchange) -> DocumentTask:
         exchange.facts["mapping"] = exchange.mapping
-        conversion = accept.choose(kind, mapping=exchange.mapping is not None)
-        exchange.facts["wants"] = conversion.wants
+        offer = accept.choose(kind, mapping=exchange.mapping is not None)
+        exchange.facts["wants"] = offer.wants
         call = {
-            "kind": conversion.kind,
+            "kind": offer.kind,
             "mapping": exchange.mapping,
-            "wants": conversion.wants,
+            "wants": offer.wants,
             "pretty": form.fields.get("pretty") == "1",
         }
-        return Order(call, conversion.media_type)
+        return DocumentTask(call, offer.media_type)

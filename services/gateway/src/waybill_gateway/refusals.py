@@ -1,7 +1,4 @@
-"""Every way the gateway says no, with its status and code: the other half of the contract.
-
-`docs/gateway.md` lists them for the people who meet them.
-"""
+"""Every refusal of the gateway, with its status and code. `docs/gateway.md` lists them for users."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import Any
 
 from waybill.errors import Code
 from waybill_documents.faults import FaultCode, Finding
+from waybill_documents.messages import Message
 
 
 class Refusal(Exception):
@@ -41,7 +39,7 @@ def mapping_missing(media_type: str) -> Refusal:
 
 
 def mapping_unknown(name: str, known: Sequence[str]) -> Refusal:
-    detail = f"There is no mapping {name[:100]!r} here. Please choose one from the list."
+    detail = f"There is no mapping {name[:100]!r}. Please choose one from the list."
     return Refusal(400, Code.BAD_MAPPING, detail, more={"mappings": list(known)})
 
 
@@ -54,7 +52,7 @@ def not_acceptable(detail: str) -> Refusal:
 
 
 def too_slow(seconds: float) -> Refusal:
-    return Refusal(408, Code.TIMEOUT, f"The document did not arrive in time: it came too slowly for {seconds:.0f} s.")
+    return Refusal(408, Code.TIMEOUT, f"The document arrived too slowly. We stopped after {seconds:.0f} s.")
 
 
 def too_large(megabytes: int) -> Refusal:
@@ -62,21 +60,21 @@ def too_large(megabytes: int) -> Refusal:
 
 
 def not_a_document() -> Refusal:
-    return Refusal(415, Code.NOT_PDF, "This file is neither a PDF nor a JSON document, whatever it is called.")
+    return Refusal(415, Code.NOT_PDF, "This file is neither a PDF nor a JSON document.")
 
 
 def not_a_pdf() -> Refusal:
-    return Refusal(415, Code.NOT_PDF, "Only a PDF has pages; this is a JSON document.")
+    return Refusal(415, Code.NOT_PDF, "Only a PDF has pages, and this is a JSON document.")
 
 
-def document_fault(code: FaultCode, message: str) -> Refusal:
-    """For a document that killed its parser; what the parser itself finds wrong, it tells in its own words."""
+def document_fault(code: FaultCode, message: Message) -> Refusal:
+    """For a document that killed its parser. A parser that survives describes the fault itself."""
     findings = [Finding(code, message).to_json()]
-    return Refusal(422, Code.PARSE_ERROR, message, more={"fault": code.value, "findings": findings})
+    return Refusal(422, Code.PARSE_ERROR, message.english, more={"fault": code.value, "findings": findings})
 
 
 def broken() -> Refusal:
-    return Refusal(502, Code.GW_5XX, "The converter had a problem with this document. It is not the document's fault.")
+    return Refusal(502, Code.GW_5XX, "The converter failed because of a bug, not because of the document.")
 
 
 def saturated(retry_after: int, detail: str = "All parsers are busy. Please try again in a moment.") -> Refusal:

@@ -1,4 +1,4 @@
-"""`POST /render`: a page of a PDF becomes an image, turned as it was read, so that the boxes of its values fit."""
+"""`POST /render`: draws a page of a PDF, rotated as it was read, so that the boxes of its values fit."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import PNG, Accept, Kind
-from waybill_gateway.endpoint import Endpoint, Exchange, Order
-from waybill_gateway.upload_form import Form
+from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.upload_form import DocumentForm
 
 _PAGE = re.compile(r"[1-9][0-9]{0,5}", re.ASCII)
 _SCALE = re.compile(r"[1-3](\.[0-9]{1,2})?|4(\.00?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering(Endpoint):
-    """The endpoint."""
+class RenderEndpoint(Endpoint):
+    """Adds the page and the scale."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -24,19 +24,25 @@ class Rendering(Endpoint):
 
     def check_accept(self, accept: Accept) -> None:
         if not accept.quality(PNG):
-            raise refusals.not_acceptable(f"There is nothing here but {PNG}.")
+            raise refusals.not_acceptable(f"We can only send {PNG}.")
 
-    def check_field(self, name: str, value: str, exchange: Exchange) -> None:  # noqa: ARG002 - others learn from it
+    def check_field(self, name: str, value: str, exchange: Exchange) -> None:  # noqa: ARG002 - the other endpoint needs it
         if name == "page" and not _PAGE.fullmatch(value):
-            raise refusals.bad_form("The field 'page' is a page's number, counted from 1.")
+            raise refusals.bad_form("The field 'page' must be a page number; the first page is 1.")
         if name == "scale" and value and not _SCALE.fullmatch(value):
-            raise refusals.bad_form("The field 'scale' is a number from 1 to 4: pixels to a point.")
+            raise refusals.bad_form("The field 'scale' must be a number from 1 to 4, in pixels per point.")
 
-    def order(self, form: Form, kind: Kind, accept: Accept, exchange: Exchange) -> Order:  # noqa: ARG002 - as above
+    def task(
+        self,
+        form: DocumentForm,
+        kind: Kind,
+        accept: Accept,  # noqa: ARG002 - as above
+        exchange: Exchange,
+    ) -> DocumentTask:
         if "page" not in form.fields:
             raise refusals.bad_form("The form has no 'page'.")
         if kind != "pdf":
             raise refusals.not_a_pdf()
         page, scale = int(form.fields["page"]), float(form.fields.get("scale") or 1)
         exchange.facts |= {"page": page, "scale": scale}
-        return Order({"page": page, "scale": scale}, PNG)
+        return DocumentTask({"page": page, "scale": scale}, PNG)

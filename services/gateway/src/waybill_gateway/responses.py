@@ -1,4 +1,4 @@
-"""Sending answers: a file in pieces, or a problem document to a client that may still be talking."""
+"""Sends a response: a file in pieces, or a problem document to a client that may still be sending."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from waybill_gateway.body import Body
 
 _PIECE = 256 * 1024
 _PATIENCE = 60.0
-"""Seconds that a client may take to read an answer."""
+"""Seconds that a client may take to read a response."""
 _LINGER = 5.0
-"""Seconds for which the rest of a refused document is read and thrown away."""
+"""Seconds for which we read and discard the rest of a refused document."""
 
 
 async def send_file(file: Path, status: int, headers: Mapping[str, str], send: Send) -> None:
-    """Send what lies in a file; it is never in memory as a whole, and off the disk before the client has it all."""
+    """Send a file piece by piece, so that it is never in memory as a whole. It is deleted before the first piece."""
     with file.open("rb") as opened:
-        os.unlink(file)  # noqa: PTH108 - what is open stays readable
+        os.unlink(file)  # noqa: PTH108 - it stays readable while it is open
         size = opened.seek(0, os.SEEK_END)
         opened.seek(0)
         try:
@@ -33,11 +33,11 @@ async def send_file(file: Path, status: int, headers: Mapping[str, str], send: S
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
-            raise ClientDisconnect from None  # it reads so slowly that it might as well be gone
+            raise ClientDisconnect from None  # it reads too slowly
 
 
 async def send_problem(problem: Problem, body: Body, send: Send, *, most: int) -> None:
-    """Answer at once, also in the middle of an upload; then read on for a moment, and close the connection."""
+    """Respond at once, even in the middle of an upload. Then read on for a moment and close the connection."""
     headers = {name.decode(): value.decode() for name, value in problem.raw_headers}
     await send(_start(problem.status_code, {**headers, "Connection": "close"}))
     await send({"type": "http.response.body", "body": bytes(problem.body), "more_body": True})

@@ -1,5 +1,5 @@
-"""uvicorn, told three things it does not do by itself: to leave slowly, to wait for nobody's headers for ever, and to
-speak of a broken request as we do.
+"""uvicorn with three additions: it shuts down slowly, it closes connections whose headers do not arrive in time, and it
+answers a broken request with a problem document.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from waybill_gateway.admission import Admission
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _HEADERS_WITHIN = 10.0
-"""Seconds in which a client must have said what it wants."""
+"""Seconds in which a client must have sent its headers."""
 
 
 class Server(uvicorn.Server):
-    """On SIGTERM it turns new documents away, finishes what runs, and only then stops listening.
+    """On SIGTERM it refuses new documents, finishes those that run, and only then stops listening.
 
-    Until then probes can still ask, and hear that it is not ready.
+    Until then it still answers probes, with "not ready".
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if self._is_ready():
             notify_ready()
-            self._is_ready = lambda: False  # once is enough
+            self._is_ready = lambda: False  # report it only once
         if self._leave_at is not None and (not self._admission.inside or time.monotonic() > self._leave_at):
             self.should_exit = True
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._leave_at is not None:  # the second time somebody is in a hurry
+        if self._leave_at is not None:  # a second signal means: stop now
             super().handle_exit(sig, frame)
             return
         self._captured_signals.append(sig)
@@ -64,8 +64,8 @@ class Server(uvicorn.Server):
         self._leave_at = time.monotonic() + self._grace
 
 
-class Protocol(H11Protocol):
-    """A connection that must get to its point."""
+class TimedProtocol(H11Protocol):
+    """A connection whose client must send its headers in time."""
 
     _overdue: asyncio.TimerHandle | None = None
 
@@ -101,7 +101,7 @@ class Protocol(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         except h11.LocalProtocolError:
-            pass  # an answer is out already; all that is left is to hang up
+            pass  # a response was sent already, so we can only close the connection
         self.transport.close()
 
     def _expect_request(self) -> None:
@@ -123,11 +123,11 @@ def configured(app: Any, *, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
-        http=Protocol,
+        http=TimedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=2,  # what runs has been waited for already
+        timeout_graceful_shutdown=2,  # `Server` has already waited for what runs
     )

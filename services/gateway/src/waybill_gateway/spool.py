@@ -1,7 +1,7 @@
-"""Where documents and answers lie while they are converted: a folder of this process, in one that several may share.
+"""The folder for documents and answers during a conversion. Each process has its own, inside one that is shared.
 
-A process that was killed leaves its folder behind; the next one to start removes it. A lock, which the kernel frees
-however its holder ends, tells the folders of the dead from those of the living.
+A process that was killed leaves its folder behind, and the next one to start removes it. It recognises such a folder by
+its lock, which the kernel releases when a process ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestFiles:
     """The two files of one request."""
 
     document: Path
@@ -35,7 +35,7 @@ class Spool:
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(root / _LOCK):  # or another process that starts could take our new folder for a dead one's
+        with _locked(root / _LOCK):  # otherwise a process that starts now could remove our new folder
             _remove_dead(root)
             self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root.resolve()))
             self._lock = _open_lock(self.folder / _LOCK)
@@ -43,18 +43,18 @@ class Spool:
         self._numbers = itertools.count(1)
 
     @contextmanager
-    def place(self) -> Iterator[Place]:
-        """Two names in the folder; whatever is there at the end goes."""
+    def files(self) -> Iterator[RequestFiles]:
+        """The paths of two files, which are deleted at the end if they exist."""
         number = next(self._numbers)
-        place = Place(self.folder / f"{number}.document", self.folder / f"{number}.answer")
+        files = RequestFiles(self.folder / f"{number}.document", self.folder / f"{number}.answer")
         try:
-            yield place
+            yield files
         finally:
-            place.drop_document()
-            place.answer.unlink(missing_ok=True)
+            files.drop_document()
+            files.answer.unlink(missing_ok=True)
 
     def close(self) -> None:
-        # Under the lock: a process that starts would otherwise come upon a folder that is half gone.
+        # We hold the lock, so that a process that starts does not find a half-deleted folder.
         with _locked(self._root / _LOCK):
             shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
@@ -65,11 +65,11 @@ def _remove_dead(root: Path) -> None:
         try:
             lock = _open_lock(folder / _LOCK)
         except OSError:
-            continue  # gone meanwhile, no folder at all, or another user's: not ours to remove
+            continue  # it is gone, or no folder, or another user's
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            continue  # its process lives
+            continue  # its process is alive
         else:
             shutil.rmtree(folder, ignore_errors=True)
         finally:

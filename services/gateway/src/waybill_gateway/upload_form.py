@@ -1,6 +1,6 @@
-"""The form, taken in while it arrives: the document goes to disk, its limit holds for every byte.
+"""Receives the multipart form: the document goes to disk as it arrives, and the size limit holds for every byte.
 
-Not Starlette's `request.form()`: that knows no limit on a file, and copies it once more.
+We do not use Starlette's `request.form()`, which has no limit on a file's size and copies the file once more.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _MOST_PARTS = 20
 _LONGEST_FIELD = 1024
 _BUFFER = 256 * 1024
 _SILENCE = 15.0
-"""Seconds without a byte after which nobody waits any longer."""
+"""Seconds without a byte after which we give up."""
 _HEAD_START = 5.0
 _SLOWEST = 16 * 1024
-"""Bytes per second that a client must keep up after its first seconds: one that sends a byte now and then is let go."""
+"""Bytes per second that a client must send on average after the first seconds."""
 
 
 @dataclass(slots=True)
-class Form:
-    """What was sent. The document itself is on disk."""
+class DocumentForm:
+    """The fields that were sent. The document itself is on disk."""
 
     fields: dict[str, str] = field(default_factory=dict)
     size: int | None = None
-    """Bytes of the document; None without one."""
+    """Bytes of the document; None if there was none."""
 
 
 async def receive_form(
@@ -44,10 +44,10 @@ async def receive_form(
     megabytes: int,
     seconds: float,
     on_field: Callable[[str, str], None],
-) -> Form:
-    """Read the whole form within its limits. `on_field` sees each of the `fields` at once and may refuse it."""
+) -> DocumentForm:
+    """Read the whole form within its limits. `on_field` gets each of the `fields` as it arrives and may refuse it."""
     most = megabytes * 1024 * 1024
-    form = Form()
+    form = DocumentForm()
     began = asyncio.get_running_loop().time()
     chunks = body.chunks()
     reader = FormReader(_in_time(chunks), boundary, most_bytes=most + OVERHEAD, most_parts=_MOST_PARTS)
@@ -59,7 +59,7 @@ async def receive_form(
                         await _take_document(part, form, file, most)
                     elif part.name in fields:
                         on_field(part.name, await _take_field(part, form))
-                    # Fields we do not know are of no interest: a newer client may send them.
+                    # Unknown fields are ignored, because a newer client may send them.
     except TimeoutError:
         raise too_slow(min(seconds, asyncio.get_running_loop().time() - began)) from None
     except TooLarge:
@@ -72,7 +72,7 @@ async def receive_form(
 
 
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The body's pieces, as long as they keep coming, and fast enough."""
+    """The chunks of the body. Raises TimeoutError if they stop or arrive too slowly."""
     loop = asyncio.get_running_loop()
     began, received = loop.time(), 0
     while True:
@@ -86,7 +86,7 @@ async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def _take_document(part: Part, form: Form, file: BinaryIO, most: int) -> None:
+async def _take_document(part: Part, form: DocumentForm, file: BinaryIO, most: int) -> None:
     if form.size is not None:
         raise BadForm("The form has more than one 'file'.")
     form.size = 0
@@ -97,15 +97,15 @@ async def _take_document(part: Part, form: Form, file: BinaryIO, most: int) -> N
             raise TooLarge()
         unwritten += chunk
         if len(unwritten) > _BUFFER:
-            # In a thread: a busy disk must not stop everybody else's requests.
+            # This runs in a thread, because a busy disk must not block other requests.
             await asyncio.to_thread(file.write, unwritten)
             unwritten = bytearray()
     await asyncio.to_thread(file.write, unwritten)
 
 
-async def _take_field(part: Part, form: Form) -> str:
+async def _take_field(part: Part, form: DocumentForm) -> str:
     if part.name in form.fields:
-        raise BadForm(f"The field '{part.name}' is there twice.")
+        raise BadForm(f"The form has the field '{part.name}' twice.")
     value = (await part.text(_LONGEST_FIELD)).strip()
     form.fields[part.name] = value
     return value

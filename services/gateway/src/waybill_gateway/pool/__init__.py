@@ -1,6 +1,6 @@
-"""A pool of parsing processes, each of which may die without hurting another or the service.
+"""A pool of parsers: processes that may die without harming each other or the service.
 
-The standard library's pool breaks as a whole when one of its processes dies, and has no limits.
+The standard library's pool breaks as a whole when one of its processes dies, and it sets no limits.
 """
 
 from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory, Unavailable

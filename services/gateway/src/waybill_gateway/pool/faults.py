@@ -1,26 +1,26 @@
-"""How a call to a parsing process can end other than well."""
+"""How a call to a parser can fail."""
 
 from __future__ import annotations
 
 
 class PoolError(Exception):
-    """The root of them."""
+    """The base of all of them."""
 
 
 class Crashed(PoolError):
-    """The process died of the document."""
+    """The document crashed the parser."""
 
 
 class TookTooLong(PoolError):
-    """The process was killed because its time was up."""
+    """The parser was killed because it took too long."""
 
 
 class TooMuchMemory(PoolError):
-    """The document needed more memory than a process may use."""
+    """The document needs more memory than a parser may use."""
 
 
 class Broken(PoolError):
-    """Our own code raised what it should not; the traceback is for the log alone."""
+    """Our own code has a bug. The traceback is for the log only."""
 
     def __init__(self, traceback: str) -> None:
         super().__init__("the parsing code is broken")
@@ -32,4 +32,4 @@ class OutOfSpace(PoolError):
 
 
 class Unavailable(PoolError):
-    """No process was free in time, or none can be started."""
+    """No parser was free in time, or none can be started."""

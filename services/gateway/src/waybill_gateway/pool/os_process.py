@@ -1,6 +1,6 @@
-"""A process of the operating system, started so that its end tells how much memory it had used.
+"""A subprocess that reports how much memory it used when it ends.
 
-asyncio's own subprocesses do not tell, and it is what tells a parser that ran out of memory from one that crashed.
+asyncio's subprocesses do not report that, and we need it to tell a parser that ran out of memory from one that crashed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_WORDS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ProcessEnd:
     """How a process ended."""
 
     code: int
@@ -29,18 +29,18 @@ class End:
     peak: int
     """The most memory it had in use, in bytes."""
     last_words: str
-    """The end of what it wrote to its standard output and error: normally nothing."""
+    """The last part of its standard output and error; normally empty."""
 
 
-class Process:
-    """Started at once. `keep` is the one descriptor of ours that it inherits, `folder` is for what it prints."""
+class OsProcess:
+    """Starts at once. It inherits only the descriptor `keep`; what it prints goes to a file in `folder`."""
 
     def __init__(
         self, command: Sequence[str], *, keep: int, environment: Mapping[str, str], folder: Path | None = None
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[End] = self._loop.create_future()
-        # A file and not a pipe, which would have to be emptied while everybody is busy.
+        self._ended: asyncio.Future[ProcessEnd] = self._loop.create_future()
+        # A file, because somebody would have to keep reading from a pipe.
         self._output = tempfile.TemporaryFile("a+b", buffering=0, dir=folder)  # noqa: SIM115
         try:
             self._process = self._start(command, keep, environment)
@@ -57,7 +57,7 @@ class Process:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
-            # A terminal's Ctrl-C is the service's to answer; and a group of its own can be killed as one.
+            # Ctrl-C in a terminal must only reach the service, and a process group can be killed as a whole.
             start_new_session=True,
         )
 
@@ -66,38 +66,38 @@ class Process:
         return self._process.pid
 
     @property
-    def end(self) -> End | None:
-        """None while it lives."""
+    def end(self) -> ProcessEnd | None:
+        """None while it runs."""
         return self._ended.result() if self._ended.done() else None
 
-    async def ended(self) -> End:
+    async def ended(self) -> ProcessEnd:
         return await asyncio.shield(self._ended)
 
     def kill(self) -> None:
-        """SIGKILL to it and to whatever it has started."""
+        """Send SIGKILL to it and to everything it has started."""
         if not self._ended.done():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     def forget_words(self) -> None:
-        """Make room for more: a library that likes to talk must not fill the disk."""
+        """Discard its output so far, so that a chatty library does not fill the disk."""
         if not self._output.closed:
             self._output.truncate(0)
 
     def _wait(self) -> None:
-        """Runs in a thread of its own."""
+        """Wait for the end. This runs in its own thread."""
         _, status, usage = os.wait4(self.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)  # or it would be waited for once more
+        self._process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait for it again
         # Kilobytes on Linux and the BSDs, bytes on macOS.
         peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         with self._output:
             size = self._output.seek(0, os.SEEK_END)
             self._output.seek(max(0, size - _LAST_WORDS))
             last_words = self._output.read(_LAST_WORDS).decode(errors="replace").strip()
-        end = End(self._process.returncode, peak, last_words)
-        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits any longer
+        end = ProcessEnd(self._process.returncode, peak, last_words)
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits for it
             self._loop.call_soon_threadsafe(self._tell, end)
 
-    def _tell(self, end: End) -> None:
+    def _tell(self, end: ProcessEnd) -> None:
         if not self._ended.done():
             self._ended.set_result(end)

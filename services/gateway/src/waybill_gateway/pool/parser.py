@@ -1,4 +1,4 @@
-"""One parsing process as the service sees it: starting it, asking it, ending it, and finding out why it died."""
+"""One parser, seen from the service: start it, give it a document, end it, and find out why it died."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from typing import Any
 import structlog
 
 from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory
-from waybill_gateway.pool.os_process import End, Process
-from waybill_gateway.sandbox import messages
-from waybill_gateway.sandbox.limits import Limits
+from waybill_gateway.pool.os_process import OsProcess, ProcessEnd
+from waybill_gateway.sandbox import channel
+from waybill_gateway.sandbox.limits import ProcessLimits
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _MUCH = 0.4
-"""The share of its memory that a process must have used for its crash to be put down to that."""
+"""The share of its memory limit that a parser must have used for a crash to count as lack of memory."""
 _BURIAL = 5.0
-"""Seconds until a killed process must be gone."""
+"""Seconds until a dead parser must be reaped."""
 
-# All that a parsing process may know of our environment: the rest holds addresses and passwords.
+# The only variables that a parser gets; others contain addresses and passwords.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "WAYBILL_SUPERVISED")
 
 
 class NeverBegan(Exception):
-    """The process was dead before it saw the document, which is not to blame."""
+    """The parser was dead before it received the document, so the document is not to blame."""
 
 
 class CannotStart(Exception):
-    """The process did not get as far as being ready; the message says what it said last."""
+    """The parser never became ready. The message contains its last output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What every process of a pool is made from."""
+    """How to start a parser of the pool."""
 
     function: str
     """`module:function`, see `waybill_gateway.sandbox.__main__`."""
-    limits: Limits
+    limits: ProcessLimits
     options: Mapping[str, Any] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
@@ -55,9 +55,9 @@ class Blueprint:
     """Seconds."""
 
 
-class Child:
+class Parser:
     def __init__(
-        self, memory: int, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, memory: int, process: OsProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._memory = memory
         self._process = process
@@ -71,34 +71,34 @@ class Child:
         self.resident = 0
         """Bytes of memory after its last document."""
         self.worn = False
-        """Whether it should get no more documents."""
+        """Whether it must get no more documents."""
 
     @classmethod
-    async def start(cls, blueprint: Blueprint) -> Child:
-        """A process that is ready for its first document."""
+    async def start(cls, blueprint: Blueprint) -> Parser:
+        """Start a parser that is ready for its first document."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                process = Process(
+                process = OsProcess(
                     _command(blueprint, theirs.fileno()), keep=theirs.fileno(), environment=_environment()
                 )
             except OSError as error:
                 ours.close()
                 raise CannotStart(str(error)) from error
-        # Nothing is waited for in here: what is connected already only has to be wrapped.
-        reader, writer = await asyncio.open_connection(sock=ours, limit=messages.LONGEST)
-        child = cls(blueprint.limits.memory, process, reader, writer)
+        # This does not wait for anything: the socket is connected already.
+        reader, writer = await asyncio.open_connection(sock=ours, limit=channel.LONGEST)
+        parser = cls(blueprint.limits.memory, process, reader, writer)
         try:
             async with asyncio.timeout(blueprint.start_within):
-                hello = await child._receive()
-                child._peak_at_start, child.landlock = int(hello["peak"]), int(hello["landlock"])
+                hello = await parser._receive()
+                parser._peak_at_start, parser.landlock = int(hello["peak"]), int(hello["landlock"])
         except (TimeoutError, asyncio.IncompleteReadError, KeyError, ValueError, OSError) as error:
-            end = await child.close()
+            end = await parser.close()
             raise CannotStart(f"exit code {end.code}: {end.last_words}") from error
         except BaseException:
-            await child.close()
+            await parser.close()
             raise
-        return child
+        return parser
 
     @property
     def pid(self) -> int:
@@ -109,15 +109,15 @@ class Child:
         return not self._killed and self._process.end is None and not self._reader.at_eof()
 
     async def ask(self, call: Mapping[str, Any], result: Path, *, seconds: float) -> dict[str, Any]:
-        """Have it parse one document; what it says about its answer, which lies in `result`.
+        """Have it parse one document. Returns its note about the answer, which it wrote to `result`.
 
-        Whatever else happens, also being cancelled, costs the process its life: nobody knows what it is doing.
+        If anything else happens, including cancellation, the parser is killed, because its state is unknown.
         """
         begun = False
         try:
             async with asyncio.timeout(seconds):
-                # Goes into the socket's buffer: it is short, and the process waits for nothing else.
-                self._writer.write(messages.pack({"call": call, "result": str(result), "seconds": seconds}))
+                # The message fits into the socket's buffer, so there is no need to drain.
+                self._writer.write(channel.pack({"call": call, "result": str(result), "seconds": seconds}))
                 begun = (await self._receive())["outcome"] == "begun"
                 self.documents += 1
                 reply = await self._receive()
@@ -130,7 +130,7 @@ class Child:
             cause = await self._cause_of_death()
             raise (cause if begun else NeverBegan()) from None
         except (ValueError, KeyError, TypeError) as error:
-            self.kill()  # these are not our messages any more
+            self.kill()  # it no longer speaks our protocol
             raise Crashed from error
         except BaseException:
             self.kill()
@@ -139,46 +139,46 @@ class Child:
         if outcome == "done":
             return dict(reply["note"])
         if outcome == "memory":
-            self.worn = True  # what is left of its heap is in pieces
+            self.worn = True  # its heap is fragmented now
             raise TooMuchMemory
         if reply.get("errno") in (errno.ENOSPC, errno.EDQUOT):
             raise OutOfSpace
         raise Broken(str(reply.get("traceback")))
 
     def kill(self) -> None:
-        """SIGKILL to it and to whatever it may have started."""
+        """Send SIGKILL to it and to everything it has started."""
         self._killed = True
         self._process.kill()
 
-    async def ended(self) -> End:
-        """Wait for its end, however it comes."""
+    async def ended(self) -> ProcessEnd:
+        """Wait until it has ended."""
         return await self._process.ended()
 
-    async def close(self) -> End:
-        """End it and give back all that it held."""
+    async def close(self) -> ProcessEnd:
+        """Kill it and release its resources."""
         self.kill()
-        self._writer.close()  # before anything is waited for: whoever calls us off leaves no socket behind
+        self._writer.close()  # before we wait for anything, so that a cancellation leaks no socket
         end = await self._process.ended()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         return end
 
     async def _receive(self) -> dict[str, Any]:
-        head = await self._reader.readexactly(messages.LENGTH.size)
-        return messages.unpack(await self._reader.readexactly(messages.length_of(head)))
+        head = await self._reader.readexactly(channel.LENGTH.size)
+        return channel.unpack(await self._reader.readexactly(channel.length_of(head)))
 
     async def _cause_of_death(self) -> PoolError:
         try:
             async with asyncio.timeout(_BURIAL):
                 end = await self._process.ended()
-        except TimeoutError:  # it closed its channel and lives on
+        except TimeoutError:  # it closed its channel but still runs
             self.kill()
             return Crashed()
         log.warning("parser_died", pid=self.pid, code=end.code, peak=end.peak, last_words=end.last_words)
         if end.code == -signal.SIGXCPU:
             return TookTooLong()
-        # Nobody but the kernel kills it without our knowing. A parser that gets no more memory mostly says nothing
-        # and aborts; one that died small was not short of it.
+        # If we did not kill it, the kernel did. A parser that gets no more memory usually aborts without a message; one
+        # that used little memory died of something else.
         starved = end.peak > max(self._memory * _MUCH, self._peak_at_start)
         if starved or end.code == -signal.SIGKILL or "MemoryError" in end.last_words:
             return TooMuchMemory()
@@ -195,7 +195,7 @@ def _command(blueprint: Blueprint, channel: int) -> list[str]:
         "readable": [str(path) for path in blueprint.readable],
         "writable": [str(path) for path in blueprint.writable],
     }
-    # The fault handler writes down where a crash happened, for the log.
+    # The fault handler prints where a crash happened, for the log.
     return [sys.executable, "-P", "-X", "faulthandler", "-m", "waybill_gateway.sandbox", json.dumps(order)]
 
 

@@ -1,4 +1,4 @@
-"""The pool: keeps its processes alive, hands each one document at a time, replaces the worn and the dead."""
+"""The pool: keeps its parsers running, gives each one document at a time, and replaces worn and dead ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from waybill_gateway.pool.faults import Unavailable
-from waybill_gateway.pool.parser import Blueprint, CannotStart, Child, NeverBegan
+from waybill_gateway.pool.parser import Blueprint, CannotStart, NeverBegan, Parser
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -20,82 +20,82 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
 
 
 class Pool:
-    """Each process is replaced after `documents`, or when it still holds more than `resident` bytes after one."""
+    """Replaces a parser after `documents`, or when it holds more than `resident` bytes after a document."""
 
     def __init__(self, blueprint: Blueprint, *, processes: int, documents: int, resident: int) -> None:
         self._blueprint = blueprint
         self._processes = processes
         self._documents = documents
         self._resident = resident
-        self._idle: asyncio.Queue[Child] = asyncio.Queue()
-        self._children: set[Child] = set()
+        self._idle: asyncio.Queue[Parser] = asyncio.Queue()
+        self._parsers: set[Parser] = set()
         self._keepers: list[asyncio.Task[None]] = []
         self._cannot_start = False
         self._landlock: int | None = None
 
     def start(self) -> None:
-        """Begin to start the processes; `ready` says when the first one is."""
+        """Begin to start the parsers. `ready` tells when the first one is."""
         self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._processes)]
 
     async def stop(self) -> None:
-        """End every process at once; a call that still runs sees it crash."""
+        """Kill all parsers at once. A call that still runs fails as if its parser had crashed."""
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
     @property
     def ready(self) -> bool:
-        """Whether there is a process that could take a document, now or when it is done with its own."""
-        return any(child.alive for child in self._children)
+        """Whether any parser is alive, busy or not."""
+        return any(parser.alive for parser in self._parsers)
 
     @property
     def pids(self) -> set[int]:
-        return {child.pid for child in self._children if child.alive}
+        return {parser.pid for parser in self._parsers if parser.alive}
 
     async def run(
         self, call: Mapping[str, Any], result: Path, *, seconds: float, wait: float
     ) -> tuple[dict[str, Any], float]:
-        """Parse one document: what the process says about its answer, and for how many seconds it had to wait.
+        """Parse one document. Returns the parser's note about its answer, and how many seconds the document waited.
 
-        It may wait for a process as long as `wait`, and be parsed as long as `seconds`.
+        It may wait for a parser for up to `wait` seconds, and be parsed for up to `seconds`.
         """
         began = time.monotonic()
         while True:
-            child = await self._take(wait)
+            parser = await self._take(wait)
             waited = time.monotonic() - began
             try:
-                return await child.ask(call, result, seconds=seconds), waited
+                return await parser.ask(call, result, seconds=seconds), waited
             except NeverBegan:
-                log.info("parser_was_dead", pid=child.pid)
+                log.info("parser_was_dead", pid=parser.pid)
             finally:
-                self._give_back(child)
+                self._give_back(parser)
 
-    async def _take(self, wait: float) -> Child:
+    async def _take(self, wait: float) -> Parser:
         try:
             async with asyncio.timeout(wait):
                 while True:
                     if self._cannot_start and not self.ready:
                         raise Unavailable("no parsing process can be started")
-                    child = await self._idle.get()
-                    if child.alive:  # it may have died in its sleep
-                        return child
+                    parser = await self._idle.get()
+                    if parser.alive:  # it may have died while it was idle
+                        return parser
         except TimeoutError:
             raise Unavailable("no parsing process was free in time") from None
 
-    def _give_back(self, child: Child) -> None:
-        if child.documents >= self._documents or child.resident > self._resident:
-            child.worn = True
-        if child.worn:
-            child.kill()  # its keeper starts the next one
-        elif child.alive:
-            self._idle.put_nowait(child)
+    def _give_back(self, parser: Parser) -> None:
+        if parser.documents >= self._documents or parser.resident > self._resident:
+            parser.worn = True
+        if parser.worn:
+            parser.kill()  # its keeper starts another
+        elif parser.alive:
+            self._idle.put_nowait(parser)
 
     async def _keep(self) -> None:
-        """Keep one process there, for as long as the pool runs."""
+        """Keep one parser running as long as the pool runs."""
         pause = _FIRST_PAUSE
         while True:
             try:
-                child = await Child.start(self._blueprint)
+                parser = await Parser.start(self._blueprint)
             except CannotStart as error:
                 self._cannot_start = True
                 log.error("parser_cannot_start", reason=str(error), again_in=pause)
@@ -103,24 +103,24 @@ class Pool:
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             pause, self._cannot_start = _FIRST_PAUSE, False
-            self._children.add(child)
-            self._idle.put_nowait(child)
-            log.debug("parser_started", pid=child.pid)
-            if child.landlock != self._landlock:  # all have the same kernel: it is said once
-                self._landlock = child.landlock
-                say_confinement(child.landlock)
+            self._parsers.add(parser)
+            self._idle.put_nowait(parser)
+            log.debug("parser_started", pid=parser.pid)
+            if parser.landlock != self._landlock:  # log it once, since all parsers have the same kernel
+                self._landlock = parser.landlock
+                log_confinement(parser.landlock)
             try:
-                end = await child.ended()
-                log.debug("parser_ended", pid=child.pid, code=end.code, peak=end.peak, documents=child.documents)
+                end = await parser.ended()
+                log.debug("parser_ended", pid=parser.pid, code=end.code, peak=end.peak, documents=parser.documents)
             finally:
-                self._children.discard(child)
-                await child.close()
+                self._parsers.discard(parser)
+                await parser.close()
 
 
-def say_confinement(landlock: int, platform: str = sys.platform) -> None:
-    """Tell the log what keeps parsers to their files; on Linux it should be the kernel."""
+def log_confinement(landlock: int, platform: str = sys.platform) -> None:
+    """Log whether the kernel restricts which files parsers can reach; on Linux it should."""
     if landlock or platform != "linux":
         log.info("parsers_confined", landlock=landlock)
     else:
-        reason = "the kernel has no Landlock, or forbids it: parsers can read whatever this user can"
+        reason = "the kernel has no Landlock or forbids it, so parsers can read whatever this user can"
         log.warning("parsers_not_confined", landlock=0, reason=reason)

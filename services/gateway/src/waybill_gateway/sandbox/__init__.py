@@ -1,4 +1,4 @@
-"""What runs inside a parsing process. It imports nothing of the service: no settings, no log, no asyncio.
+"""What runs inside a parser. It imports nothing of the service: no settings, no log, no asyncio.
 
-Kept empty, so that starting a process costs no more than it must.
+This module stays empty, so that a parser starts fast.
 """

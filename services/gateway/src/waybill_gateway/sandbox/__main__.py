@@ -1,7 +1,7 @@
-"""`python -m waybill_gateway.sandbox`: a parsing process. Prepares itself, then parses until it is killed.
+"""`python -m waybill_gateway.sandbox`: a parser. It restricts itself, then parses documents until it is killed.
 
-It is told what to run as `module:function`. `function(call, result)` reads what the call names, writes its answer
-to the file `result` and returns a few words about it. A module's `prepare(options)`, if it has one, runs first.
+Its argument names a `module:function`. `function(call, result)` reads the document that the call names, writes its
+answer to the file `result` and returns a short note about it. If the module has `prepare(options)`, that runs first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from waybill_gateway.sandbox import garbage, landlock, limits, messages
+from waybill_gateway.sandbox import channel, garbage_collection, landlock, limits
 
 Parse = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
 
@@ -26,23 +26,23 @@ _LONGEST_TRACEBACK = 20_000
 def main() -> None:
     order = json.loads(sys.argv[1])
     limits.end_with(order["parent"])
-    channel = socket.socket(fileno=order["channel"])
+    connection = socket.socket(fileno=order["channel"])
     memory = limits.Memory()
-    limits.apply(limits.Limits(**order["limits"]))
+    limits.apply(limits.ProcessLimits(**order["limits"]))
     parse = _prepared(order["function"], order["options"])
-    garbage.only_between_documents()
+    garbage_collection.only_between_documents()
     readable = [*sys.path, sys.prefix, sys.base_prefix, *_SYSTEM, *order["readable"]]
     version = landlock.confine(
         readable=(Path(path) for path in readable if path), writable=(Path(path) for path in order["writable"])
     )
-    channel.sendall(messages.pack({"outcome": "ready", "landlock": version, "peak": limits.peak()}))
-    while (request := messages.receive(channel)) is not None:
-        # From here on a death is the document's doing.
-        channel.sendall(messages.pack({"outcome": "begun"}))
+    connection.sendall(channel.pack({"outcome": "ready", "landlock": version, "peak": limits.peak()}))
+    while (request := channel.receive(connection)) is not None:
+        # From here on, the document is to blame if we die.
+        connection.sendall(channel.pack({"outcome": "begun"}))
         limits.allow_cpu(request["seconds"])
         reply = _answer(parse, request["call"], Path(request["result"]))
-        garbage.collect()
-        channel.sendall(messages.pack({**reply, "resident": memory.resident()}))
+        garbage_collection.collect()
+        connection.sendall(channel.pack({**reply, "resident": memory.resident()}))
 
 
 def _prepared(function: str, options: Mapping[str, Any]) -> Parse:
@@ -59,7 +59,7 @@ def _answer(parse: Parse, call: Mapping[str, Any], result: Path) -> dict[str, An
         return {"outcome": "done", "note": dict(parse(call, result))}
     except MemoryError:
         return {"outcome": "memory"}
-    except Exception as error:  # noqa: BLE001 - the service decides what a surprise means, and logs it
+    except Exception as error:  # noqa: BLE001 - the service logs it and decides what to do
         text = traceback.format_exc()[-_LONGEST_TRACEBACK:]
         return {"outcome": "broken", "errno": getattr(error, "errno", None), "traceback": text}
 

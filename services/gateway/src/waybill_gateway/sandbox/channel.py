@@ -1,6 +1,6 @@
-"""How the service and a parsing process talk: JSON objects with their length in front, over one socket.
+"""The messages between the service and a parser: JSON objects, each preceded by its length, over one socket.
 
-Documents and answers do not travel here. They lie in files, so that neither side holds them in memory.
+Documents and answers are not sent here. They are files, so that neither side holds them in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 LENGTH = struct.Struct("!I")
 LONGEST = 1024 * 1024
-"""Bytes. What is longer did not come from our code."""
+"""Bytes. Our own messages are never longer."""
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
@@ -38,7 +38,7 @@ def length_of(head: bytes) -> int:
 
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other side is gone. Blocks: a parsing process has nothing else to do."""
+    """The next message, or None if the other side is gone. It blocks, because a parser has nothing else to do."""
     head = _exactly(channel, LENGTH.size)
     body = None if head is None else _exactly(channel, length_of(head))
     return None if body is None else unpack(body)

@@ -1,7 +1,7 @@
-"""Landlock: the kernel keeps a parsing process to the files it needs, and off the network.
+"""Landlock: the kernel restricts a parser to the files it needs, and denies it the network.
 
-Linux 5.13 and newer; the network since 6.7. There is no wrapper in the standard library, and three system calls do
-not need one. Where the kernel knows nothing of it, the process runs without: resource limits hold all the same.
+It needs Linux 5.13, and 6.7 for the network. The standard library has no wrapper for it, but three system calls are
+enough. On a kernel without Landlock a parser runs without it; its resource limits still hold.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1 << 5, 1 << 8, 1 << 14
 _READ = _READ_FILE | _READ_DIR
 _WRITE = _WRITE_FILE | _REMOVE_FILE | _MAKE_FILE | _TRUNCATE
-_OF_FILES = _READ_FILE | _WRITE_FILE | _TRUNCATE  # what can be said of a single file
+_OF_FILES = _READ_FILE | _WRITE_FILE | _TRUNCATE  # the rights that apply to a single file
 
-# How many rights each version of the interface knows, the first version first.
+# How many rights each version of the interface has, starting with version 1.
 _FILE_RIGHTS = (13, 14, 15, 15, 16)
 _TCP = 0b11  # bind and connect
-_SCOPES = 0b11  # abstract Unix sockets of others, and signals to others
+_SCOPES = 0b11  # abstract Unix sockets and signals of other processes
 
 
 class _Ruleset(ctypes.Structure):
@@ -40,7 +40,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def confine(*, readable: Iterable[Path], writable: Iterable[Path]) -> int:
-    """Allow reading and writing below these folders and nothing else; the interface's version, 0 without one."""
+    """Allow reading and writing below these folders only. Returns the interface's version, or 0 if there is none."""
     if sys.platform != "linux":
         return 0
     libc = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +58,7 @@ def confine(*, readable: Iterable[Path], writable: Iterable[Path]) -> int:
             _allow(libc, ruleset, folder, _READ & known)
         for folder in writable:
             _allow(libc, ruleset, folder, (_READ | _WRITE) & known)
-        # Needs PR_SET_NO_NEW_PRIVS, which `limits` has set.
+        # This needs PR_SET_NO_NEW_PRIVS, which `limits` has set.
         return version if libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0 else 0
     finally:
         os.close(ruleset)
@@ -68,7 +68,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what does not exist needs no permission
+        return  # it does not exist, so it needs no rule
     try:
         if not path.is_dir():
             rights &= _OF_FILES

@@ -1,6 +1,6 @@
-"""What a parsing process may use, enforced by the kernel and set by the process itself before it sees a document.
+"""The resource limits of a parser. It sets them itself before it reads a document, and the kernel enforces them.
 
-Linux has all of it. Elsewhere what is missing is left out; the service's own clock still ends every parse.
+Linux has all of them. Other systems lack some; the service still ends a parse that takes too long.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ _NICENESS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """All in bytes."""
+class ProcessLimits:
+    """All values are in bytes."""
 
     memory: int
     result: int
-    """The largest file it may write."""
+    """The largest file that a parser may write."""
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel kill us when the service dies, however it dies."""
+    """Make the kernel kill us when the service dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    if os.getppid() != parent:  # it died before we could ask
+    if os.getppid() != parent:  # it died before we called prctl
         sys.exit(0)
 
 
-def apply(limits: Limits) -> None:
-    # Address space and not resident memory: it is what makes malloc fail instead of waking the machine's OOM killer.
+def apply(limits: ProcessLimits) -> None:
+    # A limit on address space makes malloc fail; a limit on resident memory would wake the machine's OOM killer.
     _lower(resource.RLIMIT_AS, limits.memory)
     _lower(resource.RLIMIT_DATA, limits.memory)
     _lower(resource.RLIMIT_FSIZE, limits.result)
     _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
-    _lower(resource.RLIMIT_CORE, 0)  # a core file would hold the document
-    os.nice(_NICENESS)  # the service itself goes first: it answers probes and refuses what is too much
+    _lower(resource.RLIMIT_CORE, 0)  # a core file would contain the document
+    os.nice(_NICENESS)  # the service has priority, because it answers probes and refuses excess requests
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def allow_cpu(seconds: float) -> None:
-    """Give the next document its time on the processor; SIGXCPU ends what takes more.
+    """Set the CPU time limit for the next document; SIGXCPU ends a parser that exceeds it.
 
-    The kernel counts a process's whole life, so the limit moves on with every document.
+    The kernel counts CPU time since the process started, so the limit has to grow with every document.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime + seconds) + 1
@@ -62,7 +62,7 @@ def allow_cpu(seconds: float) -> None:
 
 
 class Memory:
-    """Looks up how much memory this process holds. Opened first: later the sandbox allows no such look."""
+    """Reads how much memory this process uses. It opens the file early, because the sandbox forbids that later."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -70,14 +70,14 @@ class Memory:
             self._file = os.open(Path("/proc/self/statm"), os.O_RDONLY | os.O_CLOEXEC)
 
     def resident(self) -> int:
-        """Bytes; 0 where nobody can say."""
+        """Bytes, or 0 if the system does not tell."""
         if self._file is None:
             return 0
         return int(os.pread(self._file, 100, 0).split()[1]) * resource.getpagesize()
 
 
 def peak() -> int:
-    """The most memory that is on this process's account, in bytes; that of the process it was forked from included."""
+    """The most memory this process has used, in bytes, including that of the process it was forked from."""
     # Kilobytes on Linux and the BSDs, bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
@@ -86,5 +86,5 @@ def _lower(which: int, most: int) -> None:
     _, hard = resource.getrlimit(which)
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
-    with contextlib.suppress(ValueError, OSError):  # not every system knows every limit
+    with contextlib.suppress(ValueError, OSError):  # not every system has every limit
         resource.setrlimit(which, (most, most))
