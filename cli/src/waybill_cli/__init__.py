@@ -1,1 +1,1 @@
-"""The `waybill` command. `main` is its entry, `group` lists what it can do; `local` is `waybill up`."""
+"""The `waybill` command. `main` is its entry point, `group` lists the commands, `local` is `waybill up`."""

@@ -1,4 +1,4 @@
-"""`waybill apikey`: keys that programs, and people at browsers, come in with."""
+"""`waybill apikey`: the keys with which programs call the API and people sign their browsers in."""
 
 from __future__ import annotations
 
@@ -13,36 +13,57 @@ from waybill.console.options import AsJson, age
 from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
-from waybill.security import Permission, keys
+from waybill.pipelines import installed
+from waybill.security import keys
 from waybill.security.keys import KeyInfo, NewKey
+from waybill.security.principals import known_permissions
 
-app = typer.Typer(help="Let programs in: create, ls, revoke.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage API keys: create, ls, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
-_DEFAULT = [Permission.CONVERT_READ, Permission.CONVERT_WRITE]
+
+def _permissions(given: list[str] | None) -> list[str]:
+    """Those that were named; without any, what a browser may do without a key."""
+    known = known_permissions()
+    for name in given or ():
+        if name not in known:
+            raise typer.BadParameter(f"there is no permission {name!r}. Choose from: {', '.join(known)}")
+    return given or [name for pipeline in installed() for name in pipeline.visitor_permissions]
+
+
+_PERMISSIONS_HELP = (
+    "What it may do; may be repeated: "
+    + ", ".join(f"{name} ({words})" for name, words in known_permissions().items())
+    + f". Default: {', '.join(_permissions(None))}."
+)
 
 
 @app.command()
 def create(
-    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Whose things it opens.", show_default=False)],
-    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="What you call it, to know it again.")] = "key",
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="The tenant it acts for.", show_default=False)],
+    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="A name to recognise it by.")] = "key",
     permission: Annotated[
-        list[Permission] | None,
-        typer.Option("--permission", "-p", help="What it may do; may be repeated. Default: both convert permissions."),
+        list[str] | None,
+        typer.Option(
+            "--permission",
+            "-p",
+            metavar="PERMISSION",
+            callback=_permissions,
+            help=_PERMISSIONS_HELP,
+            show_default=False,
+        ),
     ] = None,
     expires_in: Annotated[
         float | None,
-        typer.Option(
-            "--expires-in", metavar="AGE", parser=age, help="How long it is good for: 90d. Default: for ever."
-        ),
+        typer.Option("--expires-in", metavar="AGE", parser=age, help="How long it is valid: 90d. Default: for ever."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an API key. It is shown once, now; only its hash is kept."""
+    """Create an API key. It is printed once, now; only its hash is stored."""
 
     async def make(database: Database) -> NewKey:
         async with database.hot() as connection:
             return await keys.create(
-                connection, tenant=tenant, name=name, permissions=permission or _DEFAULT, expires_in=expires_in
+                connection, tenant=tenant, name=name, permissions=permission or (), expires_in=expires_in
             )
 
     made = with_database(make)
@@ -50,7 +71,7 @@ def create(
         print_json({"key": made.text, **_record(made.info)})
         return
     print_line(made.text)
-    remark(f"This is the only time you see it. Revoke it with: waybill apikey revoke {made.info.id}")
+    remark(f"This is the only time it is shown. Revoke it with: waybill apikey revoke {made.info.id}")
 
 
 @app.command()
@@ -58,7 +79,7 @@ def ls(
     tenant: Annotated[str | None, typer.Option("--tenant", metavar="TENANT", help="Only keys of this tenant.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys there are and were."""
+    """List all keys, including expired and revoked ones."""
 
     async def read(database: Database) -> list[KeyInfo]:
         async with database.hot() as connection:
@@ -68,7 +89,7 @@ def ls(
     if as_json:
         print_json({"keys": [_record(info) for info in found]})
     elif not found:
-        remark("There are no keys. Make one with: waybill apikey create TENANT")
+        remark("There are no keys. Create one with: waybill apikey create TENANT")
     else:
         columns = [
             Column("ID"),
@@ -85,10 +106,12 @@ def ls(
 
 @app.command()
 def revoke(
-    key_id: Annotated[uuid.UUID, typer.Argument(metavar="ID", help="As `apikey ls` shows it.", show_default=False)],
+    key_id: Annotated[
+        uuid.UUID, typer.Argument(metavar="ID", help="The key's id, from `waybill apikey ls`.", show_default=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """End a key at once, and sign out the browsers that came in with it."""
+    """Revoke a key at once, and sign out the browsers that used it."""
 
     async def end(database: Database) -> KeyInfo:
         async with database.hot() as connection:

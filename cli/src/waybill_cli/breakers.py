@@ -1,4 +1,4 @@
-"""`waybill breaker`: what jobs lean on, whether it is up, and holding jobs by hand when it is not."""
+"""`waybill breaker`: the circuit breakers of the dependencies that jobs need."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from waybill_engine.breaker_control import (
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.kinds import is_name
 
-app = typer.Typer(help="Look at circuit breakers: ls, show, trip, reset.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Operate circuit breakers: ls, show, trip, reset.", no_args_is_help=True, rich_markup_mode=None)
 
 _COLUMNS = (
     Column("NAME"),
     Column("STATE"),
     Column("SINCE", drop=3),
     Column("NEXT", drop=1),
-    Column("HELD", right=True, drop=2),
+    Column("WAITING", right=True, drop=2),
     Column("FAILED", right=True, drop=4),
     Column("KINDS", drop=6, most=40),
     Column("REASON", drop=5, least=16),
@@ -48,7 +48,7 @@ _STYLES = {BreakerState.CLOSED: "green", BreakerState.OPEN: "bold red", BreakerS
 
 def _dependency_name(value: str) -> str:
     if not is_name(value):
-        raise typer.BadParameter(f"{value!r} cannot be a dependency: lower case letters, digits and _, at most 63")
+        raise typer.BadParameter(f"{value!r} cannot be a dependency. Use at most 63 lower case letters, digits and _")
     return value
 
 
@@ -62,7 +62,7 @@ async def _now(database: Database) -> datetime:
 
 @app.command("ls")
 def ls(as_json: AsJson = False) -> None:
-    """List what jobs lean on, and how its breaker stands."""
+    """List the dependencies of jobs, and the state of their breakers."""
 
     async def read(database: Database) -> tuple[list[BreakerStatus], datetime]:
         async with database.hot() as connection:
@@ -72,7 +72,7 @@ def ls(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"breakers": [breaker_record(each) for each in found]})
     elif not found:
-        remark("No breakers: no kind that a worker has registered leans on anything.")
+        remark("No breakers: no kind that a worker has registered has a dependency.")
     else:
         print_table(_COLUMNS, [_row(each, now) for each in found])
 
@@ -83,7 +83,7 @@ def _row(breaker: BreakerStatus, now: datetime) -> list[Text]:
         styled(breaker.state, _STYLES[breaker.state]),
         styled(ago(breaker.since, now)),
         styled(_next(breaker, now)),
-        styled("-", "dim") if breaker.state is BreakerState.CLOSED else styled(_many(breaker.held)),
+        styled("-", "dim") if breaker.state is BreakerState.CLOSED else styled(_many(breaker.blocked)),
         styled(f"{breaker.failures:,}/{breaker.calls:,}", "red" if breaker.failures else "dim"),
         styled(", ".join(breaker.kinds)),
         styled(breaker.reason or ""),
@@ -91,7 +91,7 @@ def _row(breaker: BreakerStatus, now: datetime) -> list[Text]:
 
 
 def _next(breaker: BreakerStatus, now: datetime) -> str:
-    """What it waits for."""
+    """What happens next."""
     if breaker.state is BreakerState.HALF_OPEN:
         return f"probes, {breaker.successes} succeeded"
     if breaker.state is BreakerState.CLOSED:
@@ -101,13 +101,13 @@ def _next(breaker: BreakerStatus, now: datetime) -> str:
     return f"probes {ago(breaker.open_until, now)}" if breaker.open_until > now else "probes now"
 
 
-def _many(held: int) -> str:
-    return f"{MOST_COUNTED:,}+" if held > MOST_COUNTED else f"{held:,}"
+def _many(blocked: int) -> str:
+    return f"{MOST_COUNTED:,}+" if blocked > MOST_COUNTED else f"{blocked:,}"
 
 
 @app.command("show")
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show one breaker and what happened to it."""
+    """Show one breaker and its history."""
 
     async def read(database: Database) -> tuple[BreakerStatus, list[BreakerHappening], datetime]:
         async with database.hot() as connection:
@@ -129,7 +129,7 @@ async def _found(connection: Connection, name: str) -> BreakerStatus:
     found = await list_breakers(connection, name)
     if not found:
         known = ", ".join(each.name for each in await list_breakers(connection)) or "none"
-        raise NotFound(f"No kind leans on {name!r}, and nothing ever happened to it. Known dependencies: {known}.")
+        raise NotFound(f"There is no dependency {name!r}. Known dependencies: {known}.")
     return found[0]
 
 
@@ -140,7 +140,7 @@ def _facts(breaker: BreakerStatus, now: datetime) -> list[tuple[str, Text]]:
         facts.append(("reason", styled(breaker.reason)))
     if breaker.state is not BreakerState.CLOSED:
         facts.append(("next", styled(_next(breaker, now))))
-        facts.append(("held", styled(f"{_many(breaker.held)} queued jobs")))
+        facts.append(("waiting", styled(f"{_many(breaker.blocked)} queued jobs")))
     facts.append(("kinds", styled(", ".join(breaker.kinds) or "none that a worker has registered")))
     facts.append(("calls", styled(f"{breaker.calls:,} in the last 5 min, {breaker.failures:,} failed")))
     return facts
@@ -174,15 +174,17 @@ def _describe(one: BreakerHappening) -> str:
 def trip_breaker(
     name: Name,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever wonders later.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason, for the history.")
     ] = "Tripped by an operator.",
     wait: Annotated[
         float | None,
-        typer.Option("--for", parser=seconds, metavar="TIME", help="Then let probes find out. Without: until reset."),
+        typer.Option(
+            "--for", parser=seconds, metavar="TIME", help="When to send probes. Default: stay open until reset."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open a breaker by hand: what runs goes on, nothing that leans on it starts."""
+    """Open a breaker by hand. Running jobs continue, but no job that needs the dependency starts."""
     if wait is not None and wait <= 0:
         raise typer.BadParameter("must be more than 0", param_hint="--for")
 
@@ -196,16 +198,16 @@ def trip_breaker(
     if as_json:
         print_json(breaker_record(breaker) | {"known": name in known})
     else:
-        then = f"for {duration(wait)}; then probes find out" if wait else "until it is reset"
+        then = f"for {duration(wait)}; then probes are sent" if wait else "until it is reset"
         print_line(f"The breaker of {name} is open {then}. Close it with: waybill breaker reset {name}")
     if name not in known:
-        among = f"known are {', '.join(known)}" if known else "no worker has registered one that leans on anything"
-        remark(f"No kind leans on {name} so far; {among}.", "yellow")
+        among = f"known are {', '.join(known)}" if known else "no worker has registered a dependency"
+        remark(f"No kind depends on {name} so far; {among}.", "yellow")
 
 
 @app.command("reset")
 def reset_breaker(name: Name, as_json: AsJson = False) -> None:
-    """Close a breaker by hand: what it held starts at once, what it counted is forgotten."""
+    """Close a breaker by hand. Jobs that waited for it start at once, and its counts are reset."""
 
     async def close(database: Database) -> bool:
         async with database.hot() as connection:

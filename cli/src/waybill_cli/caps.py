@@ -1,4 +1,4 @@
-"""`waybill caps`: how many jobs of a tenant or a kind may run at once, in the whole cluster."""
+"""`waybill caps`: limits on how many jobs of a tenant or a kind run at once in the whole cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.errors import NotFound
 from waybill_engine import caps
-from waybill_engine.lanes import Cap
+from waybill_engine.rules import Cap
 
 app = typer.Typer(help="Limit how many jobs run at once: ls, set, rm.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -35,7 +35,7 @@ def ls(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"caps": [{**_record(cap), "running": running.get(cap.id, 0)} for cap in found]})
     elif not found:
-        remark("There are no caps: as many jobs run as workers have slots. Set one with: waybill caps set")
+        remark("There are no caps, so workers fill all their slots. Set one with: waybill caps set")
     else:
         columns = [Column("TENANT", most=40), Column("KIND"), Column("MOST", right=True), Column("RUNNING", right=True)]
         print_table(columns, [_row(cap, running.get(cap.id, 0)) for cap in found])
@@ -63,7 +63,7 @@ def set_cap(
 ) -> None:
     """Let at most N jobs run at once.
 
-    Of a tenant, of a kind, or of a kind of a tenant. 0 holds them all. What runs already goes on.
+    The limit is for a tenant, for a kind, or for a kind of a tenant. 0 stops them all. Jobs that run already continue.
     """
 
     async def write(database: Database) -> Cap:
@@ -79,7 +79,7 @@ def set_cap(
 
 @app.command()
 def rm(tenant: Tenant = None, kind: Kind = None, as_json: AsJson = False) -> None:
-    """Lift a cap."""
+    """Remove a cap."""
 
     async def lift(database: Database) -> bool:
         async with database.hot() as connection:

@@ -1,4 +1,4 @@
-"""`waybill config`: the configuration reference, printed, written or checked against what is written."""
+"""`waybill config`: the documents made from the settings classes, printed, written or checked."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ from typing import Annotated
 
 import typer
 
-from waybill.config import reference as configuration_reference
+from waybill.config import reference as documents
 
-app = typer.Typer(help="What Waybill can be told, and how.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show every setting there is: reference, example.", no_args_is_help=True, rich_markup_mode=None)
 
-
-@app.callback()
-def config() -> None:
-    """What Waybill can be told, and how."""
+Write = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to this file.")]
+Check = Annotated[Path | None, typer.Option(metavar="FILE", help="Exit with 1 unless this file is up to date.")]
 
 
 @app.command()
-def reference(
-    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to this file.")] = None,
-    check: Annotated[Path | None, typer.Option(metavar="FILE", help="Exit with 1 unless this file is current.")] = None,
-) -> None:
-    """Every setting there is, as Markdown."""
-    text = configuration_reference()
+def reference(write: Write = None, check: Check = None) -> None:
+    """Print the reference of all settings, as Markdown."""
+    _deliver(documents.reference(), "reference", write, check)
+
+
+@app.command()
+def example(write: Write = None, check: Check = None) -> None:
+    """Print an example of a .env file: every variable, commented out, with its default."""
+    _deliver(documents.example(), "example", write, check)
+
+
+def _deliver(text: str, command: str, write: Path | None, check: Path | None) -> None:
     if write is not None:
         write.parent.mkdir(parents=True, exist_ok=True)
         write.write_text(text, encoding="utf-8")
     if check is not None:
-        _check(check, text)
+        _check(check, text, command)
     if write is None and check is None:
         typer.echo(text, nl=False)
 
 
-def _check(path: Path, text: str) -> None:
+def _check(path: Path, text: str, command: str) -> None:
     written = path.read_text(encoding="utf-8") if path.exists() else ""
     if written == text:
         return
     difference = unified_diff(written.splitlines(), text.splitlines(), str(path), "settings", n=0, lineterm="")
     typer.echo("\n".join(difference), err=True)
-    typer.echo(f"{path} does not match the settings. Run: waybill config reference --write {path}", err=True)
+    typer.echo(f"{path} does not match the settings. Run: waybill config {command} --write {path}", err=True)
     raise typer.Exit(1)

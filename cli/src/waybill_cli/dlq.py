@@ -1,4 +1,4 @@
-"""`waybill dlq`: the dead letters, jobs that used up their retries or took their workers down."""
+"""`waybill dlq`: dead letters, the jobs that used up their retries or crashed their workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from waybill.console.tables import Column, print_table
 from waybill.console.terminal import complain, print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill_cli.job_actions import Outcome, for_each, tell
+from waybill_cli.job_actions import ActionResult, for_each, print_results
 from waybill_cli.job_ids import JobRef, OptionalJobArguments
 from waybill_cli.job_view import error_text, tries
-from waybill_cli.jobs.control import say_retried
+from waybill_cli.jobs.control import retried_text
 from waybill_cli.jobs.ls import Before, print_page, read_page, remark_more
 from waybill_engine import State, control, queries
 
-app = typer.Typer(help="Look at dead letters: list, retry.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Operate the dead-letter queue: ls, retry.", no_args_is_help=True, rich_markup_mode=None)
 
 _COLUMNS = (
     Column("ID"),
@@ -44,7 +44,7 @@ def ls(
     if as_json:
         print_page(jobs, more)
     elif not jobs:
-        remark("No dead letters match." if kind or tenant or before else "No dead letters. All is well.")
+        remark("No dead letters match." if kind or tenant or before else "No dead letters.")
     else:
         rows = [
             (
@@ -72,20 +72,20 @@ def retry(
 ) -> None:
     """Queue dead letters again.
 
-    They get all their attempts back. ID is a job's id, or enough of its beginning to tell it from others.
+    They get all their attempts back. ID is a job's id, or a beginning of it that no other job shares.
     """
     if bool(jobs) == everything:
-        raise typer.BadParameter("name the jobs to retry, or say --all", param_hint="ID or --all")
+        raise typer.BadParameter("name the jobs to retry, or use --all", param_hint="ID or --all")
     if jobs:
         if kind or tenant:
-            raise typer.BadParameter("goes with --all", param_hint="--kind" if kind else "--tenant")
+            raise typer.BadParameter("only works with --all", param_hint="--kind" if kind else "--tenant")
         _retry_named(jobs, as_json)
     else:
         _retry_all(kind, tenant, as_json)
 
 
 def _retry_named(jobs: list[JobRef], as_json: bool) -> None:
-    async def act(database: Database) -> list[Outcome]:
+    async def act(database: Database) -> list[ActionResult]:
         async def one(job_id: uuid.UUID) -> State:
             async with database.transaction() as session:
                 state = (await queries.get_job(session, job_id)).state
@@ -96,7 +96,7 @@ def _retry_named(jobs: list[JobRef], as_json: bool) -> None:
 
         return await for_each(database, jobs, one)
 
-    tell(with_database(act), say_retried, as_json=as_json)
+    print_results(with_database(act), retried_text, as_json=as_json)
 
 
 def _retry_all(kind: str | None, tenant: str | None, as_json: bool) -> None:
@@ -113,6 +113,6 @@ def _retry_all(kind: str | None, tenant: str | None, as_json: bool) -> None:
         print_line(f"Queued {counted(len(retried), 'job')} again.")
     if left:
         complain(
-            f"{counted(len(left), 'job')} had to be left: another job holds the unique key, or somebody was faster."
+            f"{counted(len(left), 'job')} could not be retried: another job has the unique key, or the state changed."
         )
         raise typer.Exit(ExitCode.REFUSED)

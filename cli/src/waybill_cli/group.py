@@ -1,8 +1,11 @@
-"""The root of the command tree: loads a command's module when it is called for, and turns errors into exit codes."""
+"""The root of the command tree: loads a command's module when it is called, and turns errors into exit codes.
+
+The platform's commands are listed here; the others come from the pipelines that are installed.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,14 +14,14 @@ from typer.main import get_command, get_group
 
 from waybill.console.exits import understand
 from waybill.console.terminal import complain, remark
+from waybill.pipelines import installed, resolve
 
 if TYPE_CHECKING:
     # Typer exports neither; both are what its own methods take and return.
     from typer._click import Command, Context
 
-COMMANDS = {
-    "up": "waybill_cli.local.command:up",
-    "submit": "waybill_convert.commands.submit.command:submit",
+_FIRST = {"up": "waybill_cli.local.command:up"}
+_PLATFORM = {
     "jobs": "waybill_cli.jobs:app",
     "schedules": "waybill_cli.schedules:app",
     "queue": "waybill_cli.queues:app",
@@ -30,22 +33,31 @@ COMMANDS = {
     "workers": "waybill_cli.workers:app",
     "janitor": "waybill_cli.janitor:app",
     "storage": "waybill_cli.storage:app",
-    "mapping": "waybill_convert.commands.mapping:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",
     "version": "waybill_cli.version:version",
 }
-"""In the order of the help: from starting it to looking after it. A Typer app is a group, a function a command."""
+
+
+@cache
+def commands() -> dict[str, str]:
+    """Every command and the reference that loads it: a Typer app is a group, a function is a command.
+
+    The order is that of the help: starting Waybill, using its pipelines, operating it. A pipeline cannot replace one of
+    the platform's commands.
+    """
+    brought = {name: reference for pipeline in installed() for name, reference in pipeline.commands.items()}
+    return {**_FIRST, **brought, **_PLATFORM, **_FIRST}
 
 
 class CommandGroup(TyperGroup):
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
-        # A name we do not know: load all, because Typer suggests from what is loaded.
-        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+        # For an unknown name we load all commands, because Typer takes its suggestions from those that are loaded.
+        for name in [cmd_name] if cmd_name in commands() else commands():
             if name not in self.commands:
                 self.commands[name] = _load(name)
         return self.commands.get(cmd_name)
@@ -66,8 +78,7 @@ class CommandGroup(TyperGroup):
 
 
 def _load(name: str) -> Command:
-    module, _, attribute = COMMANDS[name].partition(":")
-    found = getattr(import_module(module), attribute)
+    found = resolve(commands()[name])
     if isinstance(found, typer.Typer):
         command: Command = get_group(found)
     else:

@@ -1,4 +1,4 @@
-"""Doing one thing to several jobs: each succeeds or is refused for itself, and every outcome is told."""
+"""Applies an action to several jobs. Each succeeds or fails on its own, and every result is printed."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ Action = Callable[[uuid.UUID], Awaitable[State]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     typed: str
     id: uuid.UUID | None
     state: State | None
-    """The state the job is in now; None if it was refused."""
+    """The job's state afterwards; None if the action failed."""
     error: WaybillError | None = None
     family: Mapping[str, Any] = field(default_factory=dict)
-    """What became of the jobs below it; for a command that does something to them."""
+    """What became of its children, for commands that change them too."""
 
     def record(self) -> dict[str, Any]:
         error = {"code": self.error.code, "message": self.error.message} if self.error else None
         return {"given": self.typed, "id": self.id, "state": self.state, "error": error, **self.family}
 
 
-async def for_each(database: Database, refs: Sequence[JobRef], act: Action) -> list[Outcome]:
-    """Act on every job once, in the order given."""
-    outcomes: dict[object, Outcome] = {}
+async def for_each(database: Database, refs: Sequence[JobRef], act: Action) -> list[ActionResult]:
+    """Apply the action to every job once, in the given order."""
+    results: dict[object, ActionResult] = {}
     for ref in refs:
         job_id: uuid.UUID | None = None
         try:
             async with database.transaction() as session:
                 job_id = await ref.resolve(session)
-            if job_id not in outcomes:
-                outcomes[job_id] = Outcome(ref.typed, job_id, await act(job_id))
+            if job_id not in results:
+                results[job_id] = ActionResult(ref.typed, job_id, await act(job_id))
         except DatabaseUnavailable:
             raise
         except WaybillError as error:
-            outcomes[job_id or ref] = Outcome(ref.typed, job_id, None, error)
-    return list(outcomes.values())
+            results[job_id or ref] = ActionResult(ref.typed, job_id, None, error)
+    return list(results.values())
 
 
-def tell(outcomes: Sequence[Outcome], say: Callable[[Outcome], Text], *, as_json: bool) -> None:
-    """Print what came of it; any refusal makes the exit code 1."""
+def print_results(results: Sequence[ActionResult], say: Callable[[ActionResult], Text], *, as_json: bool) -> None:
+    """Print the results. Exits with 1 if any of them is an error."""
     if as_json:
-        print_json({"results": [each.record() for each in outcomes]})
-    for each in outcomes:
+        print_json({"results": [each.record() for each in results]})
+    for each in results:
         if each.error is not None:
             complain(each.error.message)
         elif not as_json:
             print_line(say(each))
-    if any(each.error for each in outcomes):
+    if any(each.error for each in results):
         raise typer.Exit(ExitCode.REFUSED)

@@ -1,4 +1,4 @@
-"""How a job looks on a screen: its state, what there is to say about it, its timeline."""
+"""How a job is printed: its state, a note about it, its timeline."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.text import Text
 from waybill.console.human_units import ago, counted, duration, moment
 from waybill.console.tables import Column, print_table
 from waybill.console.terminal import styled
+from waybill.messages import in_english
 from waybill_engine import Job, State
 from waybill_engine.queries import Happening
 
@@ -38,7 +39,7 @@ def error_text(job: Job) -> str:
 
 
 def note(job: Job, now: datetime) -> str:
-    """The one thing worth knowing about a job beside its state."""
+    """What is most important about a job besides its state."""
     if job.state == State.RUNNING:
         stop = "asked to stop" if job.cancel_requested_at else ""
         return " · ".join(part for part in (stop, progress(job)) if part)
@@ -53,11 +54,11 @@ def note(job: Job, now: datetime) -> str:
 
 def progress(job: Job) -> str:
     share = f"{job.progress * 100:.0f} %" if job.progress is not None else ""
-    return " ".join(part for part in (share, job.progress_message) if part)
+    return " ".join(part for part in (share, in_english(job.progress_message or "")) if part)
 
 
 def waited_and_ran(history: Sequence[Happening]) -> tuple[float | None, float | None]:
-    """Seconds from enqueueing to the first start, and seconds of the last run, as far as they are over."""
+    """Seconds from enqueueing to the first start, and seconds of the last run. None while it is not over."""
     starts = [index for index, one in enumerate(history) if one.event == "started"]
     if not starts:
         return None, None
@@ -96,9 +97,9 @@ def _event_text(event: str) -> Text:
 
 
 def _describe(one: Happening) -> str:
-    """What happened in words; details we have no words for are shown as they are."""
+    """Describe an event. Details without a description are shown as they are."""
     detail: dict[str, Any] = dict(one.detail)
-    detail.pop("worker", None)  # a copy of what the row itself says
+    detail.pop("worker", None)  # the row has it too
     parts = []
     if one.event == "started":
         parts.append(f"run {one.lease_token}" + (f" on {one.worker}" if one.worker else ""))

@@ -1,4 +1,4 @@
-"""The `waybill` command. What it can do is listed in `group`; each command lives in the module named there."""
+"""The entry point of the `waybill` command. `group` lists the commands and their modules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=EXPLAINED,
     rich_markup_mode=None,
-    # Only bugs end in a traceback, and the plain one is the one to paste into a report.
+    # Only bugs end in a traceback, and the plain one is easier to paste into a report.
     pretty_exceptions_enable=False,
 )
 
@@ -35,18 +35,18 @@ def waybill(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Run Waybill on this machine, and look after its jobs, queues and workers.
+    """Run Waybill on this machine, and operate its jobs, queues and workers.
 
-    Commands find the database through WAYBILL_DATABASE_URL or, without it, the `make up` that runs in this folder.
-    `--json` prints data for programs; it goes to standard output, remarks and errors to standard error.
+    Commands use the database of WAYBILL_DATABASE_URL or, if that is not set, of the `make up` that runs in this folder.
+    Data goes to standard output, hints and errors go to standard error. With `--json`, the data is JSON.
     """
-    del version  # its callback has done the work
+    del version  # its callback has printed it
 
 
 def main() -> None:
     """The entry point of the executable."""
     for stream in (sys.stdout, sys.stderr):
-        # An ASCII-only terminal shows what it cannot print as an escape instead of ending in a traceback.
+        # An ASCII-only terminal must show other characters as escapes, not end in a traceback.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     app(prog_name="waybill")

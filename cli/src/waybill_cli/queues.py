@@ -1,4 +1,4 @@
-"""`waybill queue`: how much waits where, and holding a queue."""
+"""`waybill queue`: counts the jobs of each queue, and pauses queues."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill_cli.job_view import STYLES
-from waybill_cli.jobs.enqueue import KINDS
+from waybill_cli.jobs.enqueue import kind_names, known_kind
 from waybill_cli.records import queue_record
 from waybill_engine import State, control, queries
 from waybill_engine.queries import QueueStats
 
-app = typer.Typer(help="Look at queues: stats, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Operate queues: stats, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
 
 _COUNTED = (State.QUEUED, State.SCHEDULED, State.RUNNING, State.FAILED, State.DEAD_LETTER)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 def _queue_name(value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise typer.BadParameter(f"{value!r} cannot be a queue: lower case letters, digits and _, at most 63")
+        raise typer.BadParameter(f"{value!r} cannot be a queue. Use at most 63 lower case letters, digits and _")
     return value
 
 
@@ -49,7 +49,7 @@ def stats(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"queues": [queue_record(each) for each in queues]})
     elif not queues:
-        remark("No queues yet: the first job makes one. `waybill selftest` enqueues a job and follows it.")
+        remark("No queues yet; the first job creates one. `waybill selftest` enqueues a job and follows it.")
     else:
         _print(queues, now)
 
@@ -89,12 +89,10 @@ def _status(queue: QueueStats, now: datetime) -> Text:
 @app.command()
 def pause(
     name: Name,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever wonders later.")
-    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for others.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a queue: what runs goes on, nothing new starts."""
+    """Pause a queue. Running jobs continue, but no new ones start."""
 
     async def hold(database: Database) -> set[str]:
         async with database.transaction() as session:
@@ -102,7 +100,7 @@ def pause(
             used |= {queue for worker in await queries.list_workers(session) for queue in worker.queues}
         async with database.hot() as connection:
             await control.pause(connection, name, reason)
-        return used | {kind.queue for kind in KINDS.values()}
+        return used | {known_kind(name).queue for name in kind_names()}
 
     known = with_database(hold)
     if as_json:
@@ -115,7 +113,7 @@ def pause(
 
 @app.command()
 def resume(name: Name, as_json: AsJson = False) -> None:
-    """Open a paused queue again."""
+    """Resume a paused queue."""
 
     async def open_again(database: Database) -> bool:
         async with database.hot() as connection:

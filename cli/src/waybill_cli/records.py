@@ -1,4 +1,4 @@
-"""The JSON that `--json` prints. Names are the tables' own; fields may be added, none is renamed or removed."""
+"""The JSON that `--json` prints. Names are those of the tables. Fields may be added, but never renamed or removed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from waybill_engine.queries import Happening, QueueStats
 
 
 def job_record(job: Job) -> dict[str, Any]:
-    """Everything the engine knows about a job."""
+    """All columns of a job."""
     # Progress is stored in four bytes: 0.4 comes back as 0.4000000059604645.
     rounded = round(job.progress, 4) if job.progress is not None else None
     record = _columns(job) | {"progress": rounded, "time_limit": round(job.time_limit, 3)}
-    # A parent that waits for its children has no time to run at yet.
+    # A parent that waits for its children has no start time yet.
     return record | {"run_at": None} if job.pending_children else record
 
 
@@ -48,7 +48,8 @@ def queue_record(stats: QueueStats) -> dict[str, Any]:
 
 
 def breaker_record(breaker: BreakerStatus) -> dict[str, Any]:
-    return {field.name: getattr(breaker, field.name) for field in fields(breaker)}
+    record = {field.name: getattr(breaker, field.name) for field in fields(breaker)}
+    return record | {"held": record.pop("blocked")}
 
 
 def breaker_happening_record(one: BreakerHappening) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`waybill version`: which Waybill, and which Python, this is."""
+"""`waybill version`: prints the versions of Waybill and Python."""
 
 from __future__ import annotations
 

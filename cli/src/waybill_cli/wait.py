@@ -1,4 +1,4 @@
-"""Waiting for a job to end, and showing how it gets on meanwhile."""
+"""Waits for a job to end, and reports its progress."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from waybill.db import Database
 from waybill_engine import Job, State, queries
 
 _EVERY = 0.2
-"""Seconds between looks: by primary key, so it costs the database next to nothing."""
+"""Seconds between reads. They use the primary key, so they cost the database almost nothing."""
 
 
 async def follow(
     database: Database, job_id: uuid.UUID, *, within: float | None, on_change: Callable[[Job], None]
 ) -> Job:
-    """The job once it has ended, or as it is after `within` seconds; `on_change` hears of every change."""
+    """The job once it has ended, or after `within` seconds. Calls `on_change` for every change."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within if within is not None else None
     seen: tuple[object, ...] = ()

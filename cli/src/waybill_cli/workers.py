@@ -1,4 +1,4 @@
-"""`waybill workers`: which processes run jobs, and whether they are still heard from."""
+"""`waybill workers`: lists the worker processes and whether they are alive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from waybill.db import Database
 from waybill_cli.records import worker_record
 from waybill_engine import Worker, WorkerState, queries
 
-app = typer.Typer(help="Look at workers.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List workers: ls.", no_args_is_help=True, rich_markup_mode=None)
 
 _COLUMNS = (
     Column("NAME"),
@@ -38,34 +38,34 @@ _STYLES = {WorkerState.ACTIVE: "green", WorkerState.DRAINING: "yellow", WorkerSt
 
 @app.callback()
 def workers() -> None:
-    """Look at workers."""
+    """List workers."""
 
 
 @app.command("ls")
 def ls(
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that stopped or went missing.")] = False,
+    everyone: Annotated[bool, typer.Option("--all", help="Include workers that stopped or disappeared.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the workers that are at work."""
+    """List the running workers."""
 
     async def read(database: Database) -> tuple[Sequence[Worker], Mapping[uuid.UUID, int], datetime]:
         async with database.transaction() as session:
             return (
                 await queries.list_workers(session, everyone=everyone),
-                await queries.held_by_worker(session),
+                await queries.count_running_by_worker(session),
                 await queries.database_time(session),
             )
 
-    found, held, now = with_database(read)
+    found, running, now = with_database(read)
     if as_json:
-        print_json({"workers": [worker_record(each, held.get(each.id, 0), now) for each in found]})
+        print_json({"workers": [worker_record(each, running.get(each.id, 0), now) for each in found]})
     elif not found:
         remark(
             "No worker is running. `make up` runs one on this machine."
             + ("" if everyone else " --all shows former ones.")
         )
     else:
-        print_table(_COLUMNS, [_row(each, held.get(each.id, 0), now) for each in found])
+        print_table(_COLUMNS, [_row(each, running.get(each.id, 0), now) for each in found])
 
 
 def _row(worker: Worker, running: int, now: datetime) -> list[Text]:
@@ -84,7 +84,7 @@ def _row(worker: Worker, running: int, now: datetime) -> list[Text]:
 
 
 def _state(worker: Worker, now: datetime) -> Text:
-    """Its state, unless its lease ran out and nobody has noticed yet."""
+    """Its state, or `silent` if its lease has expired and nobody has noticed yet."""
     if worker.state in (WorkerState.ACTIVE, WorkerState.DRAINING) and worker.lease_expires_at < now:
         return Text("silent", "bold red")
     return styled(worker.state, _STYLES.get(WorkerState(worker.state), "dim"))

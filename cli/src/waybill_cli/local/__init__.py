@@ -1,1 +1,1 @@
-"""Waybill on one machine: the embedded Postgres, and the supervisor behind `waybill up`."""
+"""`waybill up`: all of Waybill on one machine, with an embedded Postgres and a supervisor for the services."""

@@ -1,4 +1,4 @@
-"""A lock on a folder for as long as a process lives: the kernel frees it, even after `kill -9`."""
+"""A lock on a folder that lasts as long as its process. The kernel releases it even after `kill -9`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class LockedError(Exception):
     def __init__(self, holder: str) -> None:
         super().__init__(f"locked by process {holder}")
         self.holder = holder
-        """The pid of that process, as it wrote it down itself."""
+        """The pid that the process wrote into the lock file."""
 
 
 def take_lock(path: Path) -> int:
-    """Take the lock and note our pid in it. Closing the returned descriptor gives it back."""
+    """Take the lock and write our pid into it. Closing the returned descriptor releases it."""
     lock = open_private(path, os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Finds the processes that a killed `waybill up` left behind, by the mark it puts on all it starts.
+"""Ends processes that a killed `waybill up` left behind. It finds them by a variable in their environment.
 
-The kernel already ends each service with its supervisor (see `tether`); this reaches what services started
-themselves. Only called while holding the home's lock: whoever bears its mark then belongs to nobody any more.
+The kernel already kills each service together with its supervisor (see `tether`); this finds what the services started
+themselves. The caller holds the home's lock, so any marked process is an orphan.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 MARK = "WAYBILL_SUPERVISED"
-"""The variable that marks a process; its value is the home folder."""
+"""The variable that marks a process. Its value is the home folder."""
 
 
 def end_orphans(home: Path, patience: float = 10.0) -> list[int]:
-    """Kill every process marked with this home and wait until they are gone; returns their pids."""
+    """Kill every process marked with this home, and wait until they are gone. Returns their pids."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience
     while (marked := _marked(home)) and time.monotonic() < deadline:
@@ -30,11 +30,11 @@ def end_orphans(home: Path, patience: float = 10.0) -> list[int]:
 
 
 def _marked(home: Path) -> list[int]:
-    """Linux only. Elsewhere there is no /proc; a service left over there shows as a taken port."""
+    """This works on Linux only. Other systems have no /proc; there, a leftover service shows up as a taken port."""
     mark = f"{MARK}={home}".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        # Zombies and processes of other users have no environment to read.
+        # The environment of zombies and of other users' processes cannot be read.
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes().split(b"\0") and int(process.name) != os.getpid():
                 found.append(int(process.name))

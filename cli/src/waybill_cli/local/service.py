@@ -1,4 +1,4 @@
-"""One service under supervision: starting it, passing its lines on, hearing that it is ready, stopping it."""
+"""One supervised service: start its process, pass its output on, learn that it is ready, stop it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from waybill_cli.local.console import Console
+from waybill_cli.local.screen import Screen
 from waybill_cli.local.tether import tethered
 
 
@@ -25,24 +25,24 @@ class Service:
     arguments: tuple[str, ...] = ()
 
 
-class Run:
-    """One life of a service's process. It leads a process group of its own, so Ctrl-C does not reach it."""
+class ServiceProcess:
+    """A running process of a service. It leads its own process group, so Ctrl-C does not reach it."""
 
-    def __init__(self, service: Service, process: asyncio.subprocess.Process, output: int, console: Console) -> None:
+    def __init__(self, service: Service, process: asyncio.subprocess.Process, output: int, screen: Screen) -> None:
         self.service = service
         self._process = process
         self._output = output
-        self._console = console
+        self._screen = screen
 
     @classmethod
-    async def start(cls, service: Service, environment: Mapping[str, str], console: Console) -> Run:
-        # A pipe of our own: asyncio waits for the end of its pipe before it admits that a process has ended,
-        # and a child of the service may hold it open.
+    async def start(cls, service: Service, environment: Mapping[str, str], screen: Screen) -> ServiceProcess:
+        # We make the pipe ourselves: asyncio waits until its own pipe is closed before it reports that a process has
+        # ended, and a child of the service may keep the pipe open.
         output, theirs = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                # SIGKILL, not SIGTERM, if we die: the next `waybill up` may follow at once and needs the
-                # port. Nothing is lost by it; surviving a killed worker is what the engine is for.
+                # If we die it gets SIGKILL, not SIGTERM: the next `waybill up` may follow at once and needs the port.
+                # Nothing is lost, since the engine survives a killed worker.
                 *tethered([sys.executable, "-m", service.module, *service.arguments], on_parent_death=signal.SIGKILL),
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -55,10 +55,10 @@ class Run:
             raise
         finally:
             os.close(theirs)
-        return cls(service, process, output, console)
+        return cls(service, process, output, screen)
 
     async def finished(self) -> int:
-        """Pass every line on until the process has ended; its exit code, negative for a signal."""
+        """Pass every line on until the process has ended. Returns its exit code, negative for a signal."""
         lines = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(self._output, "rb", buffering=0)
@@ -66,7 +66,7 @@ class Run:
         pump = asyncio.create_task(self._pump(lines))
         try:
             code = await self._process.wait()
-            # What its own children, if any are left, still say in a moment is enough.
+            # Its own children may still be writing. We give them one second.
             await asyncio.wait([pump], timeout=1)
             return code
         finally:
@@ -74,12 +74,12 @@ class Run:
             transport.close()
 
     def ask_to_stop(self) -> None:
-        """SIGTERM to the service alone: how its own children end is its business."""
+        """Send SIGTERM to the service, which stops its own children."""
         if self._process.returncode is None:
             self._process.terminate()
 
     def kill(self) -> None:
-        """SIGKILL to the service and its children."""
+        """Send SIGKILL to the service and its children."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -90,13 +90,13 @@ class Run:
         while chunk := await output.read(65536):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                self._console.line(self.service.name, line.decode(errors="replace").rstrip())
+                self._screen.line(self.service.name, line.decode(errors="replace").rstrip())
         if rest:
-            self._console.line(self.service.name, rest.decode(errors="replace").rstrip())
+            self._screen.line(self.service.name, rest.decode(errors="replace").rstrip())
 
 
 class ReadyListener(asyncio.DatagramProtocol):
-    """Hears the `READY=1` of one service (see `waybill.readiness`)."""
+    """Receives the `READY=1` of one service (see `waybill.readiness`)."""
 
     def __init__(self, on_ready: Callable[[], None]) -> None:
         self._on_ready = on_ready

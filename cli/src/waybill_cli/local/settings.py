@@ -1,28 +1,36 @@
-"""What `waybill up` can be told: all that the services can, checked before anything starts."""
+"""The settings of `waybill up`: those of every service and pipeline it starts, checked before anything starts."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-from pydantic_settings import NoDecode
-
-from waybill.config import ApiSettings, DatabaseUrl, GatewaySettings, JanitorSettings, WorkerSettings
-from waybill.config.values import Bare
+from waybill.config import ApiSettings, DatabaseUrl
+from waybill.config.loader import load_all
+from waybill.config.registry import all_settings
+from waybill_cli.local.addresses import Address, addresses
+from waybill_engine.settings import WorkerSettings
 
 _EMBEDDED = DatabaseUrl("postgresql://embedded")
 
 
-class UpSettings(ApiSettings, WorkerSettings, GatewaySettings, JanitorSettings):
-    """The settings of every service in one; only here may the database be left out."""
+class UpSettings(ApiSettings, WorkerSettings):
+    """The settings that `waybill up` uses itself."""
 
     title: ClassVar[str] = "waybill up"
 
-    database_url: Annotated[DatabaseUrl, NoDecode, Bare("DATABASE_URL")] = Field(
-        _EMBEDDED, description="Where Postgres is. Not set: `waybill up` runs one of its own."
-    )
-
     @property
     def embedded(self) -> bool:
-        """Whether we run Postgres ourselves."""
+        """Whether we run Postgres ourselves, because nobody named a server."""
         return self.database_url == _EMBEDDED
+
+
+def load_settings() -> tuple[UpSettings, dict[str, Address]]:
+    """Our own settings, and where each service will listen.
+
+    The services read their settings themselves when they start. We read all of them first, so that a mistake in any is
+    reported before anything starts.
+    """
+    loaded = load_all([UpSettings, *all_settings()], database_url=_EMBEDDED)
+    settings = loaded[UpSettings]
+    assert isinstance(settings, UpSettings)  # noqa: S101 - for the type checker
+    return settings, addresses(loaded.values())

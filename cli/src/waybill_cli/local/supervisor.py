@@ -1,7 +1,7 @@
-"""Keeps the services alive until somebody wants them to stop: the middle of `waybill up`.
+"""Keeps the services of `waybill up` running until somebody stops it.
 
-A service that dies is started again, more and more patiently. A service that exits with 2 rejects its
-configuration; starting it again cannot help, so everything stops.
+A service that dies is restarted after a pause that doubles each time. A service that exits with 2 rejects its
+configuration; a restart cannot help, so everything stops.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from waybill_cli.local.console import Console
-from waybill_cli.local.service import ReadyListener, Run, Service
+from waybill_cli.local.screen import Screen
+from waybill_cli.local.service import ReadyListener, Service, ServiceProcess
 
 BAD_CONFIGURATION = 2
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_STEADY = 60.0  # seconds alive after which an old failure no longer counts
+_STEADY = 60.0  # seconds alive after which earlier failures no longer count
 
 
 class Supervisor:
-    """Runs `services` with `environment`; they have `grace` seconds to stop before they are killed."""
+    """Runs `services` with `environment`. They have `grace` seconds to stop before they are killed."""
 
     def __init__(
-        self, services: Sequence[Service], environment: Mapping[str, str], console: Console, *, grace: float
+        self, services: Sequence[Service], environment: Mapping[str, str], screen: Screen, *, grace: float
     ) -> None:
         self._services = services
         self._environment = environment
-        self._console = console
+        self._screen = screen
         self._grace = grace
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._runs: dict[str, Run] = {}
+        self._processes: dict[str, ServiceProcess] = {}
         self._ready: set[str] = set()
         self._exit_code = 0
 
-    async def run(self, *, on_ready: Callable[[], None], upkeep: Callable[[], None]) -> int:
+    async def run(self, *, on_ready: Callable[[], None], every_second: Callable[[], None]) -> int:
         """Run everything until a signal, and return the exit code.
 
-        `on_ready` is called once, when all services are ready, and `upkeep` every second.
+        `on_ready` is called once, when all services are ready.
         """
         loop = asyncio.get_running_loop()
         signals = stop_signals()
@@ -50,10 +50,10 @@ class Supervisor:
         with tempfile.TemporaryDirectory(prefix="waybill-", ignore_cleanup_errors=True) as sockets:
             keepers = [asyncio.create_task(self._keep(each, Path(sockets), on_ready)) for each in self._services]
             for keeper in keepers:
-                keeper.add_done_callback(lambda _: self._stop.set())  # before its time: something is broken
+                keeper.add_done_callback(lambda _: self._stop.set())  # if it ends early, something is broken
             try:
                 while not self._stop.is_set():
-                    upkeep()
+                    every_second()
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._stop.wait(), timeout=1)
             finally:
@@ -65,14 +65,14 @@ class Supervisor:
 
     def _signalled(self, received: signal.Signals) -> None:
         if self._stop.is_set():
-            self._console.say("Hurrying: what still runs is killed.")
+            self._screen.say("Killing what still runs.")
             self._hurry.set()
         else:
-            self._console.say(f"Stopping ({received.name}); once more to hurry.")
+            self._screen.say(f"Stopping ({received.name}). Press Ctrl-C again to kill what still runs.")
             self._stop.set()
 
     async def _keep(self, service: Service, sockets: Path, on_ready: Callable[[], None]) -> None:
-        """Start the service, and again whenever it ends by itself."""
+        """Start the service, and restart it whenever it ends by itself."""
         address = sockets / service.name
         listener = await ReadyListener.listen(address, lambda: self._is_ready(service, on_ready))
         environment = {**self._environment, "NOTIFY_SOCKET": str(address)}
@@ -80,14 +80,14 @@ class Supervisor:
         try:
             while not self._stop.is_set():
                 started = asyncio.get_running_loop().time()
-                run = self._runs[service.name] = await Run.start(service, environment, self._console)
+                process = self._processes[service.name] = await ServiceProcess.start(service, environment, self._screen)
                 if self._stop.is_set():  # while it was being started
-                    run.ask_to_stop()
-                code = await run.finished()
+                    process.ask_to_stop()
+                code = await process.finished()
                 if self._stop.is_set():
                     return
                 if code == BAD_CONFIGURATION:
-                    self._console.bad(
+                    self._screen.bad(
                         f"{service.name} rejects its configuration (see its lines above). Correct it and start again."
                     )
                     self._exit_code = BAD_CONFIGURATION
@@ -95,7 +95,7 @@ class Supervisor:
                     return
                 if asyncio.get_running_loop().time() - started > _STEADY:
                     pause = _FIRST_PAUSE
-                self._console.bad(f"{service.name} {_how_it_ended(code)}; starting it again in {pause:g} s.")
+                self._screen.bad(f"{service.name} {_how_it_ended(code)}; starting it again in {pause:g} s.")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), timeout=pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
@@ -103,23 +103,23 @@ class Supervisor:
             listener.close()
 
     def _is_ready(self, service: Service, on_ready: Callable[[], None]) -> None:
-        if service.name not in self._ready:  # it says so again after every restart
+        if service.name not in self._ready:  # it reports again after every restart
             self._ready.add(service.name)
             if len(self._ready) == len(self._services):
                 on_ready()
 
     async def _stop_all(self, keepers: Sequence[asyncio.Task[None]]) -> None:
-        """SIGTERM, then patience, then SIGKILL; a second signal from outside ends the patience."""
-        for run in self._runs.values():
-            run.ask_to_stop()
+        """Send SIGTERM, wait for the grace period or a second signal, then send SIGKILL."""
+        for process in self._processes.values():
+            process.ask_to_stop()
         hurry = asyncio.create_task(self._hurry.wait())
         ended = asyncio.gather(*keepers, return_exceptions=True)
         either: list[asyncio.Future[Any]] = [ended, hurry]
         await asyncio.wait(either, timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done() and not self._hurry.is_set():
-            self._console.bad(f"Not everything stopped within {self._grace:g} s; killing what is left.")
-        for run in self._runs.values():
-            run.kill()
+            self._screen.bad(f"Not everything stopped within {self._grace:g} s; killing what is left.")
+        for process in self._processes.values():
+            process.kill()
         hurry.cancel()
         for failure in await ended:
             if isinstance(failure, Exception):
@@ -127,7 +127,7 @@ class Supervisor:
 
 
 def stop_signals() -> list[signal.Signals]:
-    """What asks us to stop; a closed terminal only if nobody said `nohup`."""
+    """The signals that stop us. A closed terminal is one, unless we were started with `nohup`."""
     hang_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
     return [signal.SIGINT, signal.SIGTERM, *hang_up]
 

@@ -1,7 +1,7 @@
-"""Starts a command that dies with the process that asked for it; everything `waybill up` runs, runs this way.
+"""Starts a command that dies together with its parent. `waybill up` runs everything this way.
 
-The file is also a tiny program of its own: it drops privileges, ties itself to its parent and becomes the
-command (same pid). Doing that in a fresh interpreter, not in a `preexec_fn`, keeps it safe beside threads.
+This file is also a small program. It drops privileges, ties itself to its parent and becomes the command (same pid). It
+does that in a fresh interpreter and not in a `preexec_fn`, which would be unsafe with threads.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def tethered(command: Sequence[str], *, on_parent_death: signal.Signals, account: Account | None = None) -> list[str]:
-    """The command line that runs `command` as `account` and signals it when this process dies.
+    """The command line that runs `command` as `account`, and signals it when this process dies.
 
-    Linux only; elsewhere, and from any thread but the main one (the kernel watches the starting *thread*,
-    which may end long before the process does), the command simply outlives a killed parent.
+    This works on Linux only, and only from the main thread, because the kernel watches the thread that starts the
+    command. Otherwise the command outlives a killed parent.
     """
     tie = sys.platform == "linux" and threading.current_thread() is threading.main_thread()
     return [
@@ -40,7 +40,7 @@ def tethered(command: Sequence[str], *, on_parent_death: signal.Signals, account
 
 
 def die_with_make() -> None:
-    """If `make` started us, a `kill -9` of it is one of ours: it could not pass anything softer on."""
+    """If `make` started us, die when it is killed with SIGKILL, which it cannot forward."""
     if sys.platform == "linux" and "MAKELEVEL" in os.environ:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
@@ -51,10 +51,10 @@ def _become(parent: int, death_signal: int, account: str, command: list[str]) ->
         uid, gid = (int(part) for part in account.split(":"))
         os.setgroups([])
         os.setgid(gid)
-        os.setuid(uid)  # from here on even the standard library may be out of reach: no more imports
+        os.setuid(uid)  # no imports after this line, since the new user may not be able to read the standard library
     if death_signal:
-        libc.prctl(_PR_SET_PDEATHSIG, death_signal)  # now, because a change of user clears it
-        if os.getppid() != parent:  # it died before we were tied to it
+        libc.prctl(_PR_SET_PDEATHSIG, death_signal)  # after setuid, which clears it
+        if os.getppid() != parent:  # it died before prctl
             sys.exit(1)
     os.execv(command[0], command)  # noqa: S606
 

@@ -1,7 +1,7 @@
 """`waybill up`: the whole product in the foreground, on this machine.
 
-In order: the lock on the home folder, leftovers of a killed predecessor, ports, Postgres, migrations,
-services; and all of it backwards at the end, however the end comes.
+It locks the home folder, ends what a killed predecessor left, checks the ports, starts Postgres, migrates it and starts
+the services. At the end it undoes all that in reverse order, however the end comes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,11 +22,11 @@ from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.security import keys
-from waybill_cli.local.console import Console
+from waybill_cli.local.addresses import Address, PortError
 from waybill_cli.local.lock import LockedError, take_lock
 from waybill_cli.local.orphans import MARK, end_orphans
-from waybill_cli.local.ports import PortError, check_port
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError
+from waybill_cli.local.screen import Screen
 from waybill_cli.local.service import Service
 from waybill_cli.local.settings import UpSettings
 from waybill_cli.local.supervisor import Supervisor, stop_signals
@@ -40,73 +40,74 @@ SERVICES = (
 
 
 class UpError(Exception):
-    """Waybill cannot run here and now; the message says what to do about it."""
+    """Waybill cannot run here now; the message says what to do about it."""
 
 
-def run_everything(settings: UpSettings) -> int:
-    """Run until Ctrl-C or SIGTERM, and return the exit code: 0 for such a stop."""
-    console = Console(tuple(service.name for service in SERVICES))
+def run_everything(settings: UpSettings, addresses: Mapping[str, Address]) -> int:
+    """Run until Ctrl-C or SIGTERM, and return the exit code, which is 0 after such a stop."""
+    screen = Screen(tuple(service.name for service in SERVICES))
     home = settings.home.resolve()
-    if settings.log_format == "auto":  # everybody writes for the person in front of this terminal
+    if settings.log_format == "auto":  # all services write for the person at this terminal
         settings = settings.model_copy(update={"log_format": "console"})
     log.configure(settings, service="up")
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # that migrations ran well is no news here
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # only failed migrations matter here
     _interruptible()
     try:
         with _locked(home):
             end_orphans(home)
-            check_port(settings.api_host, settings.api_port, "WAYBILL_API_PORT")
-            check_port(settings.gateway_host, settings.gateway_port, "WAYBILL_GATEWAY_PORT")
-            with _database(settings, home, console) as (url, upkeep):
-                known = settings.model_copy(update={"database_url": url})
+            for address in addresses.values():
+                address.check()
+            with _database(settings, home, screen) as (url, keep_alive):
+                settings = settings.model_copy(update={"database_url": url})
                 try:
-                    code = asyncio.run(_serve(known, home, upkeep, console))
+                    code = asyncio.run(_serve(settings, addresses, home, keep_alive, screen))
                 finally:
                     _interruptible()
                     end_orphans(home)
-    except KeyboardInterrupt:  # while starting or stopping; the supervisor turns it into a return
+    except KeyboardInterrupt:  # while we start or stop; in between, the supervisor handles it
         code = 0
     except (UpError, PortError, PostgresError) as error:
-        console.bad(str(error))
+        screen.bad(str(error))
         return 1
-    console.say("Stopped.")
+    screen.say("Stopped.")
     return code
 
 
-async def _serve(settings: UpSettings, home: Path, upkeep: Callable[[], None], console: Console) -> int:
+async def _serve(
+    settings: UpSettings,
+    addresses: Mapping[str, Address],
+    home: Path,
+    keep_alive: Callable[[], None],
+    screen: Screen,
+) -> int:
     await _migrate(settings)
     first_key = await _first_admin_key(settings)
-    if first_key is not None:  # at once, and nowhere else: whatever happens next, it has been seen
-        console.good(f"Your admin key, shown this once: {first_key}")
-        console.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
-    # The worker's own patience comes first; ours only ends what has lost its own.
-    supervisor = Supervisor(
-        SERVICES, _environment(settings, home, console), console, grace=settings.shutdown_grace + 10
-    )
+    if first_key is not None:  # it is printed at once, so that it has been seen whatever happens next
+        screen.good(f"Your admin key, shown only this once: {first_key}")
+        screen.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
+    environment = _environment(settings, addresses, home, screen)
+    # The worker's own grace period comes first; ours only ends what ignores its own.
+    supervisor = Supervisor(SERVICES, environment, screen, grace=settings.shutdown_grace + 10)
 
     def all_ready() -> None:
-        console.good(f"Waybill is ready: http://{_bracketed(settings.api_host)}:{settings.api_port} (Ctrl-C stops it)")
+        screen.good(f"Waybill is ready: {addresses['api'].url} (Ctrl-C stops it)")
         notify_ready()  # we may be a service ourselves
 
-    return await supervisor.run(on_ready=all_ready, upkeep=upkeep)
+    return await supervisor.run(on_ready=all_ready, every_second=keep_alive)
 
 
-def _environment(settings: UpSettings, home: Path, console: Console) -> dict[str, str]:
-    """What the services see: our own environment, and what we know better than it."""
+def _environment(settings: UpSettings, addresses: Mapping[str, Address], home: Path, screen: Screen) -> dict[str, str]:
+    """What the services see: our own environment, and the settings that we decide."""
     return {
         **os.environ,
         "WAYBILL_DATABASE_URL": settings.database_url.url,
-        "WAYBILL_GATEWAY_URL": f"http://{_bracketed(settings.gateway_host)}:{settings.gateway_port}",  # the one we run
+        "WAYBILL_GATEWAY_URL": addresses["gateway"].url,  # the one we run
         "WAYBILL_HOME": str(home),
         "WAYBILL_LOG_FORMAT": settings.log_format,
         "PYTHONUNBUFFERED": "1",
-        **({"FORCE_COLOR": "1"} if console.coloured else {}),  # their lines go through a pipe to a terminal
+        **({"FORCE_COLOR": "1"} if screen.coloured else {}),  # their lines reach a terminal through our pipe
         MARK: str(home),
     }
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 async def _migrate(settings: UpSettings) -> None:
@@ -121,7 +122,7 @@ async def _migrate(settings: UpSettings) -> None:
 
 
 async def _first_admin_key(settings: UpSettings) -> str | None:
-    """An admin key for whoever starts Waybill for the first time; None if there is one already."""
+    """A new admin key if there is none yet, as when Waybill starts for the first time."""
     database = await Database.connect(settings, name="waybill up")
     try:
         async with database.hot() as connection:
@@ -138,8 +139,8 @@ def _locked(home: Path) -> Iterator[None]:
         lock = take_lock(home / "up.lock")
     except LockedError as error:
         raise UpError(
-            f"Waybill already runs with {home} (process {error.holder}). Stop that one first, or give this "
-            "one a folder and ports of its own: WAYBILL_HOME, WAYBILL_API_PORT, WAYBILL_GATEWAY_PORT."
+            f"Waybill already runs with {home} (process {error.holder}). Stop it first, or give this one its own "
+            "folder and ports: WAYBILL_HOME, WAYBILL_API_PORT, WAYBILL_GATEWAY_PORT."
         ) from None
     except OSError as error:
         raise UpError(f"{home} cannot be used ({error.strerror}). Choose another with WAYBILL_HOME.") from error
@@ -150,10 +151,10 @@ def _locked(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _database(settings: UpSettings, home: Path, console: Console) -> Iterator[tuple[DatabaseUrl, Callable[[], None]]]:
-    """The database's address, and what to do every second to keep it there."""
+def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tuple[DatabaseUrl, Callable[[], None]]]:
+    """The database's URL, and what to call every second to keep it running."""
     if not settings.embedded:
-        console.say(f"Postgres: {settings.database_url}")
+        screen.say(f"Postgres: {settings.database_url}")
         yield settings.database_url, lambda: None
         return
 
@@ -161,12 +162,12 @@ def _database(settings: UpSettings, home: Path, console: Console) -> Iterator[tu
 
     def keep_alive() -> None:
         if not postgres.running:
-            console.bad("Postgres stopped by itself; starting it again.")
+            screen.bad("Postgres stopped by itself; starting it again.")
             postgres.start()
 
     try:
         postgres.start()
-        console.say(
+        screen.say(
             f"Postgres runs on 127.0.0.1:{postgres.port}; its data is in {postgres.data}, its log is {postgres.log}"
         )
         url = postgres.create_database("waybill")
@@ -181,6 +182,6 @@ def _database(settings: UpSettings, home: Path, console: Console) -> Iterator[tu
 
 
 def _interruptible() -> None:
-    """Outside the supervisor's loop, a request to stop interrupts whatever we do."""
+    """Let a stop signal interrupt us wherever we are outside the supervisor's loop."""
     for each in stop_signals():
         signal.signal(each, signal.default_int_handler)

@@ -20,8 +20,8 @@ from waybill.console.terminal import complain, print_json, print_line, remark, r
 from waybill.db import Database
 from waybill.errors import Refused
 from waybill.storage import open_storage
-from waybill.storage.copier import Copied, Migration, counted
-from waybill.storage.factory import Access
+from waybill.storage.copier import Copied, Copier, counted
+from waybill.storage.factory import StorageAccess
 
 
 def _place(value: str) -> StorageUrl:
@@ -54,7 +54,7 @@ def migrate(source: From, target: To, as_json: AsJson = False) -> None:
             bar = progress.add_task("counting", total=None)
             objects, size = await counted(here)
             progress.update(bar, description=f"{objects:,} objects", total=size)
-            migration = Migration(database, here, there, str(target))
+            migration = Copier(database, here, there, str(target))
             return await migration.run(lambda done: progress.update(bar, completed=done.bytes + done.known_bytes))
 
     done = with_database(work)
@@ -82,9 +82,9 @@ def migrate(source: From, target: To, as_json: AsJson = False) -> None:
         remark("Now give all services WAYBILL_STORAGE_URL=TO, then call this once more for what came in meanwhile.")
 
 
-def _access(settings: CommonSettings, key_id: str | None = None, secret: str | None = None) -> Access:
+def _access(settings: CommonSettings, key_id: str | None = None, secret: str | None = None) -> StorageAccess:
     given = os.environ.get(secret) if secret else None
-    return Access(
+    return StorageAccess(
         (os.environ.get(key_id) if key_id else None) or settings.storage_key_id,
         SecretStr(given) if given else settings.storage_secret,
         settings.storage_timeout,

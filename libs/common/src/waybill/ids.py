@@ -1,4 +1,4 @@
-"""Ids are UUIDv7 (RFC 9562): they sort by the time they were made, so new rows land at the end of every index."""
+"""Ids are UUIDv7 (RFC 9562). They sort by creation time, so new rows go to the end of every index."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def _forget_random() -> None:
     _random, _used = b"", 0
 
 
-# A child process must not go through the same bytes as its parent.
+# A child process must not use the same random bytes as its parent.
 os.register_at_fork(after_in_child=_forget_random)
 
 
 def new_id() -> uuid.UUID:
-    """A new UUIDv7. Ids of one process grow strictly, also within a millisecond and when the clock steps back."""
+    """A new UUIDv7. The ids of one process always increase, even within a millisecond or when the clock steps back."""
     global _last, _random, _used
-    # 48 bits of milliseconds, then 12 bits that count on within one: sub-millisecond time, as RFC 9562 method 3.
+    # 48 bits of milliseconds, then 12 bits of sub-millisecond time (method 3 of RFC 9562).
     ns = time.time_ns()
     stamp = (ns // 1_000_000) << 12 | (ns % 1_000_000) * 4096 // 1_000_000
     with _lock:
         _last = stamp = max(stamp, _last + 1)
         if _used >= len(_random):
-            # By the hundred: asking the system for each id would take longer than all the rest.
+            # We get random bytes for many ids at once, because a system call per id would dominate the cost.
             _random, _used = os.urandom(8 * 256), 0
         chance = int.from_bytes(_random[_used : _used + 8], "big") >> 2
         _used += 8
@@ -40,7 +40,7 @@ def new_id() -> uuid.UUID:
 
 
 def first_id_at(moment: datetime) -> uuid.UUID:
-    """The smallest id made at `moment`: everything older sorts before it."""
+    """The smallest id created at `moment`. All older ids sort before it."""
     return uuid.UUID(int=int(moment.timestamp() * 1000) << 80 | 0x7 << 76 | 0b10 << 62)
 
 

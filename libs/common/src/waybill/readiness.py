@@ -1,6 +1,6 @@
-"""How a process tells whoever started it that it is ready: systemd's `sd_notify` convention.
+"""Tells the parent process that this one is ready, with systemd's `sd_notify` protocol.
 
-`waybill up` and systemd listen; in a cluster nobody does, and the probes ask over HTTP instead.
+`waybill up` and systemd listen for it. In a cluster nobody does; there, probes use HTTP.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import socket
 
 
 def notify_ready() -> None:
-    """Send `READY=1` to the Unix datagram socket named in `NOTIFY_SOCKET`; without one, do nothing."""
+    """Send `READY=1` to the Unix datagram socket in `NOTIFY_SOCKET`. Without that variable, do nothing."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -21,5 +21,5 @@ def notify_ready() -> None:
             notices.connect(address)
             notices.send(b"READY=1")
         except OSError:
-            # Whoever listened is gone. That is its problem; a service works without an audience.
+            # The listener is gone. The service works without it.
             return

@@ -1,6 +1,6 @@
-"""What counts as a secret, and how it is blanked out of anything a person may read.
+"""Decides what a secret is, and masks secrets in text that people may read.
 
-`config` uses it for error messages, `log` for every line: one place decides, so that both agree.
+`config` uses it for error messages and `log` for every line, so that both agree.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import re
 
 MASK = "***"
 
-# Matched against a key in lower case without separators, so `x-api-key`, `apiKey` and `API_KEY` are one.
+# Keys are compared in lower case without separators, so `x-api-key`, `apiKey` and `API_KEY` are the same.
 _SECRET_KEY = re.compile(
     r"passw(or)?d|passphrase|secret|authorization|credential|cookie"
     r"|(token|tokens|pwd)$|(api|access|private|signing|encryption)key$"
 )
-# A lease token is a counter that fences writes; without it in the logs a lost lease cannot be explained.
+# A lease token is a counter that fences writes. Without it in the log, nobody could explain a lost lease.
 _NOT_SECRET = frozenset({"leasetoken", "leasetokens"})
 
-# Digits up to a slash are a port, not a password: `http://host:8080/a@b` stays readable.
+# Digits before a slash are a port, not a password, so `http://host:8080/a@b` stays readable.
 _BEFORE_PASSWORD = re.compile(r"://[^/?#:@]*:(?!\d{1,5}[/?#])")
 _NAMED_SECRET = re.compile(
     r"""(passw(?:or)?d|passphrase|secret|(?<!lease_)(?<!lease)token|api[_-]?key|authorization|cookie)
@@ -35,7 +35,7 @@ def is_secret_key(key: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """The text with passwords in URLs, bearer tokens and `password=…` style values blanked out."""
+    """Mask passwords in URLs, bearer tokens and values like `password=…`."""
     if "://" in text:
         text = re.sub(r"\S+", lambda run: _without_url_password(run[0]), text)
     text = _NAMED_SECRET.sub(rf"\1\2{MASK}", text)
@@ -43,7 +43,7 @@ def redact_text(text: str) -> str:
 
 
 def _without_url_password(run: str) -> str:
-    # The password reaches to the last `@`, since people forget to percent-encode theirs.
+    # The password ends at the last `@`, because people forget to percent-encode it.
     end = run.rfind("@")
     start = next((found.end() for found in _BEFORE_PASSWORD.finditer(run) if found.end() <= end), None)
     return run if start is None else f"{run[:start]}{MASK}{run[end:]}"

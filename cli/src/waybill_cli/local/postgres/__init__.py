@@ -1,7 +1,7 @@
-"""A Postgres server of our own, for `waybill up` and for the tests; nothing needs to be installed for it.
+"""An embedded Postgres server for `waybill up` and for the tests. Nothing needs to be installed for it.
 
-`server` runs it, `cluster` makes its data directory, `leftovers` deals with what a killed process left,
-`binaries` finds the programs, and `account` and `places` are what it takes when we are root.
+`server` runs it, `cluster` creates its data directory, `leftovers` cleans up after a killed process, and `binaries`
+finds the programs. `account` and `places` are only needed when we are root.
 """
 
 from waybill_cli.local.postgres.binaries import bundled_binaries, debian_binaries

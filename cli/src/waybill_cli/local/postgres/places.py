@@ -1,7 +1,7 @@
-"""Where data and programs lie. An ordinary user keeps all of it in the home folder and never needs this.
+"""Where data and programs are kept. For ordinary users, that is always the home folder.
 
-As root the server runs as another user, who often cannot enter the home folder (its own home, say). That folder
-stays closed: what the server must reach goes to a folder that only root can change.
+For root, the server runs as another user who often cannot enter the home folder. We leave that folder closed and put
+what the server needs into a folder that only root can change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _STATE = Path("/var/lib/waybill")
 
 
 def data_place(home: Path) -> Path:
-    """The folder that holds (or will hold) this home's data directory."""
+    """The folder that contains, or will contain, this home's data directory."""
     place = home / "postgres"
     if os.geteuid() != 0 or (place / "data").exists() or reachable_by_all(home):
         return place
-    # The home remembers a name, not a path: whoever can write there must not direct root elsewhere. A random
-    # name rather than the home's path, so that a moved clone keeps its data and a new clone starts empty.
+    # The home stores a name and not a path, because whoever can write there must not redirect root. The name is random
+    # and not the home's path, so that a moved clone keeps its data and a new clone starts empty.
     note = place / "place"
     if not note.exists():
         note.write_text(secrets.token_hex(8) + "\n")
@@ -32,12 +32,12 @@ def data_place(home: Path) -> Path:
         raise PostgresError(f"{note} is damaged. Remove it to start with an empty database.")
     elsewhere = state_folder("data") / name
     elsewhere.mkdir(mode=0o700, exist_ok=True)
-    (elsewhere / "home").write_text(f"{home}\n")  # for whoever wonders whose data this is
+    (elsewhere / "home").write_text(f"{home}\n")  # so that people can tell whose data this is
     return elsewhere
 
 
 def state_folder(name: str) -> Path:
-    """A folder everyone may enter and only root may change; made when missing."""
+    """A folder that everyone may enter and only root may change. It is created if it is missing."""
     for folder in (_STATE, _STATE / name):
         try:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -49,14 +49,14 @@ def state_folder(name: str) -> Path:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o022:
             raise PostgresError(
-                f"{folder} must be a folder that only root can change. Look at who made it, then remove it."
+                f"{folder} must be a folder that only root can change. Check who created it, then remove it."
             )
-        if found.st_mode & 0o755 != 0o755:  # a strict umask; ours, so ours to open
+        if found.st_mode & 0o755 != 0o755:  # root has a strict umask
             folder.chmod(0o755)
     return _STATE / name
 
 
 def reachable_by_all(folder: Path) -> bool:
-    """Whether every user may pass through `folder` and all folders above it."""
+    """Whether every user may enter `folder` and all folders above it."""
     folder = folder.resolve()
     return all(each.stat().st_mode & stat.S_IXOTH for each in (folder, *folder.parents))

@@ -1,7 +1,7 @@
-"""The embedded Postgres server: start, stop, restart. `waybill up` and the tests run exactly this.
+"""The embedded Postgres server: start, stop, restart. `waybill up` and the tests both use it.
 
-Loopback TCP only, with a generated password: no Unix socket, hence no limit on the length of the home's path.
-The server runs in a session of its own, so a terminal's Ctrl-C reaches us and not it: we stop it last.
+It listens on loopback TCP only, with a generated password. There is no Unix socket, so the home's path may be long. It
+runs in its own session, so that Ctrl-C in a terminal does not reach it; we stop it last.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from waybill_cli.local.postgres.leftovers import clear_leftovers
 from waybill_cli.local.postgres.places import data_place
 from waybill_cli.local.tether import tethered
 
-# Below the numbers that Linux and macOS give to outgoing connections: a client that keeps trying to reach a
-# stopped server would otherwise, sooner or later, be given that very port and connect to itself.
+# These are below the ports that Linux and macOS use for outgoing connections. Otherwise a client that keeps trying to
+# reach a stopped server would eventually get that very port and connect to itself.
 _PORTS = range(20000, 32000)
-_START_TIMEOUT = 120.0  # a crash recovery takes its time
+_START_TIMEOUT = 120.0  # a crash recovery can take long
 _STOP_TIMEOUT = 30.0
 _LOG_LIMIT = 10_000_000
 
@@ -42,19 +42,19 @@ _SETTINGS = {
     "unix_socket_directories": "",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # In the data directory: /dev/shm is often tiny in containers, and keeps what a killed server left.
+    # It uses the data directory, because /dev/shm is often tiny in containers and keeps what a killed server left.
     "dynamic_shared_memory_type": "mmap",
 }
-# For data nobody will miss. Not `synchronous_commit`: a crash of the server alone must lose nothing, ever.
+# For throw-away data. `synchronous_commit` stays on, because a crash of the server alone must never lose anything.
 _THROWAWAY = {"fsync": "off", "full_page_writes": "off"}
 
 
 class EmbeddedPostgres:
-    """One Postgres server with its data under `home`; at most one per home, on this machine.
+    """One Postgres server with its data under `home`. There can be only one per home.
 
-    `binaries` is a folder of Postgres programs (default: the embedded `version`), `settings` are server
-    settings that win over the data directory's `postgresql.conf`. The port is chosen at the first start and
-    then kept, so that clients find a restarted server again.
+    `binaries` is a folder of Postgres programs (default: the embedded `version`). `settings` are server settings that
+    override the data directory's `postgresql.conf`. The port is chosen at the first start and kept, so that clients can
+    reconnect after a restart.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class EmbeddedPostgres:
         settings: Mapping[str, str] | None = None,
         below: Path | None = None,
     ) -> Iterator[Self]:
-        """A running server with empty, throw-away data that is gone afterwards; `below` a folder of your choice."""
+        """A running server with an empty database that is deleted afterwards. Its home is created in `below`."""
         with tempfile.TemporaryDirectory(prefix="waybill-", dir=below, ignore_cleanup_errors=True) as folder:
             home = Path(folder)
             if os.geteuid() == 0:
-                home.chmod(0o711)  # lets the server's user through, and nobody look
+                home.chmod(0o711)  # the server's user may pass, and nobody may list it
             server = cls(home, version=version, binaries=binaries, settings={**_THROWAWAY, **(settings or {})})
             try:
                 server.start()
@@ -111,35 +111,35 @@ class EmbeddedPostgres:
 
     @property
     def data(self) -> Path:
-        """Where its data is: under the home, unless we are root and the server's user cannot go there."""
+        """The data directory. It is in the home, unless we are root and the server's user cannot enter the home."""
         return data_place(self.home).resolve() / "data"
 
     @property
     def log(self) -> Path:
-        """Where the server writes what happens to it."""
+        """The server's log file."""
         return self._folder / "server.log"
 
     @property
     def url(self) -> str:
-        """The address of the maintenance database, `postgres`."""
+        """The URL of the maintenance database, `postgres`."""
         return self.url_of("postgres")
 
     def url_of(self, database: str) -> str:
-        """The address of a database on this server, password included."""
+        """The URL of a database on this server, including the password."""
         if self.port is None:
             raise PostgresError("The embedded Postgres has no address before its first start().")
         return f"postgresql://{USER}:{self._password()}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start the server and return when it answers; what a killed predecessor left is cleared first."""
+        """Start the server and return when it is ready. First it removes what a killed predecessor left."""
         if self.running:
             raise PostgresError("The embedded Postgres is already running.")
-        self.stop()  # if it died by itself, its lock and its last processes are still ours
+        self.stop()  # if it died by itself, we still hold its lock and must end its last processes
         data = self._take_data()
         try:
             account = account_for(data)
             if account and not data.exists():
-                # Only the server's own group may pass, not even others with the name that `initdb` borrows.
+                # Only the server's own group may enter, not other processes of the user that runs `initdb`.
                 os.chown(data.parent, 0, account.gid)
                 data.parent.chmod(0o710)
             binaries = within_reach(self._binaries) if account else self._binaries
@@ -157,9 +157,9 @@ class EmbeddedPostgres:
             raise
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
-        """Stop the server: `fast` writes all of its memory out, `immediate` leaves repairs to the next start.
+        """Stop the server. `fast` shuts down cleanly, `immediate` leaves recovery to the next start.
 
-        Interrupted (a second Ctrl-C), it can simply be called again.
+        If it is interrupted (by a second Ctrl-C), it can be called again.
         """
         steps = [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL]
         for step in steps if mode == "fast" else steps[1:]:
@@ -173,7 +173,7 @@ class EmbeddedPostgres:
         self._release_data()
 
     def destroy(self) -> None:
-        """Stop the server and delete its data for good."""
+        """Stop the server and delete its data."""
         self.stop("immediate")
         if self._folder.exists():
             data = self._take_data()
@@ -183,7 +183,7 @@ class EmbeddedPostgres:
             self._release_data()
 
     def create_database(self, name: str) -> str:
-        """Create a database unless it exists, and return its address."""
+        """Create a database unless it exists, and return its URL."""
         run = subprocess.run(
             [
                 str(self._binaries / "createdb"),
@@ -212,7 +212,7 @@ class EmbeddedPostgres:
         self.stop()
 
     def _take_data(self) -> Path:
-        """The data directory, with nobody else at it."""
+        """Lock the data directory and return its path."""
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -241,7 +241,7 @@ class EmbeddedPostgres:
         return (self._folder / "password").read_text().strip()
 
     def _launch(self, data: Path, binaries: Path, account: Account | None) -> None:
-        """Run the server on our port, or on one free port after another until none is snatched away."""
+        """Start the server on our port, or try free ports until one is not taken meanwhile."""
         for _attempt in range(10):
             port = self.port or _free_port()
             log_start = self._spawn(data, binaries, account, port)

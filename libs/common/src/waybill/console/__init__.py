@@ -1,1 +1,1 @@
-"""What `waybill` commands share: exit codes, tables, durations as people type them, and the way to the database."""
+"""What all `waybill` commands share: exit codes, tables, durations, and the connection to the database."""

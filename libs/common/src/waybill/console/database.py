@@ -1,18 +1,15 @@
-"""How a command reaches the database: `WAYBILL_DATABASE_URL`, or else the `waybill up` that runs beside it."""
+"""How a command finds the database: `WAYBILL_DATABASE_URL`, or else the database of a running `waybill up`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import asyncpg
-from pydantic import Field
-from pydantic_settings import NoDecode
 
 from waybill import log
 from waybill.config import CommonSettings, DatabaseUrl, load
-from waybill.config.values import Bare
 from waybill.console.local_address import published_url
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable, WaybillError
@@ -21,22 +18,16 @@ T = TypeVar("T")
 
 _NOT_GIVEN = DatabaseUrl("postgresql://not-given")
 _PATIENCE = 2.0
-"""Seconds. A person waits in front of the screen; who wants to wait longer can repeat the command."""
+"""Seconds. A person is waiting; they can repeat the command if they want to wait longer."""
 
 
 class NoDatabase(WaybillError):
-    """Nobody said where the database is, and none runs here."""
-
-
-class CommandSettings(CommonSettings):
-    """What every service understands; only the database may be left out."""
-
-    database_url: Annotated[DatabaseUrl, NoDecode, Bare("DATABASE_URL")] = Field(_NOT_GIVEN)
+    """No database was named, and none is running here."""
 
 
 def find_settings() -> tuple[CommonSettings, bool]:
-    """The configuration, and whether its database is the one a `make up` left the address of."""
-    settings = load(CommandSettings)
+    """The configuration, and whether its database is that of a running `make up`."""
+    settings = load(CommonSettings, database_url=_NOT_GIVEN)
     if settings.database_url != _NOT_GIVEN:
         return settings, False
     url = published_url(settings.home.absolute())
@@ -49,9 +40,10 @@ def find_settings() -> tuple[CommonSettings, bool]:
 
 
 def with_database(work: Callable[[Database], Awaitable[T]], *, patient: bool = False, schema: bool = True) -> T:
-    """Run a command's work against the database, and close it however the work ends.
+    """Run a command's work with a database connection, and close it afterwards.
 
-    `patient` waits for Postgres as long as a service would, and says so: for what starts beside it.
+    With `patient`, it waits for Postgres as long as a service would, and logs that: for commands that start together
+    with Postgres.
     """
     settings, local = find_settings()
     quiet: dict[str, object] = {"log_level": "warning" if patient else "error", "log_file": None}
@@ -80,7 +72,7 @@ async def _connect(settings: CommonSettings, *, local: bool, schema: bool) -> Da
             f"The database of the `make up` with {settings.home} does not answer any more. "
             "Start it again with `make up`."
         ) from error
-    except asyncpg.PostgresError as error:  # it answers, but does not let us in
+    except asyncpg.PostgresError as error:  # it answers, but refuses to let us in
         raise DatabaseUnavailable(
             f"Postgres at {settings.database_url} refuses the connection: {error}. Is WAYBILL_DATABASE_URL right?"
         ) from error

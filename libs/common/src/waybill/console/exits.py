@@ -1,6 +1,6 @@
-"""How the command ends: one exit code per way of failing, and one sentence on standard error.
+"""Exit codes, and the message for each error.
 
-Scripts branch on the code, people read the sentence; a traceback means a bug of ours.
+Scripts use the code, people read the message on standard error. A traceback means that we have a bug.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     OK = 0
     REFUSED = 1
-    """Not found, in conflict with how things are now, not finished in time, or a document at fault."""
+    """Not found, in conflict with the current state, not finished in time, or a document is at fault."""
     USAGE = 2
-    """Wrong arguments, wrong configuration, a broken mapping, or a schema this program was not built for."""
+    """Wrong arguments, wrong configuration, an invalid mapping, or a database schema of another version."""
     UNREACHABLE = 3
-    """The database does not answer, or does not let us in; for `submit`, the API."""
+    """The database, or for `submit` the API, cannot be reached or refuses the connection."""
 
 
 EXPLAINED = (
-    "Exit codes: 0 fine · 1 refused, not found or not finished · 2 wrong usage or configuration · "
+    "Exit codes: 0 success · 1 refused, not found or not finished · 2 wrong usage or configuration · "
     "3 the database (for `submit`: the API) cannot be reached."
 )
 
 
 def understand(error: Exception) -> tuple[ExitCode, str] | None:
-    """The exit code and the sentence for an error, or None when it is a bug that deserves its traceback."""
-    # Here, so that commands that touch no database start fast.
+    """The exit code and the message for an error. None means that it is a bug and gets a traceback."""
+    # Imported here, so that commands without a database start fast.
     import asyncpg
     import sqlalchemy.exc
 
@@ -46,7 +46,7 @@ def understand(error: Exception) -> tuple[ExitCode, str] | None:
         return ExitCode.UNREACHABLE, "Postgres took too long to answer. Try again in a moment."
     if isinstance(error, sqlalchemy.exc.DBAPIError):
         error = error.orig if isinstance(error.orig, Exception) else error
-        # SQLAlchemy's adapter wraps the driver's error once more.
+        # SQLAlchemy's adapter wraps the driver's error again.
         error = error.__cause__ if isinstance(error.__cause__, asyncpg.PostgresError) else error
     if isinstance(error, asyncpg.PostgresError | sqlalchemy.exc.DBAPIError):
         return ExitCode.REFUSED, f"Postgres refused this: {error}"

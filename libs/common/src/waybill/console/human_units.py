@@ -1,4 +1,4 @@
-"""Time and amounts as people say them, in both directions: `3 min ago` for reading, `30d` for typing."""
+"""Formats times and amounts for people (`3 min ago`), and parses durations that people type (`30d`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _UNITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 _TYPED = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?", re.ASCII)
 _LONGEST = 100 * 365 * 86400.0
-"""A century: beyond it a slip of the pen, and soon beyond what a timestamp can hold."""
+"""A century. More is a typing mistake, and timestamps would soon overflow."""
 
 
 def duration(seconds: float) -> str:
-    """Two units at most: `340 ms`, `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
+    """At most two units: `340 ms`, `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
     seconds = max(seconds, 0.0)
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """How far away a moment is, in one unit: `3 min ago`, `in 20 s`, `just now`; nothing for no moment."""
+    """The distance to a moment in one unit: `3 min ago`, `in 20 s`, `just now`. Empty for None."""
     if moment is None:
         return ""
     seconds = (now - moment).total_seconds()
@@ -39,13 +39,13 @@ def ago(moment: datetime | None, now: datetime) -> str:
     if seconds > 0:
         name, size = next(unit for unit in _UNITS if seconds >= unit[1])
         return f"{seconds // size:.0f} {name} ago"
-    # What was just put off by an hour is due in an hour, not in 59 minutes.
+    # A job that was just delayed by an hour is due in an hour, not in 59 minutes.
     name, size = next(unit for unit in _UNITS if -seconds >= 0.99 * unit[1])
     return f"in {-seconds / size:.0f} {name}"
 
 
 def moment(value: datetime) -> str:
-    """A point in time, to the millisecond. All times are UTC, and say so."""
+    """A point in time with milliseconds, in UTC."""
     return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03} UTC"
 
 
@@ -67,7 +67,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def parse_duration(text: str, *, unit_required: bool = False) -> float:
-    """Seconds from what a person typed: `90`, `90s`, `15m`, `12h`, `30d`, `2w`. Raises ValueError with a sentence."""
+    """Seconds from `90`, `90s`, `15m`, `12h`, `30d` or `2w`. Raises ValueError with a message for people."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or (unit_required and match[2] is None):
         raise ValueError(f"{text!r} is not a duration; write it with a unit, like 45s, 15m, 12h, 30d or 2w")

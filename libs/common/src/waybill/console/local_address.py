@@ -1,4 +1,4 @@
-"""Where the database of a running `waybill up` is, for the commands a person types beside it."""
+"""A file with the database URL of a running `waybill up`, for commands that run beside it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from waybill.files.private import write_private
 
 
 def publish(home: Path, url: str) -> None:
-    """Leave the address, which holds a password, in the home folder for its owner alone."""
+    """Write the URL, which contains a password, to a file that only its owner may read."""
     write_private(_note(home), url + "\n")
 
 
 def withdraw(home: Path) -> None:
-    """Take the address away again."""
+    """Remove the file."""
     _note(home).unlink(missing_ok=True)
 
 
 def published_url(home: Path) -> str | None:
-    """The address that the `waybill up` of this home published; None when none runs."""
+    """The URL that the `waybill up` of this home published; None if none runs."""
     try:
         return _note(home).read_text().strip()
     except OSError:

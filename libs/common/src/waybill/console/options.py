@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, so that they look and work the same everywhere."""
+"""Options and arguments that several commands share, so that they work the same everywhere."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Tenant = Annotated[str | None, typer.Option("--tenant", metavar="TENANT", help="
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=10_000, help="How many to list at most.")]
 
 OPERATOR = "operator"
-"""The tenant of jobs that a person at the command line enqueues, unless they say otherwise."""
+"""The tenant of jobs that are enqueued with a command, unless the command names another."""
 
 
 def seconds(value: str | float) -> float:
-    """Parses a duration option; a bare number is seconds. Typer passes defaults through here too."""
+    """Parse a duration option; a plain number is seconds. Typer passes defaults through here too."""
     if isinstance(value, float | int):
         return float(value)
     return _parsed(value, unit_required=False)
 
 
 def age(value: str) -> float:
-    """The same, but the unit must be written: `--older-than 30` must not mean thirty seconds."""
+    """Parse a duration with a mandatory unit, because `--older-than 30` must not mean thirty seconds."""
     return _parsed(value, unit_required=True)
 
 

@@ -1,7 +1,7 @@
-"""Tables that fit: columns give way before ids wrap.
+"""Prints tables that fit the terminal without wrapping ids.
 
-On a narrow terminal the long last column shrinks, then the least important columns go, and at last each row becomes
-a small block. What is not shown is still in `--json`.
+On a narrow terminal, first the last column shrinks, then the least important columns are dropped, and finally each row
+becomes a small block. `--json` always has everything.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _GAP = 2
 class Column:
     header: str
     right: bool = False
-    """Numbers."""
+    """Whether it is aligned to the right, as numbers are."""
     drop: int = 0
-    """0 stays whatever happens; otherwise the highest goes first. An empty one goes at once."""
+    """0 means never. Otherwise the column with the highest number is dropped first; an empty one always is."""
     most: int | None = None
-    """How wide it may get on a terminal, for names that somebody else chose."""
+    """The most characters on a terminal, for names that users choose."""
     least: int | None = None
-    """How narrow it may get, for a last column of free text."""
+    """The fewest characters, for a last column of free text."""
     wraps: bool = False
-    """Free text that goes on below itself instead of being cut."""
+    """Whether text wraps within the column instead of being cut."""
 
 
 Row = Sequence[Text]
@@ -98,7 +98,7 @@ def _print_row(
 
 
 def _print_blocks(console: Console, columns: Sequence[Column], rows: Sequence[Row], indent: int) -> None:
-    """One row below the other: the first cell, then the others with their names."""
+    """Print each row as a block: the first cell, then the others with their headers."""
     longest = max(len(column.header) for column in columns[1:])
     for row in rows:
         console.print(Text.assemble(" " * indent, row[0]), soft_wrap=True)
@@ -109,7 +109,7 @@ def _print_blocks(console: Console, columns: Sequence[Column], rows: Sequence[Ro
 
 
 def print_facts(facts: Sequence[tuple[str, Text]], *, indent: int = 2) -> None:
-    """Names and values, the values aligned; text with spaces wraps inside its column, ids never do."""
+    """Print names and values in two columns. Text with spaces wraps, ids never do."""
     print_table(
         [Column(""), Column("", least=36, wraps=True)],
         [(Text(name, "dim"), value) for name, value in facts],

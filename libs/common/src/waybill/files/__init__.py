@@ -1,6 +1,6 @@
-"""Safe file handling: paths from strangers, what a file really is, and writing one whole or not at all.
+"""Safe file handling: untrusted paths, file types by content, and atomic writes.
 
-Nothing here knows of jobs or of storage keys; `waybill.storage` is built on it.
+Nothing here knows about jobs or storage keys; `waybill.storage` is built on it.
 """
 
 from waybill.files.atomic import AtomicFile, Written, write_atomic

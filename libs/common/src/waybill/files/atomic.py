@@ -1,6 +1,6 @@
-"""Writing a file so that its name never shows half of it, not even after a power cut.
+"""Writes a file atomically: under its name it is complete or absent, even after a power cut.
 
-A temporary file in the same folder, flushed to disk, then renamed over the name, then the folder flushed.
+The data goes to a temporary file in the same folder, which is flushed and renamed. Then the folder is flushed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from uuid import uuid4
 
 from waybill.errors import StorageFull
 from waybill.files.paths import NEW_FILE
+from waybill.messages import msg
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What ended up in the file."""
+    """What was written."""
 
     bytes: int
     sha256: str
 
 
 def write_atomic(path: Path, data: bytes | Iterable[bytes], *, mode: int = NEW_FILE) -> Written:
-    """Put `data` under `path`: all of it, or nothing and the file that was there before."""
+    """Write all of `data` to `path`. If that fails, the previous file stays as it was."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with AtomicFile(folder, path.name, mode=mode) as file:
@@ -42,10 +43,10 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes], *, mode: int = NEW_F
 
 
 class AtomicFile:
-    """A file in the making, for those who get its content piece by piece. Leaving without `commit` undoes it.
+    """A file that is written piece by piece. Without `commit`, nothing remains of it.
 
-    `folder` is the open folder it will lie in, `name` its name there. The lock lets an event loop call each
-    step in a thread: a cancelled caller may abort while a write is still running.
+    `folder` is the descriptor of its folder, `name` its name there. The lock lets an event loop call each step in a
+    thread, because a cancelled caller may abort while a write is still running.
     """
 
     def __init__(self, folder: int, name: str, *, mode: int = NEW_FILE) -> None:
@@ -74,7 +75,7 @@ class AtomicFile:
             self._size += len(chunk)
 
     def commit(self) -> Written:
-        """Make it the file of its name, durably."""
+        """Give the file its name, durably."""
         with self._lock:
             self._must_be_open()
             try:
@@ -88,7 +89,7 @@ class AtomicFile:
         return Written(self._size, self._hash.hexdigest())
 
     def abort(self) -> None:
-        """Leave everything as it was. After `commit`, or a second time, it does nothing."""
+        """Discard the file. After `commit` or a previous `abort`, it does nothing."""
         with self._lock:
             if self._open:
                 self._close()
@@ -102,7 +103,7 @@ class AtomicFile:
         self.abort()
 
     def __del__(self) -> None:
-        # For a caller that was cancelled while a thread was making this for it, and never got it.
+        # A caller that was cancelled while a thread created this object never gets to call `abort`.
         if hasattr(self, "_file"):
             self.abort()
 
@@ -126,7 +127,7 @@ class AtomicFile:
     def _give_up(self, error: OSError) -> NoReturn:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(
-                "The disk is full. Once there is room on it again, this can be repeated.",
+                msg("storage.full_try_again"),
                 detail={"file": self._name, "errno": errno.errorcode[error.errno or 0]},
             ) from error
         raise error

@@ -1,7 +1,7 @@
-"""What lies inside the two containers Office files come in: the names in a ZIP, and in an OLE2 compound file.
+"""Lists the names inside the two containers of Office files: ZIP files and OLE2 compound files.
 
-Only directories are read, never contents, and only so much of them: a hostile file costs a few hundred
-kilobytes. Anything odd ends the reading; whoever unpacks the file later will say what is wrong with it.
+It reads a limited part of the directory and no contents, so a hostile file costs a few hundred kilobytes. Anything odd
+ends the listing; whoever unpacks the file later reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _MOST_SECTORS = 64
 def zip_names(file: BinaryIO) -> Iterator[str]:
     """The first names in a ZIP's central directory."""
     size = file.seek(0, 2)
-    # The end record is 22 bytes and a comment of up to 65,535.
+    # The end record has 22 bytes and a comment of up to 65,535.
     file.seek(max(0, size - 22 - 65_535))
     tail = file.read(22 + 65_535)
     end = _end_record(tail)
     if end is None:
         return
     length = int.from_bytes(tail[end + 12 : end + 16], "little")
-    # Counted back from the end record, because data put before the ZIP shifts the offset it declares.
+    # We count back from the end record, because data before the ZIP shifts the offset it declares.
     start = size - len(tail) + end - length
     if start < 0:
         return
@@ -33,7 +33,7 @@ def zip_names(file: BinaryIO) -> Iterator[str]:
 
 
 def _end_record(tail: bytes) -> int | None:
-    """Where the end record starts: the last mark whose comment reaches to the end, as a comment may hold marks."""
+    """Where the end record starts. A comment may contain its signature, so the comment must reach to the end."""
     at = len(tail)
     while (at := tail.rfind(b"PK\x05\x06", 0, at)) >= 0:
         if at + 22 + int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail):
@@ -56,7 +56,7 @@ def ole2_names(file: BinaryIO) -> Iterator[str]:
     if len(header) < 512:
         return
     shift = int.from_bytes(header[30:32], "little")
-    if shift not in (9, 12):  # sectors of 512 or 4096 bytes; the format knows no others
+    if shift not in (9, 12):  # the format only has sectors of 512 or 4096 bytes
         return
     sector_size = 1 << shift
     sector = int.from_bytes(header[48:52], "little")
@@ -78,7 +78,7 @@ def _stream_names(sector: bytes) -> Iterator[str]:
 
 
 def _next_sector(file: BinaryIO, header: bytes, sector: int, sector_size: int) -> int | None:
-    """Where the directory goes on, by those 109 sectors of the allocation table that the header lists."""
+    """The directory's next sector, from the 109 sectors of the allocation table that the header lists."""
     per_sector = sector_size // 4
     index, place = divmod(sector, per_sector)
     if index >= 109:

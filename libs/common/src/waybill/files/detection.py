@@ -1,6 +1,6 @@
-"""What a file is, by its content. Its name and the type somebody declared for it are never looked at.
+"""Detects a file's type by its content. Its name and its declared type are ignored.
 
-A detected type is a promise about the first look only: a file that starts like a PDF may still be broken.
+A detected type is only a first look: a file that starts like a PDF may still be broken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import BinaryIO
 from waybill.files.containers import ole2_names, zip_names
 
 HEAD = 64 * 1024
-"""How much of the beginning is read, at most."""
+"""The most bytes that are read from the beginning."""
 
 
 class FileType(StrEnum):
@@ -28,7 +28,7 @@ class FileType(StrEnum):
     XLS = "xls"
     PPT = "ppt"
     ENCRYPTED_OFFICE = "encrypted_office"
-    """A docx, xlsx or pptx under a password."""
+    """A docx, xlsx or pptx with a password."""
     OLE2 = "ole2"
     """Another compound file: an Outlook message, an installer."""
     XML = "xml"
@@ -96,7 +96,7 @@ _JSON = re.compile(r"""\{\s*["}]|\[\s*(?:[\[\]{"\d-]|true|false|null)""")
 
 
 def detect(file: BinaryIO) -> FileType:
-    """The type of an open, seekable file; where it stands is kept."""
+    """The type of an open, seekable file. The file's position does not change."""
     position = file.tell()
     try:
         return _detect(file)
@@ -134,9 +134,9 @@ def _inside_zip(file: BinaryIO) -> FileType:
 
 
 def _is_late_pdf(file: BinaryIO, head: bytes) -> bool:
-    """Readers accept up to 1024 bytes of anything before a PDF, and printers and mailers do put it there.
+    """Whether it is a PDF with up to 1024 other bytes before its header, as printers and mailers add them.
 
-    A text about PDFs may say `%PDF-` too; only a real one also ends like one.
+    A text about PDFs may contain `%PDF-` too, but only a PDF also ends like one.
     """
     at = head.find(b"%PDF-", 0, 1024 + 5)
     if at < 0:
@@ -166,14 +166,14 @@ def _decoded(head: bytes) -> str | None:
     text = _decode(head, "utf-8")
     if text is not None:
         return text
-    # An older encoding: mostly plain letters, with a few bytes above. Which one, the reader has to find out.
+    # It may be an older encoding: mostly ASCII with a few other bytes. The reader has to find out which.
     plain = sum(byte < 0x80 for byte in head)
     return head.decode("latin-1") if plain >= 0.7 * len(head) else None
 
 
 def _decode(data: bytes, encoding: str) -> str | None:
     try:
-        # Incremental, because the head may end in the middle of a character.
+        # The decoder is incremental, because the head may end in the middle of a character.
         return codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
         return None

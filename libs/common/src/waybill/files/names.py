@@ -1,7 +1,7 @@
-"""Which names we accept from strangers, and how we make one presentable.
+"""Checks untrusted file names, and turns them into safe ones.
 
-The rules are Windows' as well as ours: a name that is harmless here may be unpacked or downloaded there.
-`paths` applies them before it touches the disk.
+The rules include those of Windows, because a name that is harmless here may be unpacked or downloaded there. `paths`
+applies them before it accesses the disk.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from waybill.errors import UnsafePath
 
 LONGEST_PATH = 1024
 LONGEST_NAME = 255
-"""In bytes: what the usual file systems can hold."""
+"""Bytes. Common file systems allow no more."""
 
 _DEVICES = frozenset(
     {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"}
     | {f"{device}{number}" for device in ("COM", "LPT") for number in range(10)}
 )
-# Control and format characters (bidi overrides, zero-width), surrogates, private use, unassigned, line ends.
+# Control and format characters (bidi overrides, zero-width), surrogates, private use, unassigned, line separators.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 
 
 def parts_of(untrusted: str) -> tuple[str, ...]:
-    """The parts of a relative path, in Unicode's composed form; UnsafePath if one of them is not safe."""
+    """The parts of a relative path, in Unicode's composed form. Raises UnsafePath if a part is not safe."""
     if not untrusted:
         raise UnsafePath("A file name must not be empty.")
     if any(unicodedata.category(character) in _INVISIBLE for character in untrusted):
@@ -43,16 +43,16 @@ def parts_of(untrusted: str) -> tuple[str, ...]:
 
 
 def safe_name(filename: str) -> str:
-    """A name for people, to show or to download under, made from whatever a stranger called the file."""
+    """Turn an untrusted file name into one that is safe to show and to download."""
     last = unicodedata.normalize("NFC", filename).replace("\\", "/").rstrip("/").rpartition("/")[2]
     name = "".join(_harmless(character) for character in last)
     name = _no_device(unicodedata.normalize("NFC", name).strip(" ."))
-    # Once more after cutting, which may lay a device's name bare.
+    # Check again after shortening, which may produce a device's name.
     return _no_device(_shortened(name)) or "file"
 
 
 def _fault(part: str) -> str | None:
-    # Compatibility forms too: `．．／` and `‥` become `../` and `..` when some later program normalises them.
+    # Check compatibility forms too: `．．／` and `‥` become `../` and `..` when another program normalises them.
     for form in (part, unicodedata.normalize("NFKC", part)):
         if form in ("", ".", ".."):
             return "has an empty, '.' or '..' part"
@@ -90,7 +90,7 @@ def _harmless(character: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    """Cut to what file systems hold, with room to spare for a prefix, keeping the extension."""
+    """Shorten a name for file systems, leaving room for a prefix and keeping the extension."""
     most = LONGEST_NAME - 55
     if len(name.encode()) <= most:
         return name

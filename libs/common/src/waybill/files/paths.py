@@ -1,8 +1,8 @@
-"""Paths from strangers, kept inside a folder of ours.
+"""Keeps untrusted paths inside a folder.
 
-`resolve_under` checks and answers with a path. Between the check and the use somebody could swap a folder for
-a symbolic link, so what opens files goes through `open_under`, which walks from one open folder to the next
-and follows no link on the way. The root itself is ours, and may be a link.
+`resolve_under` checks a path and returns it. Somebody could replace a folder with a symbolic link between the check and
+the use. Code that opens files therefore uses `open_under`, which goes from one open folder to the next and follows no
+links. The root itself is trusted and may be a link.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 NEW_FILE = 0o660
 NEW_FOLDER = 0o770
-"""Less the umask; services of one deployment may run as different users of one group."""
+"""The umask is applied to both. Services of one deployment may run as different users of one group."""
 
 
 def resolve_under(root: Path, untrusted: str) -> Path:
-    """The path that `untrusted` names inside `root`, existing or not; UnsafePath if it could be outside."""
+    """The path inside `root`, whether it exists or not. Raises UnsafePath if it could be outside."""
     path = root.resolve()
     for part in parts_of(untrusted):
         path /= part
@@ -34,9 +34,9 @@ def resolve_under(root: Path, untrusted: str) -> Path:
 
 
 def open_under(root: Path, untrusted: str, flags: int = os.O_RDONLY, mode: int = NEW_FILE) -> int:
-    """Open a regular file inside `root`; like `os.open`, but nothing leads outside."""
+    """Like `os.open`, but only for a regular file inside `root`."""
     with folder_under(root, untrusted) as (folder, name):
-        # O_NONBLOCK, or a planted pipe would hold us for ever; it means nothing to a regular file.
+        # Without O_NONBLOCK, a named pipe would block us for ever. It has no effect on a regular file.
         try:
             file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=folder)
         except OSError:
@@ -50,7 +50,7 @@ def open_under(root: Path, untrusted: str, flags: int = os.O_RDONLY, mode: int =
 
 @contextmanager
 def folder_under(root: Path, untrusted: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-    """Hold open the folder where `untrusted` lies: its descriptor, and the name left to use in it."""
+    """Open the folder of `untrusted`. Yields its descriptor, and the name of the file in it."""
     *folders, name = parts_of(untrusted)
     if create:
         root.mkdir(NEW_FOLDER, parents=True, exist_ok=True)
@@ -78,12 +78,12 @@ def _enter(folder: int, part: str, untrusted: str, *, create: bool) -> int:
         try:
             os.mkdir(part, NEW_FOLDER, dir_fd=folder)
         except FileExistsError:
-            continue  # somebody else was faster
-        os.fsync(folder)  # a file is only as durable as the folders on the way to it
+            continue  # somebody else created it first
+        os.fsync(folder)  # a file is only durable if its folders are
 
 
 def _refuse_link(folder: int, name: str, untrusted: str) -> None:
-    """Say why an open failed, if a link is why; systems disagree about the error number."""
+    """Raise UnsafePath if a link was the reason of a failure. The error number differs between systems."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Files of the home folder that only their owner may read: passwords, locks, logs."""
+"""Files in the home folder that only their owner may read: passwords, locks, logs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file for its owner alone, creating it if need be; the caller closes it.
+    """Open a file that only its owner may read, and create it if necessary. The caller closes it.
 
-    As root in somebody else's home (`sudo make up`) the file goes to that somebody, or their next start as
-    themselves could not open it.
+    If root starts Waybill in somebody else's home (`sudo make up`), the file belongs to that user. Otherwise the user
+    could not open it later.
     """
     descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     if os.geteuid() == 0:
@@ -20,7 +20,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file for its owner alone; readers see the old text or the new, never half of it."""
+    """Write a file that only its owner may read. Readers see the old text or the new one, nothing in between."""
     half = path.with_name(path.name + ".half")
     half.unlink(missing_ok=True)
     with os.fdopen(open_private(half, os.O_WRONLY), "w") as file:

@@ -1,10 +1,10 @@
-"""Idempotency: asked twice, done once, answered twice."""
+"""Idempotency keys: a repeated request is done once and gets the same answer."""
 
 from waybill.idempotency.models import KeyState
 from waybill.idempotency.store import (
     Begun,
     HolderReplaced,
-    Record,
+    KeyRecord,
     begin,
     fail,
     find,
@@ -17,8 +17,8 @@ from waybill.idempotency.store import (
 __all__ = [
     "Begun",
     "HolderReplaced",
+    "KeyRecord",
     "KeyState",
-    "Record",
     "begin",
     "fail",
     "find",

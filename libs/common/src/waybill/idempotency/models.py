@@ -1,6 +1,6 @@
-"""The table behind idempotency: one row per tenant and key, from the first request until it expires.
+"""The table of idempotency keys: one row per tenant and key, from the first request until it expires.
 
-`store` holds every statement on it.
+`store` has all statements on it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sqlmodel import Field, SQLModel
 
 class KeyState(StrEnum):
     IN_PROGRESS = "in_progress"
-    """Somebody holds the key and works on the request."""
+    """A process works on the request."""
     DONE = "done"
-    """The answer is stored and is given again."""
+    """The answer is stored and is returned again."""
     FAILED = "failed"
-    """The holder gave up; the same request may be tried again under the same key."""
+    """The work failed. The same request may be sent again with the same key."""
 
 
 def _time(*, nullable: bool = False) -> Any:
-    # SQLModel's overloads do not know that `sa_type` takes an instance too.
+    # SQLModel's type hints do not allow an instance for `sa_type`, but it works.
     kind: Any = sa.DateTime(timezone=True)
     return Field(default=None, sa_type=kind) if nullable else Field(sa_type=kind)
 
@@ -33,21 +33,21 @@ class IdempotencyKey(SQLModel, table=True):
     __tablename__ = "idempotency_keys"
 
     tenant: str = Field(primary_key=True)
-    """Keys of different tenants never meet."""
+    """Each tenant has its own keys."""
     key: str = Field(primary_key=True)
     fingerprint: str
-    """What was asked: the same key with another fingerprint is a mistake of the caller's."""
+    """Identifies the request. The same key with another fingerprint is the caller's mistake."""
     state: str
     attempt: int
-    """Grows with every holder and never falls: the fence of the holder's last word."""
+    """Grows with every process that works on the key. It fences the final write."""
     answer: Any = Field(default=None, sa_type=JSONB, nullable=True)
     created_at: datetime = _time()
     """When the key was first seen."""
     stale_at: datetime = _time()
-    """From then on a holder that has not finished may be replaced."""
+    """From then on, another process may take over if the work is not finished."""
     finished_at: datetime | None = _time(nullable=True)
     expires_at: datetime = _time()
-    """From then on the key is free again, whatever happened under it."""
+    """From then on, the key is free again."""
 
     __table_args__ = (
         sa.CheckConstraint("state IN ('in_progress', 'done', 'failed')", name="idempotency_keys_state_known"),

@@ -1,9 +1,9 @@
-"""Doing a thing once, however often it is asked for: every statement on `idempotency_keys`.
+"""Does the work of a request once, however often it is sent. All statements on `idempotency_keys` are here.
 
-`begin` either makes the caller the one holder of a key or says what became of it; the holder ends with
-`finish` or `fail`. Called in the transaction of the work itself, work and answer commit together and a
-second request waits for that commit; called on its own, a second request is told at once that the first is
-still running. Time is the database's.
+`begin` makes the caller the only holder of a key, or returns what became of it. The holder ends with `finish` or
+`fail`. If it runs in the transaction of the work, work and answer commit together, and a second request waits for that
+commit. If it runs in its own transaction, a second request learns at once that the first is still running. All times
+are the database's.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
 
 EXPIRES_IN = timedelta(hours=24)
-"""A day: long enough for a client that retries over night, short enough to keep the table small."""
+"""A day is long enough for a client that retries over night, and short enough to keep the table small."""
 STALE_AFTER = timedelta(minutes=5)
-"""Longer than any request may take; a holder silent for that long has died."""
+"""Longer than any request may take, so a holder that has not finished by then has died."""
 KEY_LENGTH = 255
 
 
 class HolderReplaced(Conflict):
-    """Another holder took the key over. Whatever this one did must be rolled back."""
+    """Another holder took over the key. What this one did must be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What is known about a key."""
+class KeyRecord:
+    """The state of a key."""
 
     tenant: str
     key: str
@@ -50,14 +50,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The answer of `begin`. Held: do the work, then `finish`. Not held: it is done, or somebody is at it."""
+    """The result of `begin`. If held, do the work and call `finish`. If not, it is done or somebody works on it."""
 
-    record: Record
+    record: KeyRecord
     held: bool
 
 
 def fingerprint(*parts: bytes | str) -> str:
-    """What a request asks for, in one short string; ("ab", "c") is not the same as ("a", "bc")."""
+    """A short string that identifies a request. ("ab", "c") and ("a", "bc") differ."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -65,18 +65,18 @@ def fingerprint(*parts: bytes | str) -> str:
     return digest.hexdigest()
 
 
-def should_reprocess(record: Record, now: datetime) -> bool:
-    """Whether the same request would become the key's holder: after a failure, expiry, or a holder that died.
+def should_reprocess(record: KeyRecord, now: datetime) -> bool:
+    """Whether a repeated request would get the key: after a failure, after expiry, or if the holder died.
 
-    `begin` decides the same in SQL; this is for those who only look.
+    `begin` makes the same decision in SQL; this is for callers that only read.
     """
     if record.expires_at <= now or record.state is KeyState.FAILED:
         return True
     return record.state is KeyState.IN_PROGRESS and record.stale_at <= now
 
 
-# One statement decides. Of any number of newcomers exactly one inserts or updates; the others wait for its
-# row lock and then see the row as it left it, which the WHERE no longer lets through.
+# One statement decides. Of any number of concurrent requests, exactly one inserts or updates. The others wait for its
+# row lock and then see its row, which no longer matches the WHERE clause.
 _BEGIN = """
 INSERT INTO idempotency_keys AS held
        (tenant, key, fingerprint, state, attempt, created_at, stale_at, expires_at)
@@ -101,7 +101,7 @@ SELECT tenant, key, fingerprint, state, attempt, answer::text, created_at, stale
  WHERE tenant = $1 AND key = $2
 """
 
-# `created_at` is part of the fence because the count starts again when an expired row has been purged.
+# `created_at` is part of the fence, because the attempts start again after an expired row was purged.
 _FINISH = """
 UPDATE idempotency_keys
    SET state = 'done', answer = $5::text::jsonb, finished_at = now(), expires_at = now() + $6::interval
@@ -115,7 +115,7 @@ UPDATE idempotency_keys
  WHERE tenant = $1 AND key = $2 AND attempt = $3 AND created_at = $4 AND state = 'in_progress'
 """
 
-# Rows somebody is just beginning again are locked and skipped: they are not expired for much longer.
+# Rows that a request is taking over are locked, so they are skipped.
 _PURGE = """
 WITH expired AS MATERIALIZED (
     SELECT tenant, key
@@ -143,9 +143,9 @@ async def begin(
     expires_in: timedelta = EXPIRES_IN,
     stale_after: timedelta = STALE_AFTER,
 ) -> Begun:
-    """Become the key's holder, or learn what became of it.
+    """Become the key's holder, or get its state.
 
-    Raises IdempotencyConflict when the key was used for another request that has not expired.
+    Raises IdempotencyConflict if the key was used for another request that has not expired.
     """
     if not 0 < len(key) <= KEY_LENGTH or not key.isprintable():
         raise Refused(f"An Idempotency-Key has 1 to {KEY_LENGTH} printable characters. A UUID is a good one.")
@@ -157,7 +157,7 @@ async def begin(
             return Begun(_record(row), held=True)
         existing = await find(connection, tenant=tenant, key=key)
         if existing is None:
-            continue  # purged in between, so it is free now
+            continue  # it was purged meanwhile, so it is free now
         if existing.fingerprint != fingerprint:
             raise IdempotencyConflict(
                 "This Idempotency-Key was used for another request. Send a new key with a new request.",
@@ -166,16 +166,16 @@ async def begin(
         return Begun(existing, held=False)
 
 
-async def find(connection: Connection, *, tenant: str, key: str) -> Record | None:
-    """What is known about a key, without touching it."""
+async def find(connection: Connection, *, tenant: str, key: str) -> KeyRecord | None:
+    """The state of a key. This changes nothing."""
     row = await connection.fetchrow(_FIND, tenant, key)
     return None if row is None else _record(row)
 
 
-async def finish(connection: Connection, held: Record, answer: Any, *, expires_in: timedelta = EXPIRES_IN) -> None:
-    """Store the answer that every later request with this key gets.
+async def finish(connection: Connection, held: KeyRecord, answer: Any, *, expires_in: timedelta = EXPIRES_IN) -> None:
+    """Store the answer for every later request with this key.
 
-    Raises HolderReplaced when the key is no longer ours; then the work must not be committed either.
+    Raises HolderReplaced if the key is no longer ours. Then the work must not be committed either.
     """
     text = json.dumps(answer, allow_nan=False)
     fence = (held.tenant, held.key, held.attempt, held.created_at)
@@ -185,18 +185,18 @@ async def finish(connection: Connection, held: Record, answer: Any, *, expires_i
         )
 
 
-async def fail(connection: Connection, held: Record) -> None:
-    """Give the key up, so that the same request may be tried again. A replaced holder changes nothing."""
+async def fail(connection: Connection, held: KeyRecord) -> None:
+    """Release the key, so that the request may be sent again. It does nothing if the holder was replaced."""
     await connection.execute(_FAIL, held.tenant, held.key, held.attempt, held.created_at)
 
 
 async def purge(connection: Connection, *, limit: int = 1000) -> int:
-    """Delete expired keys, oldest first, a bounded number at a time; says how many."""
+    """Delete up to `limit` expired keys, the oldest first. Returns how many."""
     return int(await connection.fetchval(_PURGE, limit))
 
 
-def _record(row: asyncpg.Record) -> Record:
+def _record(row: asyncpg.Record) -> KeyRecord:
     fields = dict(row)
     answer = fields.pop("answer")
     state = KeyState(fields.pop("state"))
-    return Record(**fields, state=state, answer=None if answer is None else json.loads(answer))
+    return KeyRecord(**fields, state=state, answer=None if answer is None else json.loads(answer))

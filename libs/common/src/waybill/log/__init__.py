@@ -1,11 +1,11 @@
-"""Logging: an event name and its fields, one pipeline for ours and everybody else's lines.
+"""Logging: an event name and its fields. Our lines and those of all libraries go through one pipeline.
 
     log = structlog.get_logger()
     with bind_job(job_id=job.id, tenant=job.tenant):
         log.info("claimed", kind=job.kind)
 
-`configure` is called once, right after the settings are loaded. Whoever starts uvicorn passes
-`log_config=None`, or it would put its own handlers in front of ours.
+Call `configure` once, right after the settings are loaded. Pass `log_config=None` to uvicorn, or it adds its own
+handlers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from waybill.log.safety import as_json, plain_values, without_control_characters
 
 __all__ = ["bind_job", "configure", "enter_job"]
 
-# Below these levels they would drown our lines, or print statements with their parameters.
+# Below these levels, these libraries would flood the log or print SQL parameters.
 _AT_LEAST = {
     "sqlalchemy": logging.WARNING,
     "asyncio": logging.INFO,
@@ -39,13 +39,13 @@ _AT_LEAST = {
 
 
 def configure(settings: ProcessSettings, service: str) -> None:
-    """Send every line of this process, ours and the libraries', through one pipeline. Safe to call again."""
+    """Send every line of this process through one pipeline, including those of libraries. It may be called again."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=[*_gathering(service), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Loggers live at module level and are made before this runs; a cached one would miss it.
+        # Modules create their loggers before this runs, and a cached logger would ignore the configuration.
         cache_logger_on_first_use=False,
     )
     _take_over(level)
@@ -60,14 +60,14 @@ def configure(settings: ProcessSettings, service: str) -> None:
 def bind_job(
     *, job_id: object, tenant: str | None = None, worker: object = None, trace_id: str | None = None
 ) -> Iterator[None]:
-    """Put the job on every line written inside, by this task and those it starts, and by no other."""
+    """Add the job to every line that this task and the tasks it starts write inside."""
     fields = {"job_id": job_id, "tenant": tenant, "worker": worker, "trace_id": trace_id}
     with bound_contextvars(**{name: str(value) for name, value in fields.items() if value is not None}):
         yield
 
 
 class JobFields(Protocol):
-    """Something that can say what its log lines carry."""
+    """Something with fields for its log lines."""
 
     def log_fields(self) -> Mapping[str, str]: ...
 
@@ -76,10 +76,10 @@ _entered: ContextVar[JobFields | None] = ContextVar("waybill_job", default=None)
 
 
 def enter_job(job: JobFields) -> None:
-    """Put the job on every line written from here on by this task, which has been made for it and ends with it.
+    """Add the job to every line that this task writes from now on. The task must end with the job.
 
-    A worker begins tens of thousands of jobs a second and most of them never say a word, so the fields are made when
-    a line is.
+    A worker starts tens of thousands of jobs per second, and most of them log nothing. So the fields are only computed
+    when a line is written.
     """
     _entered.set(job)
 
@@ -93,7 +93,7 @@ def _add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
 
 
 def _gathering(service: str) -> list[Processor]:
-    """What every line carries, whoever wrote it."""
+    """Adds the fields of every line."""
 
     def add_service(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event.setdefault("service", service)
@@ -114,7 +114,7 @@ def _formatter(service: str, *, json: bool, colours: bool) -> logging.Formatter:
     exceptions: Processor
     rendering: list[Processor]
     if json:
-        # Local variables stay out of tracebacks: they hold documents and secrets.
+        # Tracebacks do not show local variables, because they contain documents and secrets.
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         exceptions = structlog.processors.ExceptionRenderer(tracebacks)
         rendering = [structlog.processors.JSONRenderer(serializer=as_json)]
@@ -126,12 +126,12 @@ def _formatter(service: str, *, json: bool, colours: bool) -> logging.Formatter:
         rendering = [_without("service"), without_control_characters, console]
     formatter = structlog.stdlib.ProcessorFormatter
     return formatter(
-        # uvicorn sends its message a second time, with escape sequences in it
+        # uvicorn adds a copy of its message with escape sequences
         foreign_pre_chain=[*_gathering(service), structlog.stdlib.ExtraAdder(), _without("color_message")],
         processors=[
             formatter.remove_processors_meta,
             exceptions,
-            plain_values,  # after the exception became text, so that its secrets go too
+            plain_values,  # after the exception is text, so that its secrets are masked too
             *rendering,
         ],
     )
@@ -152,13 +152,13 @@ def _wants_json(settings: ProcessSettings) -> bool:
 
 
 def _wants_colours() -> bool:
-    # `waybill up` reads its services through pipes and may still want their colours.
+    # `waybill up` reads from its services through pipes and may still want colours.
     wanted = sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
     return wanted and not os.environ.get("NO_COLOR")
 
 
 def _take_over(level: int) -> None:
-    """Make ours the only way out: a handler somebody else left on the root would print what we redact."""
+    """Remove all other handlers. A handler on the root logger would print what we mask."""
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
@@ -178,7 +178,7 @@ def _add_file(path: Path, settings: ProcessSettings, service: str) -> None:
     try:
         handler = RotatingFile(path, settings.log_file_max_bytes, settings.log_file_backups)
     except OSError as error:
-        # The file is an extra; a service does not stay down for it.
+        # The file is optional, so the service starts without it.
         structlog.get_logger().error(
             "log_file_not_writable", path=path, error=error.strerror, setting="WAYBILL_LOG_FILE"
         )

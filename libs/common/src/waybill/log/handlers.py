@@ -1,7 +1,7 @@
-"""Where lines go: standard error, and a rotating file that several processes may share.
+"""Log handlers for standard error and for a rotating file that several processes may share.
 
-The standard library's rotating handler loses lines when two processes rotate one file, and the processes of
-a worker or of `waybill up` do share one.
+The standard library's rotating handler loses lines when two processes rotate the same file. The processes of a worker
+and of `waybill up` do share one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import TextIO
 
 
-def _say_lost(record: logging.LogRecord) -> None:
-    # The standard library prints the record itself here, arguments and all: secrets that nobody has redacted.
+def _report_lost(record: logging.LogRecord) -> None:
+    # The standard library would print the record with its arguments, which may contain secrets.
     error = sys.exc_info()[0]
-    with suppress(OSError, ValueError):  # standard error may be gone too: then there is nobody left to tell
+    with suppress(OSError, ValueError):  # standard error may be closed too
         sys.stderr.write(f"a line of {record.name} could not be logged: {error.__name__ if error else '?'}\n")
 
 
 class Stream(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
-        _say_lost(record)
+        _report_lost(record)
 
 
 class RotatingFile(logging.Handler):
-    """Appends whole lines. At `max_bytes` the file becomes `.1`, `.1` becomes `.2`, the oldest is dropped."""
+    """Appends whole lines. At `max_bytes` the file becomes `.1`, `.1` becomes `.2`, and the oldest is deleted."""
 
     def __init__(self, path: Path, max_bytes: int, backups: int) -> None:
         super().__init__()
@@ -49,11 +49,11 @@ class RotatingFile(logging.Handler):
                         self._append(line)
                         return
                     self._rotate()
-        except Exception:  # noqa: BLE001 - a full disk must not stop the work that is being logged
+        except Exception:  # noqa: BLE001 - a full disk must not stop the work itself
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
-        _say_lost(record)
+        _report_lost(record)
 
     def close(self) -> None:
         self.acquire()
@@ -74,12 +74,12 @@ class RotatingFile(logging.Handler):
 
     @contextmanager
     def _ours(self) -> Iterator[None]:
-        """Hold the lock of the file that has the name now. A record lock: forked children do not share it."""
+        """Lock the file that currently has the name. It is a record lock, which forked children do not inherit."""
         while True:
             fcntl.lockf(self._fd, fcntl.LOCK_EX)
             if self._is_current():
                 break
-            # Rotated by another process, or removed by a person. Closing the old one gives up its lock.
+            # Another process rotated the file, or somebody removed it. Closing the old one releases its lock.
             fresh = self._open()
             os.close(self._fd)
             self._fd = fresh
@@ -96,7 +96,7 @@ class RotatingFile(logging.Handler):
         return os.path.samestat(named, os.fstat(self._fd))
 
     def _rotate(self) -> None:
-        # The live file last: until then nobody can start, fill and rotate the next one.
+        # Rename the live file last, so that nobody can start and rotate a new one before.
         for number in range(self._backups - 1, 0, -1):
             older = self._numbered(number)
             if older.exists():

@@ -1,6 +1,6 @@
-"""What a log line may contain: plain values, no secrets, bounded, and never an exception of its own.
+"""Makes log lines safe: only plain values, no secrets, limited length, and no exceptions while logging.
 
-The last steps before a line is rendered; they see every line of every library.
+These are the last steps before a line is rendered. They see every line of every library.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Turn every value into one JSON knows, and blank out what is secret."""
+    """Turn every value into one that JSON has, and mask secrets."""
     return {_text(key): _under(key, value, 0) for key, value in event.items()}
 
 
 def without_control_characters(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Keep a document's escape sequences from steering the terminal of the person reading."""
+    """Escape control characters, so that text from a document cannot control the reader's terminal."""
     return {key: _escaped(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def as_json(event: EventDict, **_options: Any) -> str:
-    """One line, what everybody looks for first. `plain_values` has left nothing to stumble over."""
+    """One line of JSON that starts with the most important fields. `plain_values` has made every value safe."""
     first = {name: event[name] for name in _FIRST if name in event}
     return json.dumps({**first, **event}, separators=(",", ":"), default=_shown)
 
 
 def _under(key: object, value: object, depth: int) -> Any:
-    # "there is none" and "there is one" are no secrets, and often the very thing one is looking for
+    # None and booleans are not secret, and are often what people look for
     if value is None or isinstance(value, bool):
         return value
     if isinstance(key, str) and is_secret_key(key):
@@ -77,13 +77,13 @@ def _collection(value: Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Set[Any
             pairs = islice(value.items(), _MOST_ITEMS)
             return {_text(key): _under(key, item, depth + 1) for key, item in pairs}
         return [_plain(item, depth + 1) for item in islice(value, _MOST_ITEMS)]
-    except Exception:  # noqa: BLE001 - somebody's mapping may do anything; a log line must not
+    except Exception:  # noqa: BLE001 - a foreign object may raise anything, but logging must not
         return _text(_shown(value))
 
 
 def _text(value: object) -> str:
     text = redact_text(value if isinstance(value, str) else _shown(value))
-    # Cut after redacting: half a URL would no longer be recognised as holding a password.
+    # Cut after masking, because a password in half a URL would not be recognised.
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text)} characters)"
 
 

@@ -1,9 +1,9 @@
-"""Where documents and results are kept: the seam behind which a folder or an object store stands.
+"""Storage for documents and results, in a folder or an object store.
 
-Rows in Postgres name an object by its key; nothing but this package knows what a key leads to. A stored object
-becomes a job's result only through a row that its lease holder writes, so storing alone publishes nothing.
+Rows in Postgres refer to an object by its key; only this package knows where that is. A stored object becomes a job's
+result when the job's worker writes a row about it, so storing alone publishes nothing.
 
-Read `interface` for what every storage promises, then `local` or `objects` for how; `opening` chooses between them.
+`interface` is what every storage guarantees, `local` and `objects` implement it, and `factory` chooses between them.
 """
 
 from waybill.storage.factory import open_storage, storage_of

@@ -1,8 +1,7 @@
-"""Copying everything from one storage to another while both are in use.
+"""Copies all objects from one storage to another while both are in use.
 
-Objects never change under their key, so one that was copied once needs no second look: rows in `storage_copies` say
-which. Each copy is read back and its hash compared with what was read here. What comes in while it runs is found by
-going through the source again, until a pass finds nothing new.
+An object never changes, so it needs to be copied only once; rows in `storage_copies` record which were. Each copy is
+read back and its hash compared. The copier goes through the source again and again, until a pass finds no new objects.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ class Copied:
     objects: int = 0
     bytes: int = 0
     known: int = 0
-    """Copied by an earlier call."""
+    """Copied by an earlier run."""
     known_bytes: int = 0
     gone: int = 0
-    """Deleted here before their turn came."""
+    """Deleted at the source before they were copied."""
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +55,7 @@ async def counted(storage: Storage) -> tuple[int, int]:
     return objects, size
 
 
-class Migration:
+class Copier:
     def __init__(self, database: Database, source: Storage, target: Storage, place: str) -> None:
         self._database = database
         self._source = source
@@ -112,7 +111,7 @@ class Migration:
             return
         if await self._hash(one.key) != stored.sha256:
             await self._target.delete(one.key)
-            total.failed[one.key] = "What arrived is not what was sent."
+            total.failed[one.key] = "The copy differs from the original."
             return
         async with self._database.hot() as connection:
             await connection.execute(_NOTE, self._place, one.key, stored.bytes, stored.sha256)

@@ -1,4 +1,4 @@
-"""From a URL to a storage. obstore is imported only by those who need it: a folder does not."""
+"""Opens the storage of a URL. obstore is only imported for object stores."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How an object store is reached, beside its URL. What is None here comes from the cloud's own variables or from
-    the identity of the pod or machine."""
+class StorageAccess:
+    """How to access an object store. If the credentials are None, the cloud's own variables or the identity of the pod
+    or machine are used."""
 
     key_id: str | None = None
     secret: SecretStr | None = None
     timeout: float = 30.0
-    """Seconds that the store may stay silent within a request."""
+    """Seconds for which the store may send nothing within a request."""
     backoff: float = 0.2
-    """Seconds before a request is repeated for the first time, at most; twice as many before the next."""
+    """The most seconds before the first retry of a request. It doubles for each further one."""
 
 
 def storage_of(settings: CommonSettings) -> Storage:
-    """The storage that a service is configured with."""
-    access = Access(settings.storage_key_id, settings.storage_secret, settings.storage_timeout)
+    """The storage in a service's settings."""
+    access = StorageAccess(settings.storage_key_id, settings.storage_secret, settings.storage_timeout)
     return open_storage(settings.storage_url, access)
 
 
-def open_storage(url: StorageUrl | str | Path, access: Access | None = None) -> Storage:
-    """The storage at a URL (see `StorageUrl`) or path. Touches nothing yet: the first use shows whether it works."""
+def open_storage(url: StorageUrl | str | Path, access: StorageAccess | None = None) -> Storage:
+    """The storage at a URL (see `StorageUrl`) or path. Nothing is accessed yet, so errors show at the first use."""
     place = StorageUrl.parse(url)
     if place.folder is not None:
         return LocalStorage(place.folder)
@@ -49,16 +49,16 @@ def open_storage(url: StorageUrl | str | Path, access: Access | None = None) -> 
     from waybill.storage.objects import ObjectStorage
 
     try:
-        store = _store(place, access or Access())
+        store = _store(place, access or StorageAccess())
     except BaseError:
-        # Its own text may quote what it could not read, and that may be a key.
+        # Its own message may quote a secret.
         raise IoFailure(
             f"The storage {place} cannot be opened: an account is missing, or what is given as its secret is none."
         ) from None
     return ObjectStorage(store, str(place))
 
 
-def _store(place: StorageUrl, access: Access) -> ObjectStore:
+def _store(place: StorageUrl, access: StorageAccess) -> ObjectStore:
     from obstore.store import AzureStore, GCSStore, S3Store
 
     client, retry = _client(place, access.timeout), _retry(access)
@@ -70,7 +70,7 @@ def _store(place: StorageUrl, access: Access) -> ObjectStore:
             "region": place.region,
             "access_key_id": access.key_id,
             "secret_access_key": secret,
-            # One request for one object: not everything that speaks S3 knows the bulk request.
+            # Send one request per object, because not every S3 server supports the bulk request.
             "disable_bulk_delete": True,
         }
         return S3Store(place.bucket, prefix=prefix, config=_given(s3), client_options=client, retry_config=retry)
@@ -89,16 +89,16 @@ def _client(place: StorageUrl, timeout: float) -> ClientConfig:
     return {
         "allow_http": (place.endpoint or "").startswith("http://"),
         "connect_timeout": timedelta(seconds=min(5.0, timeout)),
-        # Until the first and between any two signs of life. The whole request has no limit worth the name: how long
-        # a download takes is up to who reads it.
+        # This limits the time between two packets. The whole request has no real limit, because the reader decides how
+        # long a download takes.
         "read_timeout": timedelta(seconds=timeout),
         "timeout": timedelta(days=1),
         "user_agent": "waybill",
     }
 
 
-def _retry(access: Access) -> RetryConfig:
-    # A few seconds in all. A longer outage is the job's to wait out, not the request's.
+def _retry(access: StorageAccess) -> RetryConfig:
+    # This retries for a few seconds. In a longer outage, the job is retried.
     return {
         "max_retries": 4,
         "retry_timeout": timedelta(seconds=2 * access.timeout),

@@ -1,7 +1,7 @@
-"""What an object store did wrong, in our words.
+"""Turns errors of an object store into ours.
 
-obstore's own texts repeat the store's answer, which may hold an access key's name or a signed request. Only what is
-known to be harmless is kept: the status, the store's code for it, and how the connection failed.
+obstore's messages contain the store's response, which may include an access key's name or a signed request. We only
+keep what is harmless: the status, the store's error code, and how the connection failed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
 from waybill.errors import IoFailure
+from waybill.messages import msg
 
 FAULTS = (BaseError, OSError)
-"""What obstore raises: its own exceptions, and FileNotFoundError and its kin for what Python has a name for."""
+"""The exceptions of obstore: its own ones, and Python's FileNotFoundError and the like."""
 
 _STATUS = re.compile(r"status code: (\d{3})|status: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
@@ -23,29 +24,29 @@ _UNREACHABLE = frozenset({"Connect", "Timeout", "Interrupted", "Request", "Decod
 
 
 def failure(error: BaseException) -> IoFailure:
-    """The error as one of ours; always worth trying again, for a person may mend what we cannot."""
+    """Our error for it. It is always retryable, because somebody may fix the cause."""
     detail = _detail(error)
     status = detail.get("status", 0)
     if detail.get("code") in ("NoSuchBucket", "ContainerNotFound"):
-        return IoFailure("The bucket for documents and results does not exist.", detail=detail)
+        return IoFailure(msg("storage.no_bucket"), detail=detail)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in (401, 403):
-        return IoFailure("The storage for documents and results does not let this service in.", detail=detail)
+        return IoFailure(msg("storage.denied"), detail=detail)
     if status in (429, 503):
-        return IoFailure("The storage is busy. We try again by ourselves.", detail=detail)
+        return IoFailure(msg("storage.busy"), detail=detail)
     if detail.get("connection") == "Timeout":
-        return IoFailure("The storage took too long to answer. We try again by ourselves.", detail=detail)
+        return IoFailure(msg("storage.slow"), detail=detail)
     if detail.get("connection") in _UNREACHABLE:
-        return IoFailure("The storage cannot be reached. We try again by ourselves.", detail=detail)
+        return IoFailure(msg("storage.unreachable"), detail=detail)
     return IoFailure(detail=detail)
 
 
 def beyond_the_end(error: BaseException) -> bool:
-    """Whether it says that a range starts where the object has already ended."""
+    """Whether the range starts after the object's end."""
     return _detail(error).get("status") == 416
 
 
 def no_bucket(error: BaseException) -> bool:
-    """Whether not only the object is missing, but all there should be around it."""
+    """Whether the whole bucket is missing."""
     return _detail(error).get("code") in ("NoSuchBucket", "ContainerNotFound")
 
 

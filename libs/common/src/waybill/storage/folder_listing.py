@@ -1,4 +1,4 @@
-"""Listing a folder of objects: a batch at a time, so that a million of them need no more memory than a thousand."""
+"""Lists the objects in a folder, a thousand at a time, so that memory use does not depend on their number."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
-class Walk:
-    """The objects below a folder. Follows no link; temporary files, which start with a dot, are no objects.
+class FolderListing:
+    """The objects below a folder. It follows no links and skips temporary files, which start with a dot.
 
-    The lock lets an event loop call each step in a thread: a cancelled caller may close while one is still running.
+    The lock lets an event loop call each step in a thread, because a cancelled caller may close it during a step.
     """
 
     def __init__(self, root: Path, prefix: str) -> None:
@@ -29,7 +29,7 @@ class Walk:
         self._lock = threading.Lock()
 
     def some(self) -> list[Listed]:
-        """The next ones; none at the end."""
+        """The next objects; an empty list at the end."""
         with self._lock:
             return list(islice(self._objects, _BATCH))
 
@@ -39,7 +39,7 @@ class Walk:
 
 
 def _under(root: Path, prefix: str) -> Generator[Listed, None, None]:
-    # `folder_under` wants a name in the folder; which one does not matter.
+    # `folder_under` needs the name of a file in the folder, but any name works.
     with suppress(*_GONE), folder_under(root, f"{prefix}/any" if prefix else "any") as (folder, _):
         yield from _below(folder, f"{prefix}/" if prefix else "")
 
@@ -49,7 +49,7 @@ def _below(folder: int, path: str) -> Generator[Listed, None, None]:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            with suppress(*_GONE):  # deleted since we saw its name
+            with suppress(*_GONE):  # it was deleted meanwhile
                 if entry.is_dir(follow_symlinks=False):
                     inner = os.open(entry.name, _FOLDER, dir_fd=folder)
                     try:

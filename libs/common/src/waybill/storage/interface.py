@@ -1,4 +1,4 @@
-"""What every storage promises, whatever stands behind it; one set of tests holds all of them to it."""
+"""What every storage guarantees. One set of tests runs against all implementations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 CHUNK = 1024 * 1024
-"""Bytes that are handled at a time: few enough to hold, enough that a hop to a thread costs nothing beside them."""
+"""Bytes that are handled at once: little enough for memory, and enough that a switch to a thread hardly matters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was stored, as it was written: enough to notice later that it is not the same any more."""
+    """What was stored: enough to notice later if the object changed."""
 
     key: str
     bytes: int
@@ -22,60 +22,60 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object that a listing came across."""
+    """An object in a listing."""
 
     key: str
     bytes: int
     modified: datetime
-    """When it was stored, in UTC and by the storage's own clock."""
+    """When it was stored, in UTC, by the storage's own clock."""
 
 
 class Storage(Protocol):
-    """Objects by key. A key looks like a relative path: `uploads/26/11/16/0197….pdf`; `keys` says what it may hold.
+    """Objects by key. A key looks like a relative path: `uploads/26/11/16/0197….pdf`; see `keys`.
 
-    Whatever the storage itself does wrong is an `IoFailure` (a full disk: `StorageFull`), and worth trying again;
-    what goes wrong in the data that `put` is given is raised as it is. However large an object, handling it costs a few
-    megabytes of memory (about fifteen to put it into an object store). Anything may be cancelled at any moment.
+    A failure of the storage raises `IoFailure` (`StorageFull` for a full disk), which is retryable. An exception from
+    the data that `put` reads is raised unchanged. Every operation needs a few megabytes of memory, whatever the
+    object's size (about fifteen to put it into an object store), and may be cancelled at any time.
     """
 
     async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
-        """Store an object, whole or not at all; one already there under the key is replaced.
+        """Store an object completely or not at all. An existing object with this key is replaced.
 
-        Past `limit` bytes it is TooLarge, as soon as that is known: what follows is not even read.
+        Raises TooLarge as soon as there are more than `limit` bytes; the rest is not read.
         """
 
     def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The object in pieces, or its bytes from `start` up to but not including `end`, as far as there are any.
+        """The object in pieces, or the part of it from `start` up to but not including `end`.
 
-        NotFound on the first step if there is no such object. One that is replaced while it is read is never mixed
-        with its successor: the reader gets the old one to its end, or an IoFailure.
+        Raises NotFound on the first step if there is no such object. If an object is replaced while it is read, the
+        reader gets the rest of the old one or an IoFailure, never a mixture.
         """
 
     async def get(self, key: str) -> bytes:
-        """The whole object, for small ones. NotFound if there is none."""
+        """The whole object; use it for small ones. Raises NotFound if there is none."""
 
     async def size(self, key: str) -> int:
-        """How many bytes it has. NotFound if there is none."""
+        """Its size in bytes. Raises NotFound if there is none."""
 
     async def exists(self, key: str) -> bool: ...
 
     async def delete(self, key: str) -> None:
-        """Remove the object; fine if there is none."""
+        """Delete the object. It is no error if there is none."""
 
     async def delete_many(self, keys: Sequence[str]) -> None:
-        """Remove several objects, faster than one after the other; fine if some are not there.
+        """Delete several objects in parallel. It is no error if some do not exist.
 
-        If it fails, some may be gone and others not.
+        If it fails, some may have been deleted.
         """
 
     def list(self, prefix: str = "") -> AsyncIterator[Listed]:
-        """The objects whose keys lie below `prefix`, which ends where a part of a key does; in no promised order.
+        """The objects whose keys are below `prefix`, which consists of whole parts of a key. Their order is undefined.
 
-        Objects stored or deleted meanwhile may or may not be among them.
+        Objects that are stored or deleted meanwhile may or may not be included.
         """
 
     async def free_space(self) -> int | None:
-        """Bytes left to store into; None where nobody counts them."""
+        """Free bytes; None if the storage has no limit."""
 
     async def check(self) -> None:
-        """An IoFailure unless objects could be stored here now. Cheap enough to be asked every few seconds."""
+        """Raise IoFailure unless the storage works. It is cheap enough to be called every few seconds."""

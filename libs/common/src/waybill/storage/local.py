@@ -1,7 +1,7 @@
-"""Objects as files in a folder: the default, and all that one machine needs.
+"""A storage in a folder. It is the default, and enough for one machine.
 
-A file appears under its name whole and flushed, or not at all (`files.atomic`); no symbolic link is followed inside the
-folder (`files.paths`). Every touch of the disk happens in a thread, never on the event loop.
+Files are written atomically (`files.atomic`), and symbolic links inside the folder are not followed (`files.paths`).
+Every disk access runs in a thread, never on the event loop.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from typing import ParamSpec, TypeVar
 from waybill.errors import IoFailure, NotFound, StorageFull
 from waybill.files.atomic import AtomicFile
 from waybill.files.paths import NEW_FOLDER, folder_under, open_under
-from waybill.storage.folder_listing import Walk
-from waybill.storage.incoming import pieces
+from waybill.messages import msg
+from waybill.storage.folder_listing import FolderListing
 from waybill.storage.interface import CHUNK, Listed, Stored
 from waybill.storage.keys import checked
+from waybill.storage.pieces import pieces
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class LocalStorage:
         try:
             async with aclosing(pieces(data, CHUNK, limit)) as incoming:
                 async for piece in incoming:
-                    # One piece is hashed and written while the next one comes in.
+                    # Write one piece while the next one arrives.
                     if writing is not None:
                         await writing
                     writing = asyncio.ensure_future(_in_thread(file.write, piece))
@@ -53,11 +54,11 @@ class LocalStorage:
                 await writing
             written = await _in_thread(file.commit)
         except BaseException:
-            # Not a task, which could be cancelled with its caller: whatever becomes of us, a thread removes the
-            # temporary file, as soon as it is not being written to any more.
+            # A task could be cancelled together with its caller. A thread always removes the temporary file, as soon as
+            # nobody writes to it.
             aborting = asyncio.get_running_loop().run_in_executor(None, file.abort)
             if writing is not None:
-                writing.add_done_callback(_heard)
+                writing.add_done_callback(_retrieved)
             await asyncio.shield(aborting)
             raise
         return Stored(key, written.bytes, written.sha256)
@@ -92,20 +93,20 @@ class LocalStorage:
         await self.delete_many([key])
 
     async def delete_many(self, keys: Sequence[str]) -> None:
-        # Side by side: a disk that is busy answers several as fast as one.
+        # Delete in parallel, because a busy disk handles several requests as fast as one.
         keys = [checked(key) for key in keys]
         each = max(_DELETE_AT_LEAST, -(-len(keys) // _DELETE_AT_ONCE))
         slices = [keys[start : start + each] for start in range(0, len(keys), each)]
         await asyncio.gather(*(_in_thread(self._delete, one) for one in slices))
 
     async def list(self, prefix: str = "") -> AsyncIterator[Listed]:
-        walk = Walk(self._root, checked(prefix.removesuffix("/")) if prefix else "")
+        listing = FolderListing(self._root, checked(prefix.removesuffix("/")) if prefix else "")
         try:
-            while found := await _in_thread(walk.some):
+            while found := await _in_thread(listing.some):
                 for one in found:
                     yield one
         finally:
-            await asyncio.shield(asyncio.to_thread(walk.close))
+            await asyncio.shield(asyncio.to_thread(listing.close))
 
     async def free_space(self) -> int | None:
         return await _in_thread(self._free)
@@ -119,12 +120,12 @@ class LocalStorage:
                 with folder_under(self._root, key, create=True) as (folder, name):
                     return AtomicFile(folder, name)
             except FileNotFoundError:
-                # Somebody deleted the last object of a folder, and the folder with it, between our two steps.
+                # Somebody deleted the last object of the folder and the folder itself between our two steps.
                 continue
 
     def _open(self, key: str, start: int = 0) -> io.FileIO:
         try:
-            file = io.FileIO(open_under(self._root, key))  # unbuffered: our pieces are larger than any buffer
+            file = io.FileIO(open_under(self._root, key))  # unbuffered, because we read large pieces
         except _MISSING:
             raise _nothing(key) from None
         file.seek(start)
@@ -156,8 +157,8 @@ class LocalStorage:
         self._remove_empty(folders)
 
     def _remove_empty(self, folders: Iterable[str]) -> None:
-        """Folders that are empty now, or a result's folder would stay for ever. Not under somebody's feet: one who is
-        storing there has a file in it, or makes the folder again."""
+        """Remove folders that are empty now; otherwise they would stay for ever. This is safe for writers: they have a
+        file in the folder, or create the folder again."""
         in_use = {""}
         for folder in folders:
             above = folder
@@ -175,7 +176,7 @@ class LocalStorage:
             place = place.parent
         found = os.statvfs(place)
         if found.f_files and not found.f_favail:
-            return 0  # room for bytes, but for no file more
+            return 0  # there is space, but no free inode
         return found.f_bavail * found.f_frsize
 
     def _must_be_writable(self) -> None:
@@ -191,8 +192,8 @@ async def _in_thread(function: Callable[P, T], *arguments: P.args, **options: P.
         raise _failure(error) from error
 
 
-def _heard(writing: asyncio.Future[None]) -> None:
-    """Its failure is, or came after, what made us give up."""
+def _retrieved(writing: asyncio.Future[None]) -> None:
+    """Retrieve the exception, which is or follows the reason of our failure."""
     if not writing.cancelled():
         writing.exception()
 
@@ -204,7 +205,7 @@ def _nothing(key: str) -> NotFound:
 def _failure(error: OSError) -> IoFailure:
     detail = {"errno": errno.errorcode.get(error.errno or 0, str(error.errno))}
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull("The disk is full. We try again by ourselves.", detail=detail)
+        return StorageFull(msg("storage.full"), detail=detail)
     if error.errno in _NOT_ALLOWED:
-        return IoFailure("The folder for documents and results may not be used by this service.", detail=detail)
+        return IoFailure(msg("storage.folder_denied"), detail=detail)
     return IoFailure(detail=detail)

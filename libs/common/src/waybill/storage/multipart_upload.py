@@ -1,8 +1,8 @@
-"""One object on its way into an object store: in one request if it is small, in parts if it is not.
+"""Uploads an object to an object store, in one request if it is small and in parts if it is not.
 
-obstore pulls an upload in parts from an iterator, and aborts it if the iterator raises. It does not if it is cancelled
-itself: parts would lie in the bucket, unseen and paid for. So it runs in a task of its own that is never cancelled,
-and whoever wants it to stop lets the iterator raise.
+obstore reads the parts from an iterator and aborts the upload if the iterator raises. If obstore itself is cancelled,
+it does not abort; the parts would stay in the bucket, invisible but paid for. So it runs in a task that is never
+cancelled, and we stop it by letting the iterator raise.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from obstore.store import ObjectStore
 from waybill.storage.failures import FAULTS, failure
 
 PART = 5 * 1024 * 1024
-"""The smallest part that S3 takes, and so the least memory: one is filled while another is on its way."""
+"""The smallest part that S3 allows, to save memory: one part is filled while another is sent."""
 _AT_ONCE = 2
 _PATIENCE = 5.0
-"""Seconds that a caller who gives up waits for the abort; if the store is stuck, it goes on behind his back."""
+"""Seconds for which `abort` waits. If the store hangs, the abort continues in the background."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 _stopping: set[asyncio.Task[None]] = set()
 
 
 class _Stopped(Exception):
-    """Tells obstore, through the iterator it reads from, to abort."""
+    """The iterator raises this to make obstore abort."""
 
 
-class Upload:
-    """Leaving without `finish` must be followed by `abort`."""
+class MultipartUpload:
+    """Call `abort` unless `finish` succeeded."""
 
     def __init__(self, store: ObjectStore, path: str) -> None:
         self._store = store
@@ -61,11 +61,11 @@ class Upload:
                 raise failure(error) from None
         else:
             await self._give(self._parts, None)
-            # Shielded: cancelling it would skip obstore's abort.
+            # Shield it, because a cancellation would skip obstore's abort.
             await asyncio.shield(self._parts)
 
     async def abort(self) -> None:
-        """Leave nothing behind, as far as the store lets us. After `finish` it does nothing."""
+        """Remove what was uploaded, if the store lets us. After `finish` it does nothing."""
         parts = self._parts
         if parts is None:
             return
@@ -77,7 +77,7 @@ class Upload:
             log.warning("upload_not_aborted_yet", path=self._path)
 
     async def _give(self, parts: asyncio.Task[None], piece: bytes | None) -> None:
-        """Hand over a piece, or learn why nobody takes it any more."""
+        """Pass a piece on, or raise the error that stopped the upload."""
         giving = asyncio.ensure_future(self._feed.give(piece))
         try:
             await asyncio.wait([giving, parts], return_when=asyncio.FIRST_COMPLETED)
@@ -100,11 +100,11 @@ class Upload:
 def _forget(parts: asyncio.Task[None]) -> None:
     _stopping.discard(parts)
     if not parts.cancelled():
-        parts.exception()  # heard: whoever gave up has a reason already
+        parts.exception()  # retrieve it; the caller has another error already
 
 
 class _Feed:
-    """Pieces from one task to another, one at a time, until the end or a stop."""
+    """Passes pieces from one task to another, until the end or a stop."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
@@ -116,7 +116,7 @@ class _Feed:
     def stop(self) -> None:
         self._stopped = True
         if self._pieces.empty():
-            self._pieces.put_nowait(None)  # wakes whoever waits for a piece
+            self._pieces.put_nowait(None)  # wake the reader
 
     def __aiter__(self) -> _Feed:
         return self

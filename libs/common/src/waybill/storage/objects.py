@@ -1,8 +1,7 @@
-"""Objects in an object store (S3 and what speaks like it, Google Cloud Storage, Azure), through obstore.
+"""A storage in an object store (S3 and compatible ones, Google Cloud Storage, Azure), with obstore.
 
-obstore repeats requests that failed, with backoff; all of ours may be repeated (only for a delete that timed out it
-does not know that). A download that breaks off goes on where it was, as long as the object is the same. What remains is
-raised as an IoFailure, and a job tries again later.
+obstore retries failed requests with backoff, except a delete that timed out. It resumes an interrupted download, as
+long as the object is the same. Other errors are raised as IoFailure, and the job is retried later.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from obstore.store import ObjectStore
 
 from waybill.errors import IoFailure, NotFound
 from waybill.storage.failures import FAULTS, beyond_the_end, failure, no_bucket
-from waybill.storage.incoming import pieces
 from waybill.storage.interface import CHUNK, Listed, Stored
 from waybill.storage.keys import checked
-from waybill.storage.multipart_upload import Upload
+from waybill.storage.multipart_upload import MultipartUpload
+from waybill.storage.pieces import pieces
 
 _PAGE = 1000
 _AT_ONCE = 16
@@ -32,10 +31,10 @@ class ObjectStorage:
         self._name = name
 
     def __repr__(self) -> str:
-        return f"ObjectStorage({self._name!r})"  # never the store's own, which may show its configuration
+        return f"ObjectStorage({self._name!r})"  # the store's own repr may show its configuration
 
     async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
-        upload = Upload(self._store, checked(key))
+        upload = MultipartUpload(self._store, checked(key))
         digest, size = hashlib.sha256(), 0
         try:
             async with aclosing(pieces(data, CHUNK, limit)) as incoming:
@@ -51,7 +50,7 @@ class ObjectStorage:
 
     async def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         if end is not None and end <= start:
-            await self.size(key)  # NotFound, if it is
+            await self.size(key)  # raises NotFound if it does not exist
             return
         options: obstore.GetOptions = {}
         if end is not None:
@@ -134,7 +133,7 @@ class ObjectStorage:
         return None
 
     async def check(self) -> None:
-        # A GET rather than a HEAD: its answer says whether the object is missing, as it is, or the whole bucket.
+        # A response to GET tells whether only the object or the whole bucket is missing; one to HEAD does not.
         try:
             await obstore.get_async(self._store, "waybill-check")
         except FileNotFoundError as error:

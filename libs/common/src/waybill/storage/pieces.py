@@ -1,4 +1,4 @@
-"""What is being stored, as it comes in: in pieces worth a hop to a thread, and no more of it than allowed."""
+"""Cuts incoming data into pieces large enough to be handled in a thread, and enforces its size limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waybill.errors import TooLarge
 
 
 async def pieces(data: bytes | AsyncIterable[bytes], size: int, limit: int | None) -> AsyncGenerator[bytes, None]:
-    """`data` in pieces of about `size` bytes; TooLarge as soon as there are more than `limit`."""
+    """`data` in pieces of about `size` bytes. Raises TooLarge as soon as there are more than `limit`."""
     waiting: list[bytes] = []
     held = total = 0
     async for chunk in _cut(data, size) if isinstance(data, bytes) else data:

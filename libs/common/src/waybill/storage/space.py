@@ -1,4 +1,4 @@
-"""Watching the room that is left, so that uploads are turned away while results can still be written."""
+"""Watches the free space of the storage, so that uploads are refused while results can still be written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 
 from waybill.errors import StorageFull
+from waybill.messages import msg
 from waybill.storage.interface import Storage
 
 _FRESH = 1.0
 
 
 class Space:
-    """Says no when a storage has less than `min_free` bytes left. One that does not count them never runs out."""
+    """Refuses uploads if the storage has less than `min_free` bytes left. A storage without a limit never does."""
 
     def __init__(self, storage: Storage, min_free: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._storage = storage
@@ -25,11 +26,11 @@ class Space:
         self._asked = -math.inf
 
     async def check(self, incoming: int = 0) -> None:
-        """StorageFull unless `incoming` more bytes would leave enough. Asks the storage at most once a second."""
+        """Raise StorageFull unless `incoming` more bytes leave enough. It asks the storage once a second at most."""
         free = await self.free()
         if free is not None and free - incoming < self._min_free:
             raise StorageFull(
-                "There is not enough room left to take in documents. Please try again later.",
+                msg("storage.no_room"),
                 detail={"free_mb": free // 2**20, "min_free_mb": self._min_free // 2**20},
             )
 

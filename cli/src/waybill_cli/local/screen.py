@@ -1,4 +1,4 @@
-"""What a person sees of `waybill up`: every line with the name of the service that wrote it."""
+"""The output of `waybill up`: every line starts with the name of the service that wrote it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _COLOURS = ("36", "35", "33", "34", "32")  # cyan, magenta, yellow, blue, green
 _BOLD_GREEN, _BOLD_RED = "1;32", "1;31"
 
 
-class Console:
-    """Writes whole lines; colours only for a terminal, and not where `NO_COLOR` is set."""
+class Screen:
+    """Writes whole lines. It uses colours only on a terminal, and not if `NO_COLOR` is set."""
 
     def __init__(self, names: tuple[str, ...], stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -26,21 +26,21 @@ class Console:
         self._write(name, text, self._colours.get(name))
 
     def say(self, text: str) -> None:
-        """Something we have to say ourselves."""
+        """A line of our own."""
         self.line(OURSELVES, text)
 
     def good(self, text: str) -> None:
-        """The news people wait for."""
+        """Good news, in bold green."""
         self.line(OURSELVES, self._paint(text, _BOLD_GREEN))
 
     def bad(self, text: str) -> None:
-        """What went wrong and what to do, each line with our name in front."""
+        """What went wrong and what to do about it, in bold red."""
         for each in text.splitlines():
             self.line(OURSELVES, self._paint(each, _BOLD_RED))
 
     def _write(self, name: str, text: str, colour: str | None) -> None:
         prefix = self._paint(f"{name:<{self._width}} |", colour or "2")
-        # A reader that went away (`waybill up | head`) must not take the services with it half-way.
+        # A reader that went away (`waybill up | head`) must not stop the services half-way.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{prefix} {text}\n")
             self._stream.flush()
