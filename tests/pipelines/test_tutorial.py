@@ -1,0 +1,90 @@
+"""`docs/pipelines.md` builds a pipeline from nothing. This test does what the page says, outside the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.patience import eventually
+from support.stack import Stack
+
+PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+FILE = re.compile(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's package, built and installed into a folder of its own."""
+    source, target = tmp_path_factory.mktemp("waybill-notes"), tmp_path_factory.mktemp("installed")
+    files = FILE.findall(PAGE.read_text())
+    assert len(files) == 14
+    for name, text in files:
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for package in ("", "migrations", "pages"):
+        (source / "src" / "waybill_notes" / package / "__init__.py").touch()
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*uv, "--python", sys.executable, "--target", str(target), str(source)], check=True)
+    return target
+
+
+@pytest.fixture
+def stack(installed: Path, empty_database_url: str, tmp_path: Path) -> Iterator[Stack]:
+    stack = Stack(
+        empty_database_url, tmp_path, shared_imports=False, PYTHONPATH=str(installed), WAYBILL_NOTES_TTL_DAYS="0"
+    )
+    yield stack
+    stack.close()
+
+
+def waybill(stack: Stack, *arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
+    program = [sys.executable, "-c", "from waybill_cli.main import main; main()", *arguments]
+    ran = subprocess.run(
+        program, env={**environment, **stack.settings}, capture_output=True, text=True, check=False, cwd=stack.folder
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack) -> None:
+    waybill(stack, "migrate")
+    assert "WAYBILL_NOTES_TTL_DAYS" in waybill(stack, "config", "reference")
+    for name in ("api", "worker"):
+        stack.start(name)
+    await stack.ready("api")
+    async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
+        written = await client.post("/api/notes", json={"text": "three small words"})
+        assert written.status_code == 201, written.text
+        assert (await client.post("/api/notes", json={"text": ""})).status_code == 422
+
+        async def counted() -> bool:
+            return [note["words"] for note in (await client.get("/api/notes")).json()] == [3]
+
+        await eventually(counted, what="the worker counts the words")
+        page = await client.get("/notes")
+        assert "three small words" in page.text
+        assert "3 words" in page.text
+        assert 'href="/notes" aria-current="page"' in page.text
+        assert "3 kata" in (await client.get("/notes", headers={"Accept-Language": "id"})).text
+        assert "notes" in (await client.get("/api/openapi.json")).text
+        async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as stranger:
+            assert (await stranger.get("/api/notes")).json() == []
+        files = {"file": ("invoice.pdf", b"%PDF-1.7\n%%EOF\n", "application/pdf")}
+        assert (await client.post("/api/upload", files=files)).status_code == 201
+
+        async def heard() -> bool:
+            notes = (await client.get("/api/notes")).json()
+            return [(note["text"], note["words"]) for note in notes][:1] == [("Received invoice.pdf", 2)]
+
+        await eventually(heard, what="the listener writes a note, and the worker counts its words")
+        assert "2 notes" in waybill(stack, "janitor", "run")
+        assert (await client.get("/api/notes")).json() == []
