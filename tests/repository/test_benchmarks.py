@@ -1,4 +1,4 @@
-"""The benchmark's instruments measure what they say."""
+"""The benchmark's own tools measure correctly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks import wire
 from benchmarks.arena import ContestantFailed
 from benchmarks.figures import paired_ratio
 from benchmarks.server_log import ServerLog, Statement
-from support.waiting import eventually
+from support.patience import eventually
 from waybill_cli.local.postgres import EmbeddedPostgres
 
 
@@ -39,7 +39,7 @@ async def test_the_server_log_counts_every_statement_of_the_watched_database_and
 
 
 def test_a_ratio_compares_the_two_of_a_round() -> None:
-    # The second round ran on a machine half as fast; the ratio is the same all the same.
+    # The second round ran on a machine half as fast, and its ratio is the same.
     assert paired_ratio([30.0, 15.0, 33.0], [10.0, 5.0, 10.0]) == pytest.approx(3.0)
 
 
@@ -64,5 +64,5 @@ async def test_answers_are_read_whole_however_their_length_is_said() -> None:
 
 def test_peers_run_without_waybill() -> None:
     root = Path(__file__).parents[2] / "benchmarks"
-    for path in (root / "program.py", root / "reading.py", *(root / "peers").glob("*.py")):
+    for path in (root / "program.py", root / "reader_protocol.py", *(root / "peers").glob("*.py")):
         assert "from waybill" not in path.read_text(), path

@@ -1,4 +1,4 @@
-"""The documents tell the truth where a machine can check it."""
+"""Checks what a machine can check in the documents: links, names of tests and files, generated pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill.config import reference
+from waybill.config.reference import example, reference
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -33,11 +33,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_files_the_architecture_names_exist() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
-    named = re.findall(r"`(waybill(?:_worker|_janitor)?/[\w/]+\.py)`", text)
-    folders = [ROOT / "libs/common/src", ROOT / "services/worker/src", ROOT / "services/janitor/src"]
-    assert len(named) > 10
+    named = re.findall(r"`(\w+/[\w/]+\.py|\w+\.py)`", text)
+    packages = [*ROOT.glob("libs/*/src"), *ROOT.glob("pipelines/*/src"), *ROOT.glob("services/*/src")]
+    folders = [*packages, ROOT / "libs/documents/src/waybill_documents"]
+    assert len(named) > 60
     assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
 
 
-def test_the_configuration_reference_is_current() -> None:
+def test_the_configuration_reference_and_the_example_of_an_env_file_are_current() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == reference()
+    assert (ROOT / ".env.example").read_text() == example()

@@ -1,73 +1,120 @@
-"""The catalogues are complete: every language says the same things, and knows whatever a page may hear."""
+"""Every sentence for a person has a key, and every language has words for every key."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from pages.test_pages import PAGES, WEB
 from waybill import errors
-from waybill.errors import MEANINGS, Code
-from waybill.web.languages import ENGLISH, LANGUAGES, Language, for_scripts
-from waybill.web.languages.catalogue import HOLE
-from waybill.web.languages.sentences import TABLES
+from waybill.errors import Code
+from waybill.messages import languages
+from waybill.messages.catalogue import HOLE, catalogues
+from waybill.web.languages import for_scripts
 from waybill_documents import catalogue
 
 ROOT = Path(__file__).parents[2]
-INDONESIAN = LANGUAGES["id"]
-OTHERS = [language for language in LANGUAGES.values() if language is not ENGLISH]
+PACKAGES = [path for folder in ("libs", "pipelines", "services", "cli") for path in (ROOT / folder).glob("**/src")]
+SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
+WEB = Path(str(files("waybill.web")))
+PAGES = Path(str(files("waybill_convert.pages")))
+ENGLISH, INDONESIAN = languages()["en"], languages()["id"]
+OTHERS = [code for code in catalogues() if code != "en"]
 
-# Where sentences are made that a person can meet on a page.
+# The modules whose errors appear on pages and in answers of the API.
+COMMON = ROOT / "libs" / "common" / "src" / "waybill"
 SPEAKERS = [
     *(ROOT / "services" / "api" / "src").rglob("*.py"),
-    *(ROOT / "libs" / "common" / "src" / "waybill" / "web").rglob("*.py"),
-    *PAGES.parent.glob("*.py"),
-    *(ROOT / "libs" / "common" / "src" / "waybill" / "http").rglob("*.py"),
-    *(ROOT / "libs" / "common" / "src" / "waybill" / "storage" / name for name in ("failures.py", "space.py")),
-    *(ROOT / "libs" / "common" / "src" / "waybill" / name for name in ("errors.py", "security/keys.py")),
+    *(path for path in PAGES.parent.rglob("*.py") if not {"commands", "migrations"} & set(path.parts)),
+    *(path for folder in ("web", "http", "retention") for path in (COMMON / folder).rglob("*.py")),
+    *(COMMON / "storage" / name for name in ("failures.py", "space.py", "local.py")),
+    *(COMMON / name for name in ("errors.py", "security/keys.py")),
 ]
-# For operators, and for programs that get what no page sends.
-NOT_FOR_READERS = re.compile(r"tenant's name|A key (needs|expires)|A key's name|There is no key|payload is wrong")
+# These errors are for operators at the command line and for programmers who enqueue jobs.
+NOT_FOR_READERS = re.compile(
+    r"tenant's name|A key (needs|expires)|A key's name|There is no (key|permission)"
+    r"|payload is wrong|Nothing is stored under|A tenant has|days\.$"
+)
 
 
-@pytest.mark.parametrize("language", OTHERS, ids=lambda language: language.code)
-def test_languages_say_the_same_things(language: Language) -> None:
-    assert language.messages.keys() == ENGLISH.messages.keys()
-    for key, message in language.messages.items():
-        assert message.holes == ENGLISH.messages[key].holes, key
-        assert set(HOLE.findall(message.one or "")) <= message.holes, key
-    for key in ("dates.months", "dates.short_months"):
-        assert len(language.say(key).split()) == 12
+class Use(NamedTuple):
+    where: str
+    key: str
+    params: frozenset[str] | None
+    """None if the call does not name its parameters."""
 
 
-def test_every_message_is_said_somewhere_and_every_message_said_exists() -> None:
-    sources = [
-        *(ROOT / "services" / "api" / "src").rglob("*.py"),
-        *(
-            path
-            for folder in (WEB, PAGES)
-            for pattern in ("*.py", "languages/*.py", "templates/*", "static/*.js")
-            for path in folder.glob(pattern)
-        ),
+def _name(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+
+
+def _calls(paths: list[Path]) -> Iterator[tuple[Path, ast.Call]]:
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                yield path, node
+
+
+def _uses() -> list[Use]:
+    """Every message that Python code makes with `msg("...")` or `say("...")`."""
+    found = []
+    for path, call in _calls([path for path in SOURCES if "waybill_cli" not in path.parts]):  # it has another `say`
+        if _name(call) in ("msg", "say") and call.args and isinstance(call.args[0], ast.Constant):
+            names = [keyword.arg for keyword in call.keywords]
+            params = None if None in names else frozenset(str(name) for name in names)
+            found.append(Use(f"{path.relative_to(ROOT)}:{call.lineno}", str(call.args[0].value), params))
+    return found
+
+
+def _pages_text() -> str:
+    paths = [
+        path for folder in (WEB, PAGES) for name in ("templates", "static") for path in (folder / name).glob("*.*")
     ]
-    text = "\n".join(path.read_text() for path in sources)
-    said = set(re.findall(r"""(?:\bt|\bsay)\(\s*"([a-z_]+\.\w+)\"""", text))
-    named = set(re.findall(r'"([a-z_]+\.[a-z_0-9]+)"', text)) & ENGLISH.messages.keys()
-    # Chosen by what they are about: a status, a state, a code.
-    begun = tuple(re.findall(r"""say\([^)\n]*f"([a-z_]+\.\w*)\{""", text)) + tuple(
-        re.findall(r'key = f"([a-z_]+\.\w*)\{', text)
-    )
+    return "\n".join(path.read_text() for path in [*SOURCES, *paths] if "waybill_documents" not in path.parts)
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_languages_say_the_same_things(code: str) -> None:
+    english, other = catalogues()["en"], catalogues()[code]
+    assert other.keys() == english.keys()
+    for key, template in other.items():
+        assert template.holes == english[key].holes, key
+        assert {hole[1] for hole in HOLE.finditer(template.one or "")} <= template.holes, key
+    for key in ("dates.months", "dates.short_months"):
+        assert len(other[key].other.split()) == 12
+
+
+def test_every_message_made_in_code_is_in_the_catalogue_with_these_parameters() -> None:
+    uses = _uses()
+    assert len(uses) > 150
+    unknown = [use for use in uses if use.key not in ENGLISH.messages]
+    assert unknown == []
+    other = [use for use in uses if use.params is not None and use.params != ENGLISH.messages[use.key].holes]
+    assert [use for use in other if "count" not in (use.params or ())] == []
+
+
+def test_every_message_said_on_a_page_is_in_the_catalogue() -> None:
+    said = set(re.findall(r"""\bt\(\s*"([a-z_.]+\.\w+)\"""", _pages_text()))
+    assert len(said) > 100
     assert said - ENGLISH.messages.keys() == set()
-    unsaid = {key for key in ENGLISH.messages if key not in said | named and not key.startswith(begun + TABLES)}
-    assert unsaid == set()
+
+
+def test_every_message_in_the_catalogue_is_said_somewhere() -> None:
+    text = _pages_text()
+    named = set(re.findall(r'"([a-z_]+(?:\.[a-z_0-9]+)+)"', text))
+    # Some keys are composed in code, from a status, a code or a mapping.
+    begun = tuple(re.findall(r"""\bf"([a-z_]+\.\w*)\{""", text))
+    assert [key for key in ENGLISH.messages if key not in named and not key.startswith(begun)] == []
 
 
 def test_scripts_are_given_what_they_say() -> None:
-    tables = {"upload.html": "upload.js", "queue.html": "queue.js"}
+    tables = {"upload.html": "upload.js", "queue.html": "queue.js", "review.html": "review.js"}
     everywhere = [(WEB / "static" / name).read_text() for name in ("everywhere.js", "words.js")]
     for template, script in tables.items():
         given = re.search(r"words\(([^)]*)\)", (PAGES / "templates" / template).read_text())
@@ -78,59 +125,52 @@ def test_scripts_are_given_what_they_say() -> None:
         wanted |= {key for each in everywhere for key in re.findall(r'\bt\("((?!sizes)[\w.]+)"', each)}
         if re.search(r"import \{[^}]*\bsize\b", text):
             wanted |= {key for key in ENGLISH.messages if key.startswith("sizes.")}
+        if re.search(r"import \{[^}]*\bexplain\b", text):  # every error that a request of this page can get
+            wanted |= {use.key for use in _raised()}
         assert wanted - words["messages"].keys() == set(), script
 
 
-def test_no_script_is_ended_by_a_word() -> None:
-    assert "<" not in for_scripts(INDONESIAN, "sending", "watching", "errors", "states")
-    assert json.loads(for_scripts(ENGLISH, "errors"))["known"] == {}, "English needs no translating"
+def _raised() -> list[Use]:
+    given = [value for _, call in _calls(SPEAKERS) if _name(call) in _error_names() for value in call.args]
+    made = [value for value in given if isinstance(value, ast.Call) and _name(value) == "msg"]
+    return [Use("", str(call.args[0].value), None) for call in made if isinstance(call.args[0], ast.Constant)]
 
 
-def test_errors_mean_in_english_what_the_taxonomy_says() -> None:
-    assert {code: ENGLISH.say(f"errors.{code}") for code in Code} == {
-        code: meaning.sentence for code, meaning in MEANINGS.items()
-    }
-
-
-def _spoken(path: Path) -> list[str]:
-    """The sentences that a module says, with something in the place of what is filled in."""
+def _error_names() -> set[str]:
     kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
-    speakers = kinds | {"BadForm", "TooSlow", "Problem", "Hold", "progress"}
-    found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        for value in node.args if name in speakers else []:
+    return kinds | {"BadForm", "TooSlow", "Problem", "Pause"}
+
+
+def test_whatever_a_reader_may_meet_has_a_key() -> None:
+    plain = []
+    for path, call in _calls(SPEAKERS):
+        for value in call.args if _name(call) in _error_names() else []:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found.append(value.value)
+                plain.append(f"{path.name}: {value.value}")
             elif isinstance(value, ast.JoinedStr):
-                parts = (part.value if isinstance(part, ast.Constant) else "x" for part in value.values)
-                found.append("".join(map(str, parts)))
-    return found
+                parts = (part.value if isinstance(part, ast.Constant) else "…" for part in value.values)
+                plain.append(f"{path.name}: {''.join(map(str, parts))}")
+    assert [each for each in plain if not NOT_FOR_READERS.search(each)] == []
+    assert len(_raised()) > 60
 
 
-def test_everything_a_page_may_hear_is_known_in_every_language() -> None:
-    heard = [sentence for path in SPEAKERS for sentence in _spoken(path)]
-    assert len(heard) > 60
-    unknown = [each for each in heard if not NOT_FOR_READERS.search(each) and INDONESIAN.translate(each) is None]
-    assert unknown == []
+def test_progress_is_told_by_keys() -> None:
+    handlers = [path for path in SOURCES if path.name == "handlers.py" and "pipelines" in path.parts]
+    told = [call.args[1] for _, call in _calls(handlers) if _name(call) == "progress" and len(call.args) > 1]
+    assert told
+    assert [value for value in told if not isinstance(value, ast.Constant) or value.value not in ENGLISH.messages] == []
+
+
+def test_every_code_has_its_sentence() -> None:
+    assert {key.removeprefix("errors.") for key in ENGLISH.messages if key.startswith("errors.")} == set(Code)
+    assert all(ENGLISH.say(f"errors.{code}").endswith(".") for code in Code)
+
+
+def test_no_script_is_ended_by_a_word() -> None:
+    assert "<" not in for_scripts(INDONESIAN, "sending", "watching", "errors", "convert", "states")
 
 
 def test_every_mapping_we_ship_has_its_title_in_every_language() -> None:
     titles = {name: found.title for name in catalogue.names() if (found := catalogue.summary(name)) is not None}
     known = {key.removeprefix("titles."): ENGLISH.say(key) for key in ENGLISH.messages if key.startswith("titles.")}
     assert known == titles
-
-
-def test_sentences_keep_what_is_filled_in() -> None:
-    assert INDONESIAN.explain("TOO_LARGE", "This file is larger than 50 MB. Please upload a smaller one.") == (
-        "Berkas ini lebih besar dari 50 MB. Silakan unggah yang lebih kecil."
-    )
-    late = INDONESIAN.translate("Only what waits or runs can be cancelled; this is complete.")
-    assert late is not None
-    assert late.endswith("status dokumen ini: Siap.")
-    assert INDONESIAN.explain("NOT_FOUND", "Nobody ever said this.") == INDONESIAN.say("errors.NOT_FOUND")
-    assert INDONESIAN.explain("NEW_CODE", "") == INDONESIAN.say("errors.UNKNOWN")
-    assert ENGLISH.explain("NOT_FOUND", "Nobody ever said this.") == "Nobody ever said this."
-    assert INDONESIAN.translate("This file is larger than " * 50_000) is None

