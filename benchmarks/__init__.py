@@ -1,1 +1,1 @@
-"""How fast is it? Measured side by side in one run, on one Postgres that really writes to disk."""
+"""Measures Waybill side by side with its peers, in one run, on one Postgres server that really writes to disk."""

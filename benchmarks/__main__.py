@@ -1,4 +1,4 @@
-"""`make bench`: everything, in one run. `make bench ARGS="--only drain,pick-up --jobs 50000 --json out.json"`."""
+"""`make bench` runs all measurements or some: `make bench ARGS="--only drain,pick-up --jobs 50000 --json out.json"`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
 
 async def run(arena: Arena, options: Options, names: list[str], console: Console) -> dict[str, Any]:
     if (task := asyncio.current_task()) is not None:
-        # As Ctrl-C does: whatever was started is stopped on the way out.
+        # SIGTERM cancels like Ctrl-C, so that every process we started is stopped.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     connection = await asyncpg.connect(arena.server.url)
     facts = machine(await connection.fetchval("SHOW server_version"))
@@ -93,26 +93,26 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=_names, default=list(MEASUREMENTS), help=f"some of {','.join(MEASUREMENTS)}")
     parser.add_argument("--jobs", type=_many, default=100_000, help="jobs per round of draining and enqueuing")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=300, help="single jobs picked up, in all rounds together")
+    parser.add_argument("--samples", type=int, default=300, help="single jobs to pick up, in all rounds together")
     parser.add_argument("--rows", type=int, default=1_000_000, help="queued, finished and churned rows in claim-cost")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long idling is watched")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long to watch idle workers")
     parser.add_argument("--json", type=Path, help="also write all numbers to this file")
-    parser.add_argument("--peers", type=Path, help="the environment the peers are installed in")
-    parser.add_argument("--no-peers", action="store_true", help="Waybill and the floor alone")
+    parser.add_argument("--peers", type=Path, help="the environment that the peers are installed in")
+    parser.add_argument("--no-peers", action="store_true", help="measure Waybill and the floor only")
     return parser.parse_args()
 
 
 def _many(text: str) -> int:
     # Completions come in batches of up to 2,000, and the first ones pay for warming up.
     if int(text) < 5000:
-        raise argparse.ArgumentTypeError("fewer than 5,000 jobs measure nothing")
+        raise argparse.ArgumentTypeError("at least 5,000 jobs are needed for a meaningful measurement")
     return int(text)
 
 
 def _names(text: str) -> list[str]:
     names = text.split(",")
     if unknown := sorted(set(names) - set(MEASUREMENTS)):
-        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}")
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; choose from {', '.join(MEASUREMENTS)}")
     return names
 
 

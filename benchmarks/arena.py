@@ -1,4 +1,4 @@
-"""Where it happens: one Postgres, a fresh database for every round, and processes that end when we do."""
+"""The benchmark's environment: one Postgres server, a fresh database per round, and processes that end with us."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ SERVER = {
     "full_page_writes": "on",
     "synchronous_commit": "on",
     "shared_buffers": "512MB",
-    "max_wal_size": "4GB",  # no checkpoint in the middle of a round; each begins with one
+    "max_wal_size": "4GB",  # so that no checkpoint happens within a round; each round begins with one
     "max_connections": "300",
     "log_line_prefix": "%m [%p] %d ",
 }
 
 _PATIENCE = 15.0
-"""Seconds a process gets to stop when it is asked to."""
+"""Seconds that a process has to stop after SIGTERM."""
 
 
 class ContestantFailed(Exception):
-    """A contestant's process ended, or did not finish in time; the message has its last words."""
+    """A contestant's process ended or did not finish in time. The message has the end of its output."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Arena:
 
     @contextlib.asynccontextmanager
     async def database(self, contestant: Contestant) -> AsyncIterator[str]:
-        """The address of a fresh database with the contestant's tables in it."""
+        """Create a database with the contestant's tables and yield its URL."""
         template = f"{contestant.slug}_template"
         if template not in self._prepared:
             await self.run(contestant, self.server.create_database(template), "prepare")
@@ -60,25 +60,25 @@ class Arena:
             await self._administer(f"DROP DATABASE {name} WITH (FORCE)")
 
     async def run(self, contestant: Contestant, url: str, *verb: str) -> None:
-        """Run a verb of the contestant's program to its end."""
+        """Run a verb of the contestant's program and wait until it has ended."""
         async with self._process(contestant, url, (*contestant.program, *verb)) as process:
             if await process.wait() != 0:
-                raise ContestantFailed(self._last_words(contestant))
+                raise ContestantFailed(self._end_of_output(contestant))
 
     @contextlib.asynccontextmanager
     async def worker(
         self, contestant: Contestant, url: str, settings: Settings | None = None, *, port: int = 0
     ) -> AsyncIterator[Worker]:
-        """One worker, until the block ends."""
+        """Run one worker until the block ends."""
         more = {"BENCH_SETTINGS": json.dumps(settings or {}), "BENCH_PORT": str(port)}
         async with self._process(contestant, url, contestant.worker, more) as process:
-            yield Worker(process, lambda: self._last_words(contestant))
+            yield Worker(process, lambda: self._end_of_output(contestant))
 
     @contextlib.asynccontextmanager
     async def feeder(self, contestant: Contestant, url: str) -> AsyncIterator[Feeder]:
-        """A process that enqueues one job at a time."""
+        """Run a process that enqueues one job at a time."""
         async with self._process(contestant, url, (*contestant.program, "feed"), talking=True) as process:
-            yield Feeder(process, lambda: self._last_words(contestant))
+            yield Feeder(process, lambda: self._end_of_output(contestant))
 
     async def _administer(self, statement: str) -> None:
         connection: Connection = await asyncpg.connect(self.server.url)
@@ -97,7 +97,7 @@ class Arena:
         *,
         talking: bool = False,
     ) -> AsyncIterator[Process]:
-        # Nothing of the caller's environment but the path: whoever runs this may have settings of their own.
+        # Pass on nothing but the path: the person who runs this may have settings of their own.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "PYTHONPATH": str(ROOT),
@@ -107,60 +107,60 @@ class Arena:
             **contestant.environment,
             **(more or {}),
         }
-        with self._words(contestant).open("ab") as words:
+        with self._output(contestant).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *tethered(command, on_parent_death=signal.SIGKILL),
                 cwd=self.home,
                 env=environment,
                 stdin=PIPE if talking else asyncio.subprocess.DEVNULL,
-                stdout=PIPE if talking else words,
-                stderr=words,
-                start_new_session=True,  # a terminal's Ctrl-C reaches us, and we stop it
+                stdout=PIPE if talking else output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C in a terminal reaches only us, and we stop it
             )
         try:
             yield process
         finally:
             await stop(process)
 
-    def _words(self, contestant: Contestant) -> Path:
+    def _output(self, contestant: Contestant) -> Path:
         return self.home / f"{contestant.slug}.log"
 
-    def _last_words(self, contestant: Contestant) -> str:
-        said = self._words(contestant).read_text(errors="replace").strip()
-        return f"{contestant.name} failed. It said:\n{said[-3000:] or 'nothing'}"
+    def _end_of_output(self, contestant: Contestant) -> str:
+        text = self._output(contestant).read_text(errors="replace").strip()
+        return f"{contestant.name} failed. The end of its output:\n{text[-3000:] or '(none)'}"
 
 
 @dataclass(frozen=True)
 class Worker:
     process: Process
-    last_words: Callable[[], str]
+    end_of_output: Callable[[], str]
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     async def until(self, connection: Connection, question: str, *arguments: object, timeout: float = 600.0) -> None:
-        """Wait until SQL answers yes, as long as the worker lives."""
+        """Wait until the query returns true, and fail if the worker ends before."""
         async with asyncio.timeout(timeout):
             while not await connection.fetchval(question, *arguments):
                 if self.process.returncode is not None:
-                    raise ContestantFailed(self.last_words())
+                    raise ContestantFailed(self.end_of_output())
                 await asyncio.sleep(0.002)
 
 
 @dataclass(frozen=True)
 class Feeder:
     process: Process
-    last_words: Callable[[], str]
+    end_of_output: Callable[[], str]
 
     async def enqueue(self, sample: int) -> int:
-        """Enqueue one job; the answer is the monotonic clock, in nanoseconds, when its commit had returned."""
+        """Enqueue one job. Returns the monotonic clock, in nanoseconds, at the return of its commit."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{sample}\n".encode())
         answer = await self.process.stdout.readline()
         if not answer:
-            raise ContestantFailed(self.last_words())
+            raise ContestantFailed(self.end_of_output())
         return int(answer)
 
 

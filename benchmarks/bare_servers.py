@@ -1,7 +1,7 @@
-"""What the API is measured against: Starlette that reads a body and forgets it, FastAPI that asks one question.
+"""Servers that the API is compared with: a Starlette app that drops what it reads, and a FastAPI app with one query.
 
-Both run on the API's own server with its own settings, and the question goes through its own kind of pool: what differs
-is what they do, not how they are run.
+Both run on the API's own server with its settings, and the query uses the API's own kind of pool. So they differ from
+the API in what they do, not in how they run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sink() -> Starlette:
     return Starlette(routes=[Route("/", _read, methods=["POST"]), Route("/readyz", _ready)])
 
 
-def question() -> FastAPI:
+def one_query() -> FastAPI:
     database = Database(DatabaseUrl(os.environ["WAYBILL_DATABASE_URL"]), name="bench")
 
     @asynccontextmanager
@@ -61,6 +61,6 @@ def question() -> FastAPI:
 
 
 if __name__ == "__main__":
-    app = sink() if os.environ["BENCH_APP"] == "sink" else question()
+    app = sink() if os.environ["BENCH_APP"] == "sink" else one_query()
     config = configured(app, host="127.0.0.1", port=int(os.environ["BENCH_PORT"]))  # type: ignore[arg-type]
     asyncio.run(uvicorn.Server(config).serve())

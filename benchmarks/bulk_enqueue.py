@@ -1,4 +1,4 @@
-"""Enqueuing in bulk, beside a raw COPY of the very same rows into the very same table."""
+"""Measures bulk enqueuing beside a raw COPY of the same rows into the same table."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue_many
 
 _BATCH = 5000
-"""Jobs per call. Both write everything in one transaction; COPY gets all rows in one call, which is its best."""
+"""Jobs per call. Both write everything in one transaction. COPY gets all rows in one call, which is fastest for it."""
 
 
 @dataclass(frozen=True)
 class Rates:
     """Rows per second."""
 
-    making: float
-    """Enqueuing, with making the jobs and their ids on the way, as most callers do."""
-    at_hand: float
-    """Enqueuing jobs that are at hand, as the rows are that COPY gets."""
+    made_in_loop: float
+    """Enqueuing includes making the jobs and their ids, as for most callers."""
+    made_beforehand: float
+    """The jobs were made before the clock starts, like the rows for COPY."""
     copy: float
 
 
 async def enqueue_and_copy(arena: Arena, jobs: int) -> Rates:
     async with arena.database(WAYBILL) as url:
         connection: Connection = await asyncpg.connect(url)
-        making = jobs / await _timed(connection, _enqueue(connection, _made(jobs)))
+        made_in_loop = jobs / await _timed(connection, _enqueue(connection, _made(jobs)))
         await connection.execute("TRUNCATE jobs CASCADE")
-        at_hand = jobs / await _timed(connection, _enqueue(connection, list(_made(jobs))))
+        made_beforehand = jobs / await _timed(connection, _enqueue(connection, list(_made(jobs))))
         rows = [tuple(row) for row in await connection.fetch("SELECT * FROM jobs ORDER BY id")]
         columns = [row["attname"] for row in await connection.fetch(_COLUMNS)]
         await connection.execute("TRUNCATE jobs CASCADE")
         copying = connection.copy_records_to_table("jobs", records=rows, columns=columns)
         copy = jobs / await _timed(connection, copying)
         await connection.close()
-    return Rates(making, at_hand, copy)
+    return Rates(made_in_loop, made_beforehand, copy)
 
 
 async def _timed(connection: Connection, work: Awaitable[object]) -> float:
@@ -79,11 +79,11 @@ async def measure(arena: Arena, options: Options) -> Section:
         options.say("enqueuing")
         rates.append(await enqueue_and_copy(arena, options.jobs))
     named = {
-        "Waybill, jobs at hand": [one.at_hand for one in rates],
-        "Waybill, jobs made on the way": [one.making for one in rates],
-        "raw COPY, rows at hand": [one.copy for one in rates],
+        "Waybill, jobs made beforehand": [one.made_beforehand for one in rates],
+        "Waybill, jobs made in the loop": [one.made_in_loop for one in rates],
+        "raw COPY, rows made beforehand": [one.copy for one in rates],
     }
-    ratio = paired_ratio([one.at_hand for one in rates], [one.copy for one in rates])
+    ratio = paired_ratio([one.made_beforehand for one in rates], [one.copy for one in rates])
     return Section(
         title=f"Enqueuing {options.jobs:,} jobs, {_BATCH:,} per call, one transaction, jobs/s",
         heading=("", "median", "lowest", "highest"),

@@ -1,7 +1,7 @@
-"""What a claim costs, by the server's own clock: in a small table, in a huge one, and in one that cannot be cleaned.
+"""Measures what a claim costs the server in a small table, in a huge one, and in one that vacuum cannot clean.
 
-The claims are the engine's own, on connections like a worker's. After each, the jobs are finished and as many new ones
-are queued: the table keeps its size, and only that differs between the measurements.
+The claims are the engine's own, on connections like a worker's. After each claim the jobs are finished and as many new
+ones are queued, so the table keeps its size, and the measurements differ in that size only.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill_engine.claim import claim
-from waybill_engine.fair_share import Shares
+from waybill_engine.fair_share import FairShare
 from waybill_engine.finish import succeed
-from waybill_engine.lanes import look
+from waybill_engine.lanes import find_lanes
 from waybill_engine.lease import WorkerInfo, register
 
 _SMALL = 1000
 _CLAIMS = {1: 150, 100: 60}
-"""Jobs per claim: how many such claims. One shows what finding costs, a hundred what taking costs."""
+"""Jobs per claim, and how many such claims. One job shows what finding costs, a hundred what taking costs."""
 _RECOVERED_WITHIN = 180.0
 _CHURN_AT_MOST = 300.0
-"""Seconds. An engine that drowns in dead rows would churn for hours; where it has come to by then is the answer."""
+"""Seconds. An engine that cannot cope with dead rows would take hours; we report how far it came by then."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Cost:
     hundred: float
 
     def to(self, other: Cost) -> float:
-        """How many times as much, where it is worst."""
+        """The ratio of the two, for one job or a hundred, whichever is worse."""
         return max(self.one / other.one, self.hundred / other.hundred)
 
 
 @dataclass(frozen=True)
 class Claims:
-    """The engine's claim at work in one database. Only here does this file know how claiming is called."""
+    """Runs the engine's claims in one database. Everything that depends on the engine's functions is in this class."""
 
     database: Database
     worker: WorkerInfo
-    shares: Shares
+    fair_share: FairShare
     log: ServerLog
     name: str
 
@@ -71,14 +71,14 @@ class Claims:
         await log.watch(connection, name)
         database = Database(DatabaseUrl(url))
         worker = WorkerInfo(new_id(), "bench", "bench", 0, "bench", [NOOP.queue], [NOOP.name], 100)
-        shares = Shares()
+        fair_share = FairShare()
         async with database.hot() as hot:
             await register(hot, worker, ttl=86400)
-            lanes, rules = await look(hot, worker.queues, worker.kinds)
-            shares.rule(rules)
-            shares.seen(lanes, shares.news)
+            lanes, rules = await find_lanes(hot, worker.queues, worker.kinds)
+            fair_share.apply(rules)
+            fair_share.found(lanes, fair_share.announcements)
         try:
-            yield cls(database, worker, shares, log, name)
+            yield cls(database, worker, fair_share, log, name)
         finally:
             await database.close()
 
@@ -89,16 +89,16 @@ class Claims:
             for _ in range(times + 5):
                 async with self.database.hot() as connection:
                     await self._claim_and_finish(connection, limit)
-            # The first ones pay for planning and for reading the index.
+            # The first claims also pay for planning and for reading the index.
             spent = [one.milliseconds for one in self.log.statements(self.name) if _is_claim(one.text)][5:]
             assert len(spent) >= times, "the statement that claims is not recognised any more"
             found[limit] = statistics.median(spent)
         return Cost(found[1], found[100])
 
     async def _claim_and_finish(self, connection: Connection, limit: int) -> None:
-        leases = await claim(connection, self.worker.id, self.shares, limit)
-        assert len(leases) == limit, f"claimed {len(leases)} of {limit}"
-        await succeed(connection, self.worker.id, [(lease.id, lease.token) for lease in leases])
+        claimed_jobs = await claim(connection, self.worker.id, self.fair_share, limit)
+        assert len(claimed_jobs) == limit, f"claimed {len(claimed_jobs)} of {limit}"
+        await succeed(connection, self.worker.id, [(claimed.id, claimed.token) for claimed in claimed_jobs])
         await prefill.queued(connection, limit)
 
 
@@ -115,7 +115,7 @@ async def in_small_table(arena: Arena) -> Cost:
 
 
 async def in_huge_table(arena: Arena, rows: int) -> Cost:
-    """With so many rows queued, and as many finished."""
+    """Measure with `rows` queued rows and as many finished ones."""
     async with _table(arena) as (url, connection):
         await prefill.finished(connection, rows)
         await prefill.queued(connection, rows)
@@ -130,19 +130,19 @@ class Churned:
     jobs: int
     seconds: float
     cost: Cost
-    """While the transaction is open."""
+    """The cost while the transaction is open."""
     at_once: Cost
-    """Right after it ended."""
+    """The cost right after the transaction ended."""
     recovered: Cost
     recovered_after: float
 
 
 async def after_churn(arena: Arena, rows: int, small: Cost) -> Churned:
-    """So many jobs went through a real worker while a transaction elsewhere stayed open; then it ends."""
+    """Run `rows` jobs through a real worker while another transaction stays open, then end the transaction."""
     async with _table(arena) as (url, connection):
         elsewhere: Connection = await asyncpg.connect(url)
         await elsewhere.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        await elsewhere.fetchval("SELECT pg_current_xact_id()")  # holds back every vacuum from here on
+        await elsewhere.fetchval("SELECT pg_current_xact_id()")  # from here on vacuum cannot remove dead rows
         await prefill.queued(connection, rows)
         await connection.execute("ANALYZE jobs")
         last = await connection.fetchval(WAYBILL.nth, rows - 1)
@@ -157,7 +157,7 @@ async def after_churn(arena: Arena, rows: int, small: Cost) -> Churned:
         churned = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = 'succeeded'")
         await prefill.queued(connection, _SMALL)
         async with Claims.on(arena, url, connection) as claims:
-            few = {1: 15, 100: 10}  # each may be slow
+            few = {1: 15, 100: 10}  # each claim may be slow
             cost = await claims.cost(few)
             await elsewhere.execute("ROLLBACK")
             await elsewhere.close()
@@ -186,7 +186,7 @@ async def measure(arena: Arena, options: Options) -> Section:
     options.say(f"claim-cost: {rows:,} queued and {rows:,} finished")
     huge = await in_huge_table(arena, rows)
     after = await in_small_table(arena)
-    # Before and after, so that a slow minute of the machine does not pass for a cost.
+    # Measured before and after, so that a slow minute of the machine does not look like a cost.
     small = Cost(statistics.mean((before.one, after.one)), statistics.mean((before.hundred, after.hundred)))
     options.say(f"claim-cost: {rows:,} jobs churn beside an open transaction")
     return _section(rows, small, huge, await after_churn(arena, rows, small))
@@ -219,7 +219,7 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
         checks=[
             Check.at_most(f"with {rows:,} queued and finished", huge.to(small), 1.3),
             Check.at_most(f"after {rows:,} churned, transaction open", churned.cost.to(small), 2.0),
-            Check.at_most("recovered by itself", churned.recovered.to(small), 1.3),
+            Check.at_most("after the transaction ended", churned.recovered.to(small), 1.3),
         ],
         notes=[]
         if churned.jobs >= rows

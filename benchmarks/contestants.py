@@ -1,7 +1,7 @@
-"""Who takes part, with which settings, and how a committed completion is counted from outside.
+"""The contestants, their settings, and the SQL that counts their committed completions from outside.
 
-A peer is given its best: each of its settings below is tried before the measured rounds, and the fastest is kept.
-Waybill runs with its defaults and has nothing to choose.
+The benchmark tries each of a peer's settings below before the measured rounds and keeps the fastest. Waybill always
+runs with its defaults.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _GRAPHILE = ROOT / "benchmarks" / "peers"
 class Contestant:
     name: str
     slug: str
-    """What its databases are called."""
+    """The prefix of its databases' names."""
     program: tuple[str, ...]
     """The command that understands the verbs of `program`."""
     nth: str
-    """SQL: the id, as text, of the $1-th job in the order in which they are claimed."""
+    """SQL that returns the id, as text, of the $1-th job in the order of claiming."""
     claimed: str
-    """SQL: whether the job with the id $1 has been claimed."""
+    """SQL that tells whether the job with the id $1 has been claimed."""
     done: str
-    """SQL: whether the job with the id $1 is done. By primary key: asking often costs the contestant nothing."""
+    """SQL that tells whether the job $1 is done. By primary key, so frequent calls cost the contestant nothing."""
     left: str
-    """SQL: how many jobs are not done."""
+    """SQL that counts the jobs that are not done."""
     choices: tuple[Settings, ...] = ({},)
     """Settings to try for draining."""
     pick_up_choices: tuple[Settings, ...] = ({},)
     """Settings to try for picking up."""
     share: float = 1.0
-    """Which part of the jobs it is given, so that a slow one does not take minutes."""
+    """The share of the jobs that it gets, so that a slow contestant does not take minutes."""
     work: tuple[str, ...] = ()
-    """The command that runs a worker, unless it is the program's verb."""
+    """The command that runs a worker, if it is not the program's verb `work`."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ WAYBILL_TIMES_FOUR = replace(
 )
 
 WAYBILL_IDLE = replace(WAYBILL, name="Waybill, idle", environment={})
-"""With the handlers it ships, as it idles in production."""
+"""A worker with the handlers that it ships, as in production."""
 
 FLOOR = Contestant(
     name="bare SQL loop",
@@ -82,7 +82,7 @@ FLOOR = Contestant(
     pick_up_choices=({"batch": 1},),
 )
 
-# More than 1,000 a batch gains nothing; a pool lets it dequeue while it writes, one connection saves switching.
+# Batches above 1,000 gain little. A pool lets it dequeue while it writes; one connection avoids switching.
 _PGQUEUER = Contestant(
     name="PGQueuer",
     slug="pgqueuer",
@@ -146,7 +146,7 @@ _GRAPHILE_WORKER = Contestant(
 
 
 def shown(settings: Settings) -> str:
-    """The settings as a person would say them."""
+    """The settings in a short readable form."""
     return " ".join(_words(settings)) or "defaults"
 
 
@@ -158,13 +158,13 @@ def _words(settings: Settings) -> list[str]:
 
 
 def interpreter(environment: Path | None) -> Path | None:
-    """Python in the environment the Python peers are installed in."""
+    """The interpreter of the environment that the Python peers are installed in."""
     python = environment and environment.absolute() / "bin" / "python"
     return python if python and python.exists() else None
 
 
 def peers(environment: Path | None) -> tuple[list[Contestant], list[str]]:
-    """The peers that are installed here, and a sentence about each that is not."""
+    """The peers that are installed, and a sentence about each that is not."""
     found: list[Contestant] = []
     absent: list[str] = []
     python = interpreter(environment)

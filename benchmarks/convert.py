@@ -1,7 +1,7 @@
-"""What a person waits for: a large upload, the list of many jobs, the queue's page, and upload to "Ready".
+"""Measures what a person waits for: a large upload, the list of many jobs, the queue's page, and upload to "Ready".
 
-Real processes over a real Postgres. What has something to be compared with is compared with it in the same turns; the
-rest is time on this machine, and the machine's load is said beside it.
+It uses real processes and a real Postgres. Where there is something to compare with, both run in the same turns. The
+other numbers are times on this machine, reported together with its load.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.services import Service, free_port, running
 from benchmarks.upload_to_ready import Ready
 
 _MANY, _SOME, _ONE = "many", "some", "one"
-"""Tenants: with a hundred thousand jobs, with five hundred, and with one at a time."""
+"""Three tenants: with a hundred thousand jobs, with five hundred, and with one at a time."""
 
 _TRIGGERS = (
     "DROP TRIGGER conversion_follows_job ON jobs",
@@ -44,7 +44,7 @@ async def measure(arena: Arena, options: Options) -> Section:
 
 
 async def _serving(arena: Arena, options: Options) -> tuple[Uploads, Lists, Page]:
-    """The API alone: nothing takes the jobs that uploads make."""
+    """Measure the API alone; no worker takes the jobs of the uploads."""
     home = arena.home / "serving"
     async with (
         arena.database(WAYBILL) as url,
@@ -54,7 +54,7 @@ async def _serving(arena: Arena, options: Options) -> tuple[Uploads, Lists, Page
         _bare("question", url, home) as question,
     ):
         many, some, one = [await key(connection, tenant) for tenant in (_MANY, _SOME, _ONE)]
-        # Uploads first: what a large one adds is seen best in a process that has done little yet.
+        # Uploads come first: what one adds to memory shows best in a process that has done little yet.
         uploads = await large_upload.measure(options, running.api, sink, one, home)
         options.say(f"convert: writing {job_list.JOBS:,} jobs")
         await job_list.fill(connection, _MANY, job_list.JOBS)
@@ -77,7 +77,7 @@ async def _converting(arena: Arena, options: Options) -> Ready:
 
 
 async def _following(arena: Arena, options: Options) -> dict[str, list[Drained]]:
-    """No-op jobs, with the triggers that keep conversions up to date and without them."""
+    """Drain no-op jobs with the triggers that keep conversions up to date, and without them."""
     found: dict[str, list[Drained]] = {"with": [], "without": []}
     for number in range(options.rounds):
         options.say(f"convert: draining with and without triggers, round {number + 1}")
@@ -109,20 +109,20 @@ def _section(
     followed = paired_ratio(rates["with"], rates["without"])
     served = {name: statistics.median(one.postgres for one in drained) for name, drained in triggers.items()}
     return Section(
-        title="Converting, as a person meets it",
+        title="What a person waits for",
         heading=("", "median", "lowest", "highest", "of it"),
         rows=[
             _row(f"upload of {large_upload.SIZE // 2**20} MB, MB/s", uploads.ours, "{:,.0f}"),
             _row("  bare Starlette sink", uploads.sink, "{:,.0f}", f"{upload:.0%}"),
             _row("  written and flushed by a plain loop", uploads.written, "{:,.0f}"),
-            _row(f"list of {job_list.JOBS:,} jobs, remembered, requests/s", lists.remembered.per_second, "{:,.0f}"),
+            _row(f"list of {job_list.JOBS:,} jobs, cached, requests/s", lists.remembered.per_second, "{:,.0f}"),
             _row(f"  changing {job_list.CHANGES} times a second", lists.changing.per_second, "{:,.0f}"),
             _row("  FastAPI, SELECT 1", lists.question.per_second, "{:,.0f}", f"{remembered:.0%}, {changing:.0%}"),
-            _row("  read anew, ms", lists.anew, "{:.1f}"),
-            _row(f"page of {job_list.ROWS} rows, remembered, ms", page.remembered, "{:.1f}"),
-            _row("  read anew", page.anew, "{:.1f}"),
+            _row("  after a change, ms", lists.anew, "{:.1f}"),
+            _row(f"page of {job_list.ROWS} rows, cached, ms", page.remembered, "{:.1f}"),
+            _row("  after a change", page.anew, "{:.1f}"),
             _row("upload to complete, one page, ms", waits.complete, "{:.0f}"),
-            _row("  until the stream has told it", waits.told, "{:.0f}"),
+            _row("  until the stream reports it", waits.told, "{:.0f}"),
             _row("draining no-op jobs, jobs/s", rates["with"], "{:,.0f}"),
             _row("  without the triggers", rates["without"], "{:,.0f}", f"{followed:.0%}"),
         ],
@@ -133,11 +133,11 @@ def _section(
             Check.at_least(f"the same, changing {job_list.CHANGES} times a second", changing, 0.6),
             Check.below(f"the page with {job_list.ROWS} rows", statistics.median(page.anew), 50, "{:.1f} ms"),
             Check.below("upload to complete, p50", statistics.median(waits.complete), 300, "{:.0f} ms"),
-            Check.below("upload until the stream has told it, p50", statistics.median(waits.told), 300, "{:.0f} ms"),
+            Check.below("upload until the stream reports it, p50", statistics.median(waits.told), 300, "{:.0f} ms"),
         ],
         notes=[
             *_processor(uploads, lists, page),
-            *_on_the_way(waits),
+            *_steps(waits),
             f"Postgres per no-op job: {served['with']:.1f} µs with the triggers, {served['without']:.1f} µs without.",
             f"The machine's load was {load[0]:.1f} before and {load[1]:.1f} after, on {os.cpu_count()} cores.",
         ],
@@ -159,23 +159,23 @@ def _row(name: str, values: Sequence[float], form: str, ratio: str = "") -> tupl
 
 
 def _processor(uploads: Uploads, lists: Lists, page: Page) -> list[str]:
-    """What it takes of the processor, which hardly minds what else the machine is doing."""
+    """Processor times, which depend little on what else the machine is doing."""
     ours, sink = statistics.median(uploads.processor), statistics.median(uploads.processor_sink)
     remembered, anew = statistics.median(page.processor), statistics.median(page.processor_anew)
     one, changing, question = (_cpu(rate) for rate in (lists.remembered, lists.changing, lists.question))
     return [
         f"Processor time of an upload: {ours:.0f} ms; of the sink: {sink:.0f} ms.",
         f"Of a list: {one} µs, while it changes {changing} µs; of FastAPI with one query: {question} µs.",
-        f"Of the page, {page.bytes:,} bytes: {remembered:.0f} ms remembered, {anew:.0f} ms read anew.",
+        f"Of the page, {page.bytes:,} bytes: {remembered:.0f} ms cached, {anew:.0f} ms after a change.",
     ]
 
 
-def _on_the_way(waits: Ready) -> list[str]:
+def _steps(waits: Ready) -> list[str]:
     answered, claimed, finishing = (statistics.median(each) for each in (waits.answered, waits.claimed, waits.finished))
     complete, told = percentile(waits.complete, 99), percentile(waits.told, 99)
     return [
-        f"Of {len(waits.complete)} documents p99: complete {complete:.0f} ms, told {told:.0f} ms.",
-        f"On the way, medians: claimed at {claimed:.0f} ms, answered {answered:.0f}, finishing {finishing:.0f}.",
+        f"Of {len(waits.complete)} documents p99: complete {complete:.0f} ms, reported {told:.0f} ms.",
+        f"Steps, medians: claimed at {claimed:.0f} ms, answered {answered:.0f}, finishing {finishing:.0f}.",
         f"In the gateway: {', '.join(f'{name} {took:.1f} ms' for name, took in waits.gateway.items())}.",
     ]
 

@@ -1,7 +1,8 @@
-"""Reading a long invoice: PDF to XML beside bare pypdfium2 and pdfplumber, by length, in time and in memory.
+"""Measures time and memory for reading long invoices, beside bare pypdfium2 and pdfplumber.
 
-Everybody reads the same files in the same rounds, on one core, in a process that has already read one. pdfplumber only
-finds words; we find them, the table over all its pages, the fields, check that it adds up, and write validated XML.
+All readers read the same files in the same rounds, on one core, in a process that has already read one. pdfplumber only
+finds words; Waybill also finds the table over all pages and the fields, checks that everything adds up, and writes
+validated XML.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ async def time_all(arena: Arena, options: Options, files: list[Printed]) -> dict
 
 
 async def weigh(arena: Arena) -> Memory:
-    """What a document adds to a process that has read a short one before."""
+    """Measure the memory that a document adds to a process that has read a short one before."""
     memory = Memory({}, {})
     warm_up = invoices.printed(arena.home, _SHORT)
     for reader, found in ((WORDS, memory.words), (XML, memory.xml)):
@@ -104,7 +105,7 @@ def _section(files: list[Printed], times: dict[str, dict[int, list[float]]], mem
         checks.insert(1, Check.at_least(f"{reference.lines} lines to XML, faster than pdfplumber's words", ratio, 5.0))
     spreads = {reader: {lines: Spread.of(found) for lines, found in rows.items()} for reader, rows in times.items()}
     return Section(
-        title="Reading one invoice, ms of the processor",
+        title="Reading one invoice, ms of processor time",
         heading=(
             "",
             *(f"{file.lines:,} lines, {file.pages} pages" for file in files),

@@ -1,4 +1,4 @@
-"""Draining no-op jobs: committed completions per second of one worker process, everybody in the same rounds."""
+"""Measures how many no-op jobs per second one worker process completes, with all contestants in the same rounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.processor import seconds_of
 from benchmarks.report import Check, Section
 from waybill.db.database import Connection
 
-_ASKED = {"PGQueuer": 3.0, "graphile-worker": 1.5, FLOOR.name: 0.6}
+_TARGETS = {"PGQueuer": 3.0, "graphile-worker": 1.5, FLOOR.name: 0.6}
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Drained:
 async def drain(
     arena: Arena, contestant: Contestant, settings: Settings, jobs: int, *, without: Sequence[str] = ()
 ) -> Drained:
-    """From the first claim until the last completion. `without` is SQL that takes something off the database first.
+    """Time a drain from the first claim to the last completion. `without` is SQL that first removes something.
 
-    Not from some completion on: whoever writes completions late would have done much of the work before the clock
-    starts.
+    The clock does not start at a completion: a contestant that writes completions late would have done much of the work
+    before.
     """
     async with arena.database(contestant) as url:
         await arena.run(contestant, url, "fill", str(jobs))
@@ -49,7 +49,7 @@ async def drain(
             await worker.until(connection, contestant.claimed, first)
             started = time.perf_counter()
             spent = seconds_of(worker.pid), seconds_of(arena.server.pid)
-            # Counting costs the contestant time, so the last job is watched, and all are counted once it is done.
+            # Counting costs the contestant time, so we watch the last job and count all of them once it is done.
             await worker.until(connection, contestant.done, last)
             while True:
                 ended = time.perf_counter()
@@ -114,7 +114,7 @@ def _section(
         checks=[
             *(
                 Check.at_least(f"one Waybill process to {name}", ratios[name], least)
-                for name, least in _ASKED.items()
+                for name, least in _TARGETS.items()
                 if name in ratios
             ),
             Check.at_least("four Waybill processes to one", four_to_one, 1.0),

@@ -1,4 +1,4 @@
-"""Timings are noisy. Rounds are interleaved, so that a slow minute slows everybody, and the middle one counts."""
+"""Medians and ratios of noisy timings. Rounds are interleaved, so that a slow minute affects all contestants."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the rounds' ratios: the two of a round were measured within seconds of each other."""
+    """The median of the rounds' ratios. The two values of a round were measured within seconds of each other."""
     return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
 
 Tried = list[tuple[Settings, float]]
-"""Settings, and what each scored."""
+"""Pairs of settings and score."""
 
 
 async def try_all(
@@ -43,7 +43,7 @@ async def try_all(
     *,
     optional: Collection[Contestant],
 ) -> tuple[dict[str, Tried], list[str]]:
-    """Warm everybody up with each of their settings, and leave out an optional one that does not work here."""
+    """Warm up each contestant with each of its settings. Leave out an optional one that fails on this machine."""
     found: dict[str, Tried] = {}
     failures: list[str] = []
     for contestant, choices in contestants:
@@ -63,7 +63,7 @@ def best(tried: Tried) -> Settings:
 async def interleaved(
     rounds: int, contestants: Sequence[Contestant], once: Callable[[Contestant], Awaitable[T]]
 ) -> dict[str, list[T]]:
-    """Everybody once, then everybody again."""
+    """Run every contestant once, then every contestant again."""
     found: dict[str, list[T]] = {one.name: [] for one in contestants}
     for _ in range(rounds):
         for one in contestants:

@@ -1,7 +1,7 @@
-"""The floor: what a bare claim/finish loop in SQL does on this machine.
+"""The floor: a bare loop of claim and finish in SQL, which shows the most that this machine can do.
 
-No fences, no history, no lanes, no limits: two statements per batch on a narrow table. Whatever makes a queue worth
-trusting comes on top of this, and is measured against it.
+It runs two statements per batch on a narrow table, without fences, history, lanes or time limits. Everything that makes
+a queue reliable comes on top and is measured against this.
 """
 
 from __future__ import annotations

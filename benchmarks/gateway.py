@@ -1,7 +1,7 @@
-"""The gateway under load: documents per second over HTTP, with one parsing process and with two, in the same rounds.
+"""Measures documents per second of the gateway over HTTP, with one parsing process and with two, in the same rounds.
 
-Nobody is compared: what is asked is that the second core is not lost to anything that all documents share (the HTTP
-side, the spool, the pool). The client sends ready-made bytes, so that it takes as little of the processor as it can.
+There is no peer. The target is that the parts that all documents share (HTTP, the spool, the pool) do not waste the
+second core. The client sends prepared bytes, so that it needs as little processor time as possible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.services import free_port, running
 
 _PROCESSES = (1, 2)
 _AT_ONCE = 4
-"""Requests under way. More than processes, so that none ever waits for the client."""
+"""Requests at a time. They are more than the processes, so that no process waits for the client."""
 _DOCUMENTS = 60
 _LINES = 510
 
@@ -34,12 +34,12 @@ _LINES = 510
 class Load:
     per_second: float
     milliseconds: list[float]
-    """How long each document took, waiting included."""
+    """How long each document took, including its wait."""
 
 
 @contextlib.asynccontextmanager
 async def gateway(home: Path, processes: int) -> AsyncIterator[int]:
-    """A gateway with so many parsing processes, and the port it listens on."""
+    """Run a gateway with `processes` parsing processes and yield its port."""
     port = free_port()
     settings = {
         "WAYBILL_GATEWAY_PORT": str(port),
@@ -52,7 +52,7 @@ async def gateway(home: Path, processes: int) -> AsyncIterator[int]:
 
 
 async def load(port: int, request: bytes, documents: int) -> Load:
-    """So many documents, a few at once, from the first sent to the last answered."""
+    """Send `documents` documents, a few at a time, and time them from the first request to the last answer."""
     left = deque(range(documents))
     took: list[float] = []
 
@@ -76,7 +76,7 @@ async def measure(arena: Arena, options: Options) -> Section:
     request = _request(document.file)
     found: dict[int, list[Load]] = {processes: [] for processes in _PROCESSES}
     async with contextlib.AsyncExitStack() as stack:
-        # Both run all the time, and the one that is not asked sleeps: a round compares neighbours.
+        # Both gateways run all the time and idle when they get no requests, so a round measures them back to back.
         ports = {processes: await stack.enter_async_context(gateway(arena.home, processes)) for processes in _PROCESSES}
         for port in ports.values():
             await load(port, request, 2 * _AT_ONCE)
@@ -99,7 +99,7 @@ def _section(lines: int, found: dict[int, list[Load]]) -> Section:
             for processes, loads in found.items()
         ],
         checks=[Check.at_least("two processes, to one", paired_ratio(rates[two], rates[one]), 1.7)],
-        notes=[] if cores > 1 else ["There is only one core: two processes cannot be faster than one."],
+        notes=[] if cores > 1 else ["This machine has one core, so two processes cannot be faster than one."],
         numbers={"per_second": {str(processes): rate for processes, rate in rates.items()}, "at_once": _AT_ONCE},
     )
 
@@ -110,6 +110,6 @@ def _waits(loads: Sequence[Load]) -> tuple[str, str]:
 
 
 def _request(document: Path) -> bytes:
-    """The same bytes each time: a form with the document and the mapping's name."""
+    """The request, a form with the document and the mapping's name; the same bytes each time."""
     media_type, body = wire.form(document.read_bytes(), mapping=invoices.MAPPING)
     return wire.post("/process", media_type, body, {"Accept": "application/xml"})

@@ -1,4 +1,4 @@
-"""The handlers Waybill's worker runs here: nothing, so that only the engine is measured, and a word when it starts."""
+"""Waybill's handlers in the benchmark: one does nothing, so that only the engine counts; one reports its start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Doing nothing: what an idle worker asks of Postgres and of memory, and what 200 of them would cost.
+"""Measures how many statements and how much memory an idle worker needs, and what 200 idle workers would cost.
 
-Starting 200 processes says nothing that twenty do not: each has its own connections, and they do not meet. Twenty are
-measured against none, and the difference is taken ten times.
+Each worker has its own connections and does not affect the others, so twenty workers are measured instead of 200. The
+cost of 200 is ten times the difference between twenty workers and none.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _STARTED = 20
 _TIMES = 10
 _ACTIVE = "SELECT count(*) >= $1 FROM workers WHERE state = 'active'"
 _SETTLED_AFTER = 6.0
-"""Seconds after which what a worker does only when it starts is behind it."""
+"""Seconds after which a worker has done everything that it does only at its start."""
 
 
 async def alone(arena: Arena, seconds: float) -> tuple[float, float, dict[str, int]]:
-    """Statements per second, resident megabytes, and which statements they were."""
+    """Statements per second, resident megabytes, and the statements with their counts."""
     async with arena.database(WAYBILL_IDLE) as url:
         database = urlsplit(url).path.lstrip("/")
         connection = await asyncpg.connect(url)
@@ -39,7 +39,7 @@ async def alone(arena: Arena, seconds: float) -> tuple[float, float, dict[str, i
         async with arena.worker(WAYBILL_IDLE, url) as worker:
             await worker.until(connection, _ACTIVE, 1)
             pid = (await connection.fetchval("SELECT pid FROM workers")) or worker.pid
-            await connection.close()  # its own questions end here
+            await connection.close()  # so that the log has none of its own queries
             await asyncio.sleep(_SETTLED_AFTER)
             log.restart()
             await asyncio.sleep(seconds)
@@ -49,9 +49,9 @@ async def alone(arena: Arena, seconds: float) -> tuple[float, float, dict[str, i
 
 
 async def many(arena: Arena, seconds: float) -> tuple[float, float]:
-    """Cores Postgres uses with no worker, and with twenty."""
+    """The number of cores that Postgres uses with no worker, and with twenty."""
     async with arena.database(WAYBILL_IDLE) as url, contextlib.AsyncExitStack() as workers:
-        await asyncio.sleep(_SETTLED_AFTER)  # whatever a checkpoint still writes
+        await asyncio.sleep(_SETTLED_AFTER)  # until the checkpoint has written everything
         without = await _cores(arena.server.pid, seconds)
         connection = await asyncpg.connect(url)
         started = [await workers.enter_async_context(arena.worker(WAYBILL_IDLE, url)) for _ in range(_STARTED)]

@@ -1,4 +1,4 @@
-"""The documents that are read: invoices printed for the run, and real ones where they are at hand."""
+"""The benchmark's documents: invoices printed for the run, and real ones if they are available."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pypdfium2
 
 from benchmarks.contestants import ROOT
 
-sys.path.append(str(ROOT / "tests"))  # the tests' generator prints them
+sys.path.append(str(ROOT / "tests"))  # for the tests' generator of invoices
 
 from support.invoices import make_invoice, print_invoice, reference_invoice
 
@@ -24,7 +24,7 @@ VENDORS = {
     "coolblue1": "coolblue_v1",
     "oyo": "oyo_v1",
 }
-"""Invoices that invoice2data tests its own templates with, and our mapping for each."""
+"""Invoices from invoice2data's own tests, and our mapping for each."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Printed:
 
 
 def printed(home: Path, lines: int) -> Printed:
-    """The reference invoice with so many lines."""
+    """Print the reference invoice with `lines` lines."""
     file = home / f"invoice-{lines}.pdf"
     if not file.exists():
         file.write_bytes(print_invoice(*reference_invoice(lines=lines)))
@@ -46,11 +46,11 @@ def printed(home: Path, lines: int) -> Printed:
 
 
 def one_page(seed: int, lines: int) -> bytes:
-    """Another short invoice for every seed."""
+    """A short invoice, a different one for every seed."""
     return print_invoice(make_invoice(seed, lines), reference_invoice(lines)[1])
 
 
 def vendors() -> dict[str, Path]:
-    """The real ones, which lie beside the repository; none where they are absent."""
+    """The real invoices. They are beside the repository, not in it, and may be absent."""
     folder = ROOT.parent / "shared" / "data" / "invoices" / "vendors"
     return {name: folder / f"{name}.pdf" for name in VENDORS if (folder / f"{name}.pdf").exists()}

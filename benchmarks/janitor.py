@@ -1,8 +1,8 @@
-"""The janitor with a hundred thousand expired objects, while other jobs are picked up beside it.
+"""Measures the janitor with a hundred thousand expired objects while a worker picks up other jobs.
 
-Three objects to a conversion: its document and two results. All is forty days old, on a local disk. The janitor is the
-product's own process with its defaults, watched from outside: its memory, its longest transaction, and how long
-single jobs wait for an idle worker while it works, beside how long they wait without it, before and after.
+Each conversion has three objects: its document and two results. Everything is forty days old and on a local disk. The
+janitor is the product's own process with its defaults. The benchmark watches its memory and its longest transaction,
+and compares how long single jobs wait for an idle worker while it works with how long they wait before and after.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ _LEFT = "SELECT count(*) FROM garbage"
 @dataclass
 class Watched:
     memory: list[int] = field(default_factory=list)
-    """Bytes, every few milliseconds of the run."""
+    """Bytes, sampled every few milliseconds of the run."""
     longest: float = 0.0
-    """Seconds: the oldest transaction that was seen."""
+    """The age in seconds of the oldest transaction that was seen."""
     seconds: float = 0.0
     cpu: float = 0.0
 
 
 async def fill(url: str, folder: Path, objects: int) -> int:
-    """Conversions that ended long ago, with their files; how many objects that is."""
+    """Create conversions that ended long ago, with their files. Returns the number of objects."""
     connection = await asyncpg.connect(url)
     jobs = -(-objects // _EACH)
     then = datetime.now(UTC) - _AGE
@@ -126,7 +126,7 @@ async def _janitor(arena: Arena, url: str, folder: Path) -> AsyncIterator[asynci
 
 
 async def watch(process: asyncio.subprocess.Process, url: str) -> Watched:
-    """Until it ends."""
+    """Watch the janitor until it ends."""
     seen, started = Watched(), time.monotonic()
     looked = psutil.Process(process.pid)
     connection = await asyncpg.connect(url)
@@ -154,7 +154,7 @@ async def measure(arena: Arena, options: Options) -> Section:
         options.say("janitor: picking up jobs without it")
         half = options.samples // 2
         alone = [wait async for wait in waits(arena, WAYBILL, url, {}, half)]
-        options.say("janitor: at work")
+        options.say("janitor: picking up jobs while it works")
         beside: list[float] = []
         async with _janitor(arena, url, folder) as process:
             watching = asyncio.create_task(watch(process, url))
@@ -171,7 +171,7 @@ async def measure(arena: Arena, options: Options) -> Section:
 
 
 def _section(objects: int, left: int, seen: Watched, alone: list[float], beside: list[float]) -> Section:
-    # From a tenth of the run on, when everything has been imported and every statement prepared.
+    # Counted from a tenth of the run on, when everything is imported and every statement is prepared.
     settled = seen.memory[len(seen.memory) // 10 :]
     growth = (max(settled) - settled[0]) / 2**20
     rate = (objects - left) / seen.seconds
@@ -194,7 +194,7 @@ def _section(objects: int, left: int, seen: Watched, alone: list[float], beside:
         checks=[
             Check.at_least("objects removed a second", rate, 1000, "{:,.0f}"),
             Check.at_most("objects left", left, 0, "{:.0f}"),
-            Check.at_most("memory grown", growth, 16, "{:.0f} MB"),
+            Check.at_most("memory growth", growth, 16, "{:.0f} MB"),
             Check.at_most("longest transaction", seen.longest, 1.0, "{:.2f} s"),
             Check.at_most("pick-up p99, to without it", p99["while it works"] / p99["without it"], 1.5),
         ],

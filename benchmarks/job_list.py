@@ -1,6 +1,6 @@
-"""Looking at many jobs: requests per second of the list beside a FastAPI endpoint that asks one question, and the page.
+"""Measures the list of many jobs beside a FastAPI endpoint with one query, and the queue's page.
 
-The list is asked for while nothing changes, and while something of its owner's changes twenty times a second.
+The list is requested while nothing changes, and while a job of its owner changes twenty times a second.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ JOBS, ROWS = 100_000, 500
 _AT_ONCE = 8
 _SECONDS = 1.0
 _TURNS = 5
-"""Of everybody in a round."""
+"""Turns of each server in a round."""
 _LOOKS = 15
-"""At the page, in a round."""
+"""Requests for the page in a round."""
 CHANGES = 20
-"""A second."""
+"""Changes per second."""
 _HEARD = 0.03
-"""Seconds after which the API has heard of a change."""
+"""Seconds after which the API has received the notification of a change."""
 
 _FILL = """
 WITH made AS (
@@ -57,11 +57,11 @@ UPDATE jobs SET progress_message = clock_timestamp()::text
 
 @dataclass
 class Rate:
-    """Of every turn."""
+    """The rates of all turns."""
 
     per_second: list[float] = field(default_factory=list)
     microseconds: list[float] = field(default_factory=list)
-    """Of the serving process's processor, per request."""
+    """Processor time of the serving process per request."""
 
 
 @dataclass
@@ -70,12 +70,12 @@ class Lists:
     remembered: Rate = field(default_factory=Rate)
     changing: Rate = field(default_factory=Rate)
     anew: list[float] = field(default_factory=list)
-    """Milliseconds of a list that is read after a change."""
+    """Milliseconds of a list right after a change."""
 
 
 @dataclass
 class Page:
-    """Milliseconds of every look, without what any answer takes; and those of the API's processor time."""
+    """Milliseconds per request, less those of an empty answer, and the API's processor time."""
 
     remembered: list[float] = field(default_factory=list)
     anew: list[float] = field(default_factory=list)
@@ -130,7 +130,7 @@ async def page(options: Options, api: Service, key: Mapping[str, str], owner: st
 
 
 async def _turn(service: Service, request: bytes, rate: Rate) -> None:
-    """A few clients that ask without a pause, for a while."""
+    """Let a few clients send requests without a pause for a while."""
     answered = 0
     before, started = milliseconds_of(service.pid), time.perf_counter()
 

@@ -1,6 +1,6 @@
-"""A large upload: how fast it comes in beside a bare sink that reads the same bytes, and what memory it takes.
+"""Measures the speed and the memory of a large upload, beside a bare sink that reads the same bytes.
 
-The API checks, hashes, writes and flushes what the sink forgets.
+The API checks, hashes, writes and flushes the bytes; the sink drops them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from benchmarks.services import Service
 
 SIZE = 50 * 2**20
 _TURNS = 4
-"""Of everybody in a round."""
+"""Turns of each server in a round."""
 
 
 @dataclass
 class Uploads:
-    """Of every turn: megabytes per second, and megabytes that the API's process grew by at most."""
+    """Megabytes per second of every turn, and the most megabytes by which the API's process grew."""
 
     ours: list[float] = field(default_factory=list)
     sink: list[float] = field(default_factory=list)
     written: list[float] = field(default_factory=list)
-    """What the disk takes: the same bytes written and flushed by one plain loop."""
+    """The disk's own speed: a plain loop writes and flushes the same bytes."""
     growth: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
     """Milliseconds of the API's processor time."""
@@ -60,13 +60,13 @@ async def measure(options: Options, api: Service, sink: Service, key: Mapping[st
 
 
 def _document() -> bytes:
-    """Another one each time, or it would be the one that was uploaded before."""
+    """A different document each time, because the API recognises one that it already has."""
     random = os.urandom(2**20)
     return (b"%PDF-1.7\n" + random * (SIZE // 2**20))[:SIZE]
 
 
 def _send(port: int, head: bytes, body: bytes) -> float:
-    """Seconds from the first byte sent to the answer. A plain socket in a thread: nothing is faster here."""
+    """Seconds from the first byte sent to the answer. A plain socket in a thread is the fastest client here."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         started = time.perf_counter()
         connection.sendall(head)
@@ -74,7 +74,7 @@ def _send(port: int, head: bytes, body: bytes) -> float:
         answer = connection.recv(65536)
         took = time.perf_counter() - started
     if not answer.startswith(b"HTTP/1.1 201"):
-        raise ContestantFailed(f"The upload was answered: {answer[:500].decode(errors='replace')}")
+        raise ContestantFailed(f"The upload was refused: {answer[:500].decode(errors='replace')}")
     return took
 
 
@@ -90,7 +90,7 @@ def _write(path: Path, body: bytes) -> float:
 
 
 def _forget_peak(pid: int) -> None:
-    """The kernel then notes the highest from now on: no peak between two looks is missed."""
+    """Reset the kernel's record of the highest use, so that it covers every peak from now on."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

@@ -1,4 +1,4 @@
-"""What a run was asked to do."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Options:
     """Jobs per round of draining and enqueuing."""
     rounds: int
     samples: int
-    """Single jobs picked up, in all rounds together."""
+    """Single jobs to pick up, in all rounds together."""
     rows: int
-    """Rows of the big table, and jobs that churn."""
+    """Rows of the big table, and number of jobs that go through it."""
     seconds: float
-    """How long idling is watched."""
+    """How long idle workers are watched."""
     peers: tuple[Contestant, ...]
     peers_python: Path | None
     """The interpreter of the environment that the peers are installed in."""

@@ -1,4 +1,4 @@
-"""Waybill as a contestant. Its worker is the product's own, `python -m waybill_worker`, with the product's defaults."""
+"""Waybill as a contestant. Its worker is the product's own program, `python -m waybill_worker`, with its defaults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Picking up a single job: from the return of the enqueuer's commit to the start of the handler.
+"""Measures how long a single job waits, from the return of the enqueuer's commit to the start of its handler.
 
-One idle worker, one job at a time, a random pause between two so that nobody's polls can align. Enqueuer and handler
-are processes of the contestant's own; both read the machine's monotonic clock.
+There is one idle worker and one job at a time, with a random pause between two jobs so that no contestant's polls can
+align with them. Enqueuer and handler run in the contestant's own processes and read the machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOST_AFTER = 30.0
 
 
 class _Reports(asyncio.DatagramProtocol):
-    """Hears from the handlers when they started."""
+    """Receives the handlers' reports of when they started."""
 
     def __init__(self) -> None:
         self._heard: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
@@ -51,7 +51,7 @@ async def _reports() -> AsyncIterator[tuple[_Reports, int]]:
 
 
 async def pick_ups(arena: Arena, contestant: Contestant, settings: Settings, samples: int) -> list[float]:
-    """Milliseconds each job waited. Below zero when its handler was faster than the enqueuer's way back."""
+    """Milliseconds that each job waited. Negative if its handler started before the enqueuer's commit returned."""
     async with arena.database(contestant) as url:
         return [wait async for wait in waits(arena, contestant, url, settings, samples)]
 
@@ -59,7 +59,7 @@ async def pick_ups(arena: Arena, contestant: Contestant, settings: Settings, sam
 async def waits(
     arena: Arena, contestant: Contestant, url: str, settings: Settings, samples: int
 ) -> AsyncIterator[float]:
-    """The same on a database that is there already, one after the other."""
+    """The same on an existing database, as an iterator."""
     async with (
         _reports() as (reports, port),
         arena.worker(contestant, url, settings, port=port),

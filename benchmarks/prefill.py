@@ -1,4 +1,4 @@
-"""Rows by the million, written by the server itself. What enqueuing would leave behind, and nothing else, is here."""
+"""Writes millions of rows on the server itself, as enqueuing and running the jobs would leave them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchmarks.handlers import NOOP
 from waybill.db.database import Connection
 
 TENANTS = 20
-"""Jobs are spread over as many tenants however many jobs there are, so that only the number of rows differs."""
+"""The number of tenants is always the same, so that tables differ only in their number of rows."""
 
 _QUEUED = """
 INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, max_attempts, time_limit)

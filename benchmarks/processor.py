@@ -1,4 +1,4 @@
-"""How long processes have run. Unlike the clock on the wall, it hardly minds what else the machine is doing."""
+"""Processor time of processes. Unlike wall-clock time, it depends little on what else the machine is doing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 
 def seconds_of(pid: int) -> float:
-    """Processor time of a process and of all below it, threads and ended children included."""
+    """Processor time of a process and its descendants, including threads and ended children."""
     total = 0.0
     for process in _tree(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -20,7 +20,7 @@ def seconds_of(pid: int) -> float:
 
 
 def nanoseconds_of_each(pid: int) -> dict[int, int]:
-    """The same to the nanosecond, by process, for processes that hardly run at all: clock ticks would be too coarse."""
+    """The same per process in nanoseconds, because clock ticks are too coarse for processes that hardly run."""
     found = {}
     for process in _tree(pid):
         with contextlib.suppress(OSError):
@@ -29,7 +29,7 @@ def nanoseconds_of_each(pid: int) -> dict[int, int]:
 
 
 def milliseconds_of(pid: int) -> float:
-    """The same of one process alone, with all its threads."""
+    """Processor time of one process alone, with all its threads."""
     total = 0
     for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):
@@ -38,7 +38,7 @@ def milliseconds_of(pid: int) -> float:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """The kernel's own list. Looking through all processes of the machine would take longer than some rounds."""
+    """A process and its descendants, listed by the kernel. Searching all processes takes longer than some rounds."""
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

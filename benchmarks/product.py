@@ -1,4 +1,4 @@
-"""The product as it is run: its API, and where a measurement needs them a gateway and a worker, with their defaults."""
+"""Runs the product with its defaults: the API and, if a measurement needs them, a gateway and a worker."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import asyncpg
 
 from benchmarks.services import Service, free_port, running
 from waybill.db.database import Connection
-from waybill.security import Permission, keys
+from waybill.security import ADMIN, keys
 
 
 @dataclass(frozen=True)
 class Product:
     url: str
-    """The database."""
+    """The URL of the database."""
     api: Service
     gateway: Service | None = None
 
 
 @contextlib.asynccontextmanager
 async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIterator[Product]:
-    """The API on this database; with `converting` also a gateway and a worker."""
+    """Run the API on this database; with `converting` also a gateway and a worker."""
     api, gateway = free_port(), free_port()
     settings = {
         "WAYBILL_DATABASE_URL": url,
@@ -32,7 +32,7 @@ async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIte
         "WAYBILL_GATEWAY_PORT": str(gateway),
         "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{gateway}",
         "WAYBILL_LOG_FORMAT": "json",
-        "WAYBILL_API_KEY_UPLOADS_PER_MINUTE": "100000",  # how fast it is, not how fast one may be
+        "WAYBILL_API_KEY_UPLOADS_PER_MINUTE": "100000",  # the benchmark measures speed, not rate limits
     }
     async with contextlib.AsyncExitStack() as stack:
         converter = None
@@ -43,8 +43,8 @@ async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIte
 
 
 async def key(connection: Connection, tenant: str) -> dict[str, str]:
-    """What a program of this tenant sends with each request."""
-    made = await keys.create(connection, tenant=tenant, name="bench", permissions=[Permission.ADMIN])
+    """The headers that a program of this tenant sends with each request."""
+    made = await keys.create(connection, tenant=tenant, name="bench", permissions=[ADMIN])
     return {"Authorization": f"Bearer {made.text}"}
 
 

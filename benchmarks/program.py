@@ -1,4 +1,4 @@
-"""What every contestant's program has in common: four verbs, run in a process of its own.
+"""The four verbs that every contestant's program has. Each runs in a process of its own.
 
 `prepare` makes its tables, `fill N` enqueues N no-op jobs, `work` runs one worker, and `feed` enqueues one job for
 every line on its standard input. Only the standard library is imported here: peers run in an environment without
@@ -26,16 +26,16 @@ _socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def handler_started(sample: int) -> None:
-    """Tell the bench when the handler of this sample started: the first thing such a handler does."""
-    at = time.monotonic_ns()  # one clock for all processes of a machine, node's included
+    """Report to the benchmark when the handler of this sample started. The handler does this first."""
+    at = time.monotonic_ns()  # the same clock for all processes of a machine, including node's
     _socket.sendto(f"{sample} {at}".encode(), ("127.0.0.1", _PORT))
 
 
 async def feed(execute: Callable[[str], Awaitable[object]], enqueue: Callable[[int], Awaitable[object]]) -> None:
-    """Enqueue one job per line (its sample number), and answer when its commit had returned.
+    """Enqueue one job per line (its sample number), and answer with the time at which its commit returned.
 
-    The transaction is opened and committed here, on the driver's bare connection: what a library does after its own
-    commit would otherwise count in its favour.
+    The transaction is opened and committed here, on the driver's bare connection. Otherwise the time that a library
+    spends after its own commit would count in its favour.
     """
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
@@ -58,7 +58,7 @@ def main(
             run(prepare())
         case ["fill", jobs]:
             run(fill(int(jobs)))
-        case ["work"] if work is not None:  # the product's worker is a program of its own
+        case ["work"] if work is not None:  # Waybill's worker is a separate program
             run(work())
         case ["feed"]:
             run(feed())

@@ -1,4 +1,4 @@
-"""Processes that read documents when asked: ours and the peers', each in its own environment."""
+"""Processes that read documents on request: ours and the peers', each in its own environment."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def theirs(python: Path) -> tuple[str, ...]:
 class Answer:
     milliseconds: list[float]
     found: int
-    """How much was read; 0 when the reader did not understand the document."""
+    """How much was read; 0 if the reader could not read the document."""
     before_mb: float
-    """Memory of the process when it was asked."""
+    """Memory of the process before it read the document."""
     peak_mb: float
-    """The most memory the process ever used."""
+    """The most memory that the process ever used."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Readers:
     words: Path
 
     async def ask(self, reader: str, file: Path, *, mapping: str = "", times: int = 1) -> Answer:
-        """Read the file so many times, one after the other."""
+        """Read the file `times` times, one after the other."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         question = {"reader": reader, "file": str(file), "mapping": mapping, "times": times}
@@ -64,7 +64,7 @@ class Readers:
 
 @contextlib.asynccontextmanager
 async def readers(command: tuple[str, ...], home: Path) -> AsyncIterator[Readers]:
-    """Such a process, until the block ends."""
+    """Run such a process until the block ends."""
     said = home / "readers.log"
     with said.open("ab") as words:
         process = await asyncio.create_subprocess_exec(
@@ -74,7 +74,7 @@ async def readers(command: tuple[str, ...], home: Path) -> AsyncIterator[Readers
             stdin=PIPE,
             stdout=PIPE,
             stderr=words,
-            start_new_session=True,  # a terminal's Ctrl-C reaches us, and we stop it
+            start_new_session=True,  # Ctrl-C in a terminal reaches only us, and we stop it
         )
     try:
         yield Readers(process, said)

@@ -1,7 +1,7 @@
-"""What the programs that read documents have in common: one file per line on standard input, one answer per line.
+"""The protocol of the programs that read documents: one request per line on standard input, one answer per line.
 
-A reader lives as long as the measurement, as a parsing process does: starting Python and importing libraries is not
-what is compared. Only the standard library is imported here: peers run in an environment without Waybill.
+A reader runs as long as the measurement, like a parsing process, so that starting Python and importing libraries do not
+count. Only the standard library is imported here, because peers run in an environment without Waybill.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Reader = Callable[[str, str], int]
-"""Reads the file (by the mapping of that name, where there is one) and says how much it found."""
+"""Takes a file and the name of a mapping, if it needs one, and returns how much it found."""
 
 
 def serve(readers: Mapping[str, Reader]) -> None:
-    """Answer until there are no more questions: seconds, how much was found, and the memory used so far."""
+    """Answer each request with the seconds it took, how much was found, and the memory used so far."""
     for line in sys.stdin:
         asked = json.loads(line)
         read = readers[asked["reader"]]
@@ -26,7 +26,7 @@ def serve(readers: Mapping[str, Reader]) -> None:
         resident = _memory("VmRSS")
         seconds = []
         for _ in range(asked["times"]):
-            # Time of the processor: nobody waits for anything here, and another program's work is not ours to count.
+            # Processor time, because readers never wait and the work of other programs must not count.
             started = time.process_time()
             found = read(asked["file"], asked["mapping"])
             seconds.append(time.process_time() - started)
@@ -35,7 +35,7 @@ def serve(readers: Mapping[str, Reader]) -> None:
 
 
 def _memory(what: str) -> float:
-    """In MB, by the kernel's own books. `ru_maxrss` would start at what the parent process used."""
+    """Megabytes as the kernel counts them. `ru_maxrss` would start at what the parent process used."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(what + ":"):
             return int(line.split()[1]) / 1000

@@ -1,6 +1,7 @@
-"""Waybill's ways to read a PDF, and bare pypdfium2 as the floor below them.
+"""Waybill's steps of reading a PDF, and bare pypdfium2 as their floor.
 
-All in a process prepared as the gateway prepares its parsers; what they do after a document is on our account.
+All run in a process that is prepared as the gateway prepares its parsers. What they do after a document counts as our
+time.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ import pypdfium2
 from benchmarks import reader_protocol
 from waybill_documents.conversion import convert
 from waybill_documents.extraction import extract
-from waybill_documents.limits import Limits
 from waybill_documents.mapping.loader import LoadedMapping, shipped
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
-from waybill_documents.pdf.words import pages
+from waybill_documents.pdf.word_reader import pages
 from waybill_documents.stages import Stages
-from waybill_gateway.sandbox import garbage
+from waybill_gateway.sandbox import garbage_collection
 
-_LIMITS = Limits()
+_LIMITS = PdfLimits()
 
 
 def xml(file: str, mapping: str) -> int:
-    """The whole way, as the gateway goes it: words, table, fields, checks, XML, validated."""
+    """Everything that the gateway does: words, table, fields, checks, and validated XML."""
     answer = convert(Path(file), "pdf", mapping=_mapping(mapping), wants="xml", clock=time.perf_counter)
     size = len(answer.body)
     del answer
-    garbage.collect()
+    garbage_collection.collect()
     return size
 
 
@@ -40,13 +41,13 @@ def extraction(file: str, mapping: str) -> int:
 
 
 def words(file: str, _mapping: str) -> int:
-    """Words with boxes, each page forgotten before the next."""
+    """Words with boxes; each page is dropped before the next."""
     with opened(Path(file), _LIMITS) as document:
         return sum(len(page.words) for page in pages(document, _LIMITS))
 
 
 def pdfium_text(file: str, _mapping: str) -> int:
-    """The text alone: nothing that needs text can be faster."""
+    """The text alone. No program that needs the text can be faster."""
     document = pypdfium2.PdfDocument(file)
     found = sum(len(page.get_textpage().get_text_range()) for page in document)
     document.close()
@@ -54,7 +55,7 @@ def pdfium_text(file: str, _mapping: str) -> int:
 
 
 def pdfium_boxes(file: str, _mapping: str) -> int:
-    """Text and the box of every character: what a program pays that builds words from pypdfium2's own API."""
+    """Text and the box of every character, as a program needs them that builds words with pypdfium2's own API."""
     document = pypdfium2.PdfDocument(file)
     found = 0
     for page in document:
@@ -73,7 +74,7 @@ def _mapping(name: str) -> LoadedMapping:
 
 
 if __name__ == "__main__":
-    garbage.only_between_documents()
+    garbage_collection.only_between_documents()
     reader_protocol.serve(
         {
             "xml": xml,

@@ -1,4 +1,4 @@
-"""What was found: a table per measurement, the asked number beside the measured one, and all of it as JSON."""
+"""The report: a table per measurement, the target beside the measured number, and all of it as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Check:
-    """One number that was asked for."""
+    """A target and the number that was measured for it."""
 
     what: str
-    asked: str
+    target: str
     measured: str
     value: float
-    holds: bool
+    met: bool
 
     @classmethod
     def at_least(cls, what: str, value: float, least: float, form: str = "{:.2f} ×") -> Check:
@@ -59,12 +59,12 @@ def show(section: Section, console: Console) -> None:
     console.print(table)
     if section.checks:
         checks = Table(show_header=True, box=None, padding=(0, 2))
-        for column in ("", "asked", "measured"):
+        for column in ("", "target", "measured"):
             checks.add_column(column, justify="right" if column else "left")
         checks.add_column()
         for check in section.checks:
-            mark = "[green]✓[/]" if check.holds else "[red]✗[/]"
-            checks.add_row(check.what, check.asked, check.measured, mark)
+            mark = "[green]✓[/]" if check.met else "[red]✗[/]"
+            checks.add_row(check.what, check.target, check.measured, mark)
         console.print(checks)
     for note in section.notes:
         console.print(f"  {note}", style="dim", highlight=False)

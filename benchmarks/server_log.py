@@ -1,7 +1,7 @@
-"""What the server did, statement by statement, from its own log: exact counts, and times without the network.
+"""Reads the server's statements from its log, with exact counts and with times that exclude the network.
 
-The embedded server has no pg_stat_statements. `log_min_duration_statement = 0`, set on one database, says as much: a
-line when a statement was bound (planned, if need be) and one when it was executed. The commit is not in it.
+The embedded server has no pg_stat_statements. `log_min_duration_statement = 0`, set on one database, tells the same:
+one line when a statement was bound (and planned, if necessary) and one when it was executed. The commit is not in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ServerLog:
 
     @staticmethod
     async def watch(connection: Connection, database: str) -> None:
-        """Log every statement of the sessions that begin from now on in this database."""
+        """Log every statement of all sessions that begin in this database from now on."""
         for setting in ("log_min_duration_statement = 0", "log_parameter_max_length = 0"):
             await connection.execute(f"ALTER DATABASE {database} SET {setting}")
 
@@ -44,7 +44,7 @@ class ServerLog:
         self._start = self._path.stat().st_size
 
     def statements(self, database: str) -> list[Statement]:
-        """Every statement executed in this database since the start, in the order they ended."""
+        """Every statement that was executed in this database since the start, in the order of their ends."""
         found: list[Statement] = []
         waiting: dict[str, float] = {}
         for entry in self._entries():

@@ -1,4 +1,4 @@
-"""Services that answer HTTP, each a process of its own that ends when we do."""
+"""Runs services that answer HTTP, each in a process of its own that ends with us."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Service:
     port: int
     pid: int
     log: Path
-    """What it says, to its standard output and error."""
+    """Its standard output and error."""
 
 
 @contextlib.asynccontextmanager
 async def running(
     module: str, home: Path, port: int | None, settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[Service]:
-    """`python -m MODULE`, ready, until the block ends. Without a port nobody is asked whether it is ready."""
-    # Nothing of the caller's environment but the path: whoever runs this may have settings of their own.
+    """Run `python -m MODULE` until the block ends. With a port, wait until it answers that it is ready."""
+    # Pass on nothing but the path: the person who runs this may have settings of their own.
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": str(ROOT),
@@ -49,7 +49,7 @@ async def running(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=words,
             stderr=words,
-            start_new_session=True,  # a terminal's Ctrl-C reaches us, and we stop it
+            start_new_session=True,  # Ctrl-C in a terminal reaches only us, and we stop it
         )
     try:
         async with asyncio.timeout(_READY_WITHIN):

@@ -1,7 +1,7 @@
-"""Upload to "Ready": one invoice of one page at a time through API, worker and gateway, on a system that is idle.
+"""Measures upload to "Ready": one invoice of one page at a time, through API, worker and gateway, on an idle system.
 
-Complete is when the database says so: a notification wakes us, so that nobody is slowed down by being asked. Told is
-when `/api/stream` has said it.
+A job counts as complete when the database says so; a notification wakes the benchmark, so that it does not slow the
+product down by polling. A job counts as told when `/api/stream` has reported it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SELECT extract(epoch FROM created_at)::float8 AS created, extract(epoch FROM sta
 
 @dataclass
 class Ready:
-    """Milliseconds since the upload began, of every document."""
+    """Milliseconds since the begin of the upload, of every document."""
 
     answered: list[float] = field(default_factory=list)
     claimed: list[float] = field(default_factory=list)
@@ -45,11 +45,11 @@ class Ready:
     complete: list[float] = field(default_factory=list)
     told: list[float] = field(default_factory=list)
     gateway: dict[str, float] = field(default_factory=dict)
-    """Medians of what the gateway says of itself: receiving, waiting, parsing and the stages of that."""
+    """Medians from the gateway's log: receiving, waiting, parsing and its stages."""
 
 
 class _News:
-    """What the stream has told, job by job."""
+    """When the stream reported each job."""
 
     def __init__(self) -> None:
         self._complete: dict[str, asyncio.Future[float]] = {}
@@ -82,7 +82,7 @@ async def measure(
                 options.say(f"convert: upload to ready, {number} of {_WARM_UP + documents}")
             media_type, body = wire.form(invoices.one_page(number, _LINES), mapping=invoices.MAPPING)
             request = wire.post("/api/upload", media_type, body, key)
-            await asyncio.sleep(dice.uniform(0.2, 0.4))  # whatever follows a completion is over
+            await asyncio.sleep(dice.uniform(0.2, 0.4))  # until all work after the completion is done
             kept = found if number >= _WARM_UP else Ready()
             async with asyncio.timeout(_WITHIN):
                 await _one(client, request, connection, changed, news, kept)

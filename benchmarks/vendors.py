@@ -1,4 +1,4 @@
-"""Real invoices, small ones: our extraction beside invoice2data with the templates it ships, on its own test files."""
+"""Measures our extraction on small real invoices, beside invoice2data with its own templates and test files."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ async def measure(arena: Arena, options: Options) -> Section:
     files = invoices.vendors()
     times, found = await time_all(arena, options, files)
     missed = [name for name, fields in found.items() if not fields]
-    notes = [] if files else ["The vendors' invoices are not here; nothing was measured."]
+    notes = [] if files else ["The vendors' invoices are not on this machine, so nothing was measured."]
     if missed:
         notes.append(
-            f"invoice2data finds nothing in {', '.join(missed)}: its templates want poppler's pdftotext there."
+            f"invoice2data finds nothing in {', '.join(missed)}: its templates need poppler's pdftotext for them."
         )
     return Section(
-        title="Reading real invoices, ms of the processor",
+        title="Reading real invoices, ms of processor time",
         heading=("", "pypdfium2, text", "Waybill, extraction", "invoice2data", "", "pdfplumber, words", ""),
         rows=[_row(name, rows, found.get(name, 0)) for name, rows in times.items()],
         notes=notes,

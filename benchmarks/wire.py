@@ -1,4 +1,4 @@
-"""HTTP as bytes: a request is made once and sent as it is, which takes as little of the processor as can be."""
+"""An HTTP client that sends prepared bytes, which needs as little processor time as possible."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BOUNDARY = "benchmark-boundary"
 
 
 class Connection:
-    """One connection that stays open; one request at a time."""
+    """A connection that stays open, for one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def ask(self, request: bytes, *, expect: int = 200) -> bytes:
-        """The answer's body, if it has the status that is expected."""
+        """Send the request and return the body of the answer. Fails if the answer has another status."""
         self._writer.write(request)
         status, body = await self._answer()
         if status != expect:
@@ -57,13 +57,13 @@ def get(path: str, headers: Mapping[str, str] | None = None) -> bytes:
 
 
 def post(path: str, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-    """`body` may be the beginning of one whose whole length stands in `headers`."""
+    """A request. `body` may be only the beginning of a body whose full length is in `headers`."""
     known = {"Content-Type": content_type, "Content-Length": str(len(body)), **(headers or {})}
     return _head("POST", path, known) + b"\r\n" + body
 
 
 def form(document: bytes, **fields: str) -> tuple[str, bytes]:
-    """A document and some fields, as a form: its media type and its bytes."""
+    """A form with a document and some fields: its media type and its bytes."""
     head = "".join(
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
         for name, value in fields.items()

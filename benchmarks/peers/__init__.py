@@ -1,1 +1,1 @@
-"""The peers' programs. They run in an environment of their own, `benchmarks/requirements.lock`, without Waybill."""
+"""The peers' programs. They run in an environment of their own (`benchmarks/requirements.lock`) without Waybill."""

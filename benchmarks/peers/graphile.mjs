@@ -1,5 +1,5 @@
-// graphile-worker as a contestant, with the batching its performance page recommends: a local queue and batched
-// completions. The same four verbs as program.py; see there.
+// graphile-worker as a contestant, with the batching that its performance page recommends: a local queue and batched
+// completions. It has the same four verbs as program.py, which describes them.
 
 import dgram from "node:dgram";
 import readline from "node:readline";
@@ -7,7 +7,7 @@ import { Logger, makeWorkerUtils, run } from "graphile-worker";
 
 const url = process.env.BENCH_DATABASE_URL;
 const settings = JSON.parse(process.env.BENCH_SETTINGS || "{}");
-const logger = new Logger(() => () => {}); // writing a line per job would cost it a good part of its speed
+const logger = new Logger(() => () => {}); // a log line per job would slow it down considerably
 const [verb, count] = process.argv.slice(2);
 
 async function withUtils(use) {
@@ -34,7 +34,7 @@ async function work() {
   const tasks = {
     noop: async () => {},
     pick_up: async ({ sample }) => {
-      const at = process.hrtime.bigint(); // CLOCK_MONOTONIC, as Python's time.monotonic_ns
+      const at = process.hrtime.bigint(); // CLOCK_MONOTONIC, like Python's time.monotonic_ns
       socket.send(`${sample} ${at}`, Number(process.env.BENCH_PORT), "127.0.0.1");
     },
   };

@@ -1,7 +1,7 @@
-"""PGQueuer as a contestant: asyncpg (its fastest driver by its own figures) on uvloop, as its own benchmark runs it.
+"""PGQueuer as a contestant, with asyncpg (the fastest driver by its own figures) on uvloop, like its own benchmark.
 
-Its tables stay `durable`, the default: `balanced` and `volatile` keep its history out of the write-ahead log, and ours
-is in it. Its advice on autovacuum is applied. No concurrency limit is set, which is the faster of its two dequeue
+Its tables stay `durable`, the default: `balanced` and `volatile` would keep its history out of the write-ahead log, and
+ours is in it. Its advice on autovacuum is followed. Without a concurrency limit it uses the faster of its two dequeue
 statements.
 """
 

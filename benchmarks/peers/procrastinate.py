@@ -1,7 +1,7 @@
-"""Procrastinate as a contestant: psycopg with its compiled part, on uvloop, jobs deferred in bulk, listening.
+"""Procrastinate as a contestant: compiled psycopg on uvloop, jobs deferred in bulk, with LISTEN.
 
-It fetches and finishes one job per statement, so concurrency is what there is to choose. Logging is off (its default
-level without a configuration), and jobs are kept when they are done, which is its default and what Waybill does.
+It fetches and finishes one job per statement, so concurrency is its only setting here. Logging is off (its default
+level without a configuration). It keeps finished jobs, which is its default and what Waybill does.
 """
 
 from __future__ import annotations

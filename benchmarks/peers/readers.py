@@ -1,4 +1,4 @@
-"""How others read a PDF: pdfplumber's words, and invoice2data with the templates it ships."""
+"""The peers' ways to read a PDF: pdfplumber's words, and invoice2data with the templates it ships."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks import reader_protocol
 
 
 def pdfplumber_words(file: str, _mapping: str) -> int:
-    """Words with boxes and nothing more, each page's objects dropped before the next as its manual advises."""
+    """Words with boxes and nothing more. Each page is closed before the next, as pdfplumber's manual advises."""
     found = 0
     with pdfplumber.open(file) as document:
         for page in document.pages:
@@ -25,8 +25,8 @@ def pdfplumber_words(file: str, _mapping: str) -> int:
 
 
 def invoice2data(file: str, _mapping: str) -> int:
-    """The fields its template finds; none if none of its text readers gives what the template wants."""
-    backends._cached_to_text.cache_clear()  # it remembers a file's text, and no invoice comes twice
+    """The number of fields that its template finds; none if none of its text readers gives what the template needs."""
+    backends._cached_to_text.cache_clear()  # it caches a file's text, but in production no invoice comes twice
     return len(extract_data(file, templates=_templates()))
 
 
