@@ -12,7 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
+from support import time_budget
 from support.clock import INSTALL, Clock
 from support.server import postgres_server
 from waybill.config import CommonSettings
@@ -25,6 +27,10 @@ Connect = Callable[[], Awaitable[Connection]]
 NO_SHARED_DATA = "there is no ../shared/data beside the repository"
 
 _numbers = itertools.count()
+
+# A busy machine is slow, not wrong; what must be fast has a test of its own.
+settings.register_profile("waybill", deadline=None)
+settings.load_profile("waybill")
 
 
 def pytest_configure() -> None:
@@ -47,6 +53,17 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         return
     if any(NO_SHARED_DATA not in str(report.longrepr) for report in reporter.stats.get("skipped", ())):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what each folder took, in runs of more than a few tests."""
+    reports = [
+        each for group in terminalreporter.stats.values() for each in group if isinstance(each, pytest.TestReport)
+    ]
+    if len(reports) > 1000:
+        terminalreporter.section("seconds by folder")
+        for line in time_budget.lines(reports):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)

@@ -6,14 +6,15 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from support.api_server import Api, Converter, serving, upload, uploaded
+from support.patience import eventually
 from support.server import embedded, frozen
-from support.serving import Api, Converter, serving, upload, uploaded
-from support.waiting import eventually
-from waybill.config import ApiSettings
+from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.storage import LocalStorage
@@ -28,8 +29,8 @@ async def status(asking: asyncio.Future[httpx.Response]) -> int:
 async def test_while_postgres_is_frozen_everything_is_answered_and_then_all_is_well(tmp_path: Path) -> None:
     with embedded() as server:
         await upgrade(server.url)
-        settings = ApiSettings.model_validate({"database_url": server.url, "storage_min_free_mb": 0})
-        db = await Database.connect(settings, patience=1)
+        settings: dict[str, Any] = {"database_url": server.url, "storage_min_free_mb": 0}
+        db = await Database.connect(CommonSettings.model_validate(settings), patience=1)
         try:
             async with serving(settings, db, tmp_path) as api:
                 await _meet_a_frozen_server(api, db, tmp_path, server)
@@ -83,8 +84,8 @@ async def _meet_a_frozen_server(api: Api, db: Database, folder: Path, server: Em
 
 async def test_who_is_cancelled_in_the_midst_of_a_statement_leaves_the_pool_whole() -> None:
     with embedded() as server:
-        settings = ApiSettings.model_validate({"database_url": server.url})
-        db = await Database.connect(settings, schema=False)
+        settings: dict[str, Any] = {"database_url": server.url}
+        db = await Database.connect(CommonSettings.model_validate(settings), schema=False)
         try:
             with frozen(server):
                 for _ in range(30):  # more often than there are connections

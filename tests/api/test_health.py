@@ -8,17 +8,19 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from api.conftest import Serve
+from support.api_fixtures import Serve
+from support.api_server import Api, serving
+from support.child_processes import free_port
+from support.patience import eventually
 from support.server import embedded
-from support.serving import Api, serving
-from support.waiting import eventually
-from waybill.config import ApiSettings
+from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 
@@ -50,8 +52,8 @@ async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncC
 async def test_not_ready_while_postgres_is_away_and_ready_again_by_itself(tmp_path: Path) -> None:
     with embedded() as server:
         await upgrade(server.url)
-        settings = ApiSettings.model_validate({"database_url": server.url})
-        db = await Database.connect(settings)
+        settings: dict[str, Any] = {"database_url": server.url}
+        db = await Database.connect(CommonSettings.model_validate(settings))
         async with serving(settings, db, tmp_path) as api:
             client = api.client()
             assert (await client.get("/readyz")).status_code == 200
@@ -110,9 +112,7 @@ def assert_problem(answer: httpx.Response, status: int, code: str) -> None:
 
 
 async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str, tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
         # In the abstract namespace where there is one: the path of a temporary folder may be too long.
         name = f"waybill-test-{os.getpid()}"

@@ -23,10 +23,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.conftest import Serve
+from support.api_fixtures import Serve
+from support.api_server import Converter, uploaded
 from support.gateway import Gateway
-from support.reviewing import end, good
-from support.serving import Converter, uploaded
+from support.reviewed_invoices import end, good
 
 CHECKS: Any = [
     not_a_server_error,
@@ -92,7 +92,7 @@ async def test_the_document_shows_examples_and_every_route(serve: Serve) -> None
         answer: httpx.Response = await api.client().get("/api/openapi.json")
         assert answer.status_code == 200
         document = answer.json()
-    assert document["components"]["schemas"]["JobShape"]["example"]["links"]["download"].endswith("/download")
+    assert document["components"]["schemas"]["JobSchema"]["example"]["links"]["download"].endswith("/download")
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             assert operation["summary"], (method, path)

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from api.conftest import Serve
-from support.serving import Api, Converter, pdf, upload, uploaded
-from support.waiting import eventually
+from support.api_fixtures import Serve
+from support.api_server import Api, Converter, pdf, upload, uploaded
+from support.patience import eventually
 from waybill.db import Database
-from waybill.security import Permission, SessionSigner, keys
+from waybill.security import ADMIN, SessionSigner, keys
 
 
 async def test_a_browser_gets_a_cookie_that_only_browsers_read(api: Api) -> None:
@@ -57,7 +57,7 @@ async def test_an_old_session_is_renewed_and_a_dead_one_is_nobody(api: Api) -> N
 
 
 async def test_signing_in_shares_the_tenants_queue(api: Api) -> None:
-    key = await api.key("acme", Permission.ADMIN)
+    key = await api.key("acme", ADMIN)
     job = await uploaded(api.client(key))
     browser = await api.browser()
     own = await uploaded(browser)
@@ -111,8 +111,8 @@ async def test_what_was_uploaded_before_signing_in_comes_along(api: Api, convert
 
 
 async def test_who_may_only_look_gets_its_uploads_back_by_signing_out(api: Api) -> None:
-    key = await api.key("acme", Permission.CONVERT_READ)
-    other = await api.key("other", Permission.CONVERT_READ)
+    key = await api.key("acme", "convert:read")
+    other = await api.key("other", "convert:read")
     browser = await api.browser()
     own = await uploaded(browser)
     for each in (key, other):  # from one to the other, without signing out

@@ -61,13 +61,9 @@ async def make_stack(
         await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         await connection.close()
         databases.append(name)
-        stack = Stack(on_server(server_url, name), tmp_path_factory.mktemp("stack"), **settings)
+        stack = Stack(on_server(server_url, name), tmp_path_factory.mktemp("stack"), shared_imports=True, **settings)
         made.append(stack)
-        for service in ("api", *services):
-            stack.start(service)
-        for service in ("api", *services):
-            if service != "worker":  # it has no door; its jobs show that it is there
-                await stack.ready(service)
+        await stack.start_all("api", *services)
         return stack
 
     yield make

@@ -68,7 +68,7 @@ async def all_states(page: Page, stack: Stack, upload: Upload) -> dict[str, str]
     await stack.become(ids["failed"], "failed", **failure("The totals of this invoice do not add up.", FINDINGS))
     await stack.become(ids["stopping"], "running", cancel_requested_at=now, **owner)
     await stack.become(ids["starting"], "running", **owner)
-    await stack.become(ids["running"], "running", progress=0.45, progress_message="Storing the result", **owner)
+    await stack.become(ids["running"], "running", progress=0.45, progress_message="convert.progress.storing", **owner)
     await stack.become(
         ids["retrying"],
         "scheduled",

@@ -70,7 +70,7 @@ async def test_what_is_searched_for_is_text(still: Stack, open_page: OpenPage, u
     for attack in ATTACKS:
         await page.get_by_role("searchbox").fill(attack)
         await page.get_by_role("searchbox").press("Enter")
-        await expect(page.locator(".empty")).to_contain_text(f"No file is called like “{attack}”.")
+        await expect(page.locator(".empty")).to_contain_text(f"No file name contains “{attack}”.")
         await expect(page.get_by_role("searchbox")).to_have_value(attack)
         assert await unharmed(page)
 

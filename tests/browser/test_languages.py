@@ -46,7 +46,7 @@ async def test_uploading_in_indonesian(still: Stack, open_page: OpenPage, invoic
     await page.get_by_role("button", name="Konversi 2 berkas").click()
     # The API refused it in English.
     refused = page.locator(".file", has_text="lain.pdf").locator(".why")
-    await expect(refused).to_have_text("Berkas ini dikirim sebagai jenis lain, bukan PDF. Silakan unggah PDF aslinya.")
+    await expect(refused).to_have_text("Berkas ini tidak dikirim sebagai PDF. Silakan unggah PDF aslinya.")
     await expect(page.locator("#state")).to_have_text("1 berkas terkirim, 4 tidak dapat dikirim.")
     await page.get_by_role("button", name="Buka antrean").click()
     await expect(page.locator(".job h2")).to_have_text("baik.pdf")
@@ -100,7 +100,7 @@ async def test_problems_and_signing_in_in_indonesian(still: Stack, open_page: Op
     await page.goto("/sign-in")
     await page.get_by_label("Kunci").fill("wb_nonsense")
     await page.get_by_role("button", name="Masuk").click()
-    await expect(page.locator(".why")).to_have_text("Ini bukan kunci API kami.")
+    await expect(page.locator(".why")).to_have_text("Ini bukan kunci API yang berlaku.")
 
 
 async def test_switching_changes_every_open_page(still: Stack, open_page: OpenPage, upload: Upload) -> None:

@@ -54,7 +54,7 @@ async def test_a_result_is_saved_and_never_shown(working: Stack, open_page: Open
     problem = await again.goto(await link.get_attribute("href") or "")
     assert problem is not None
     assert problem.status == 403
-    await expect(again.get_by_role("heading", level=1)).to_have_text("This is not yours")
+    await expect(again.get_by_role("heading", level=1)).to_have_text("Not allowed")
 
 
 async def test_a_document_at_fault_says_what_to_look_at(working: Stack, open_page: OpenPage, tmp_path: Path) -> None:

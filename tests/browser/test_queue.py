@@ -15,7 +15,7 @@ from playwright.async_api import Page, Route, expect
 from browser.conftest import OpenPage, Upload
 from browser.states import FINDINGS, LONG, all_states, failure
 from support.stack import Stack
-from waybill.security import Permission, keys
+from waybill.security import keys
 
 
 def row(page: Page, job_id: str) -> Any:
@@ -81,7 +81,7 @@ async def test_filters_and_search_are_in_the_address(still: Stack, open_page: Op
     await page.wait_for_url("**/queue?status=failed&q=070004")
     await expect(page.locator(".job h2")).to_have_text("Faktur 2508070004.pdf")
     await page.goto("/queue?q=nobody+is+called+so")
-    await expect(page.locator(".empty")).to_contain_text("No file is called like “nobody is called so”.")
+    await expect(page.locator(".empty")).to_contain_text("No file name contains “nobody is called so”.")
     await page.get_by_role("link", name="Show all").click()
     await expect(page.locator(".job")).to_have_count(12)
 
@@ -115,7 +115,7 @@ async def test_what_happens_shows_without_reloading(still: Stack, open_page: Ope
     await still.become(other, "succeeded", lease_owner=None)
     await expect(row(page, other).locator(".state")).to_have_text("Ready")
     await expect(page.locator("#show-ready b")).to_have_text("1")
-    await expect(page.get_by_role("status")).to_have_text("1 file still going, 1 ready, 1 failed")
+    await expect(page.get_by_role("status")).to_have_text("1 file in progress, 1 ready, 1 failed")
     await expect(row(page, job).locator("details")).to_have_attribute("open", "")
     assert await page.evaluate("window.same"), "the page was reloaded"
 
@@ -164,7 +164,7 @@ async def test_what_comes_too_late_is_said(still: Stack, open_page: OpenPage, up
     await page.goto("/queue")
     await still.become(job, "succeeded")
     await row(page, job).get_by_role("button", name="Cancel").click()
-    await expect(page.get_by_role("status")).to_contain_text("Only what waits or runs can be cancelled")
+    await expect(page.get_by_role("status")).to_contain_text("Only jobs that wait or run can be cancelled")
     await expect(row(page, job).locator(".state")).to_have_text("Ready")
 
 
@@ -235,7 +235,7 @@ async def test_the_id_is_copied_and_times_are_local(still: Stack, open_page: Ope
 
 async def test_browsers_are_strangers_until_they_sign_in(still: Stack, open_page: OpenPage, upload: Upload) -> None:
     connection = await asyncpg.connect(still.database_url)
-    permissions = [Permission.CONVERT_READ, Permission.CONVERT_WRITE]
+    permissions = ["convert:read", "convert:write"]
     made = await keys.create(connection, tenant="acme", name="browser", permissions=permissions)
     await connection.close()
     # Signing in or out ends the page's stream, which htmx notes as an event.
@@ -247,7 +247,7 @@ async def test_browsers_are_strangers_until_they_sign_in(still: Stack, open_page
     await pages[0].get_by_role("link", name="Sign in").click()
     await pages[0].get_by_label("Key").fill("wb_nonsense")
     await pages[0].get_by_role("button", name="Sign in").click()
-    await expect(pages[0].locator(".why")).to_have_text("This is not an API key of ours.")
+    await expect(pages[0].locator(".why")).to_have_text("This is not a valid API key.")
     for page in pages:
         await page.goto("/sign-in")
         await page.get_by_label("Key").fill(made.text)

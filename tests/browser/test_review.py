@@ -14,8 +14,8 @@ from browser.conftest import OpenPage
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import unknown_unit, without_buyer_npwp, wrong_amount
+from support.patience import eventually
 from support.stack import Stack
-from support.waiting import eventually
 
 Reviewed = Callable[..., Awaitable[str]]
 
@@ -210,7 +210,7 @@ async def test_two_editors_do_not_lose_what_they_typed(
     answer = await page.request.post(f"/api/jobs/{job}/revisions", data=other)
     assert answer.status == 201, await answer.text()
     await page.get_by_role("button", name="Save").click()
-    await expect(page.locator("#problems .note")).to_contain_text("Revision 1 was saved meanwhile")
+    await expect(page.locator("#problems .note")).to_contain_text("Revision 1 was saved in the meantime")
     await expect(value(page, "buyer_name")).to_have_text(re.compile("^PT Milik Saya"))
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("Revision 2").first).to_be_visible()
@@ -246,7 +246,7 @@ async def test_what_is_still_wrong_can_be_accepted(working: Stack, open_page: Op
     await page.keyboard.press("Enter")
     await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.locator("#problems li").first).to_be_visible()
-    await page.get_by_role("button", name="Save it all the same").click()
+    await page.get_by_role("button", name="Save anyway").click()
     await expect(page.get_by_text("Revision 1").first).to_be_visible()
 
 

@@ -56,7 +56,7 @@ async def test_what_cannot_be_sent_is_said_before_sending(
     await expect(page.locator(".why")).to_have_text(
         [
             "This is not a PDF file.",
-            "This file is called a PDF, but it is not one.",
+            "This file is named like a PDF, but it is not one.",
             "This file is empty.",
             "This file is larger than 50 MB.",
         ]
@@ -99,8 +99,8 @@ async def test_asked_to_wait_it_waits_and_goes_on(make_stack: MakeStack, open_pa
         pass
     await page.set_input_files("#files", [invoice("patient.pdf")])
     await page.get_by_role("button", name="Convert 1 file").click()
-    await expect(page.locator("#state")).to_have_text(re.compile(r"A short pause: going on in \d+ s"))
-    await expect(page.get_by_role("status")).to_contain_text("go on by ourselves")
+    await expect(page.locator("#state")).to_have_text(re.compile(r"A short pause: continuing in \d+ s"))
+    await expect(page.get_by_role("status")).to_contain_text("continue automatically")
     await page.wait_for_url("**/queue")
     await expect(page.locator(".job h2")).to_have_text("patient.pdf")
 
@@ -119,7 +119,9 @@ async def test_a_broken_connection_loses_nothing(still: Stack, open_page: OpenPa
     await page.route("**/api/uploads", breaks_once)
     await page.set_input_files("#files", [invoice("again.pdf")])
     await page.get_by_role("button", name="Convert 1 file").click()
-    await expect(page.locator("#state")).to_have_text("The connection broke. Nothing is lost: try again.")
+    await expect(page.locator("#state")).to_have_text(
+        "The connection was lost. Your files are still here: please try again."
+    )
     await page.get_by_role("button", name="Convert 1 file").click()
     await expect(page.locator(".job h2")).to_have_text("again.pdf")
 

@@ -9,8 +9,8 @@ from playwright.async_api import Page, expect
 
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import FINDINGS, failure
+from support.patience import eventually
 from support.stack import Stack
-from support.waiting import eventually
 
 
 async def send(page: Page, *files: Path) -> None:
@@ -25,7 +25,7 @@ async def test_upload_convert_and_download(working: Stack, open_page: OpenPage, 
     await expect(page.locator(".job h2")).to_have_text(["b.pdf", "a.pdf"])
 
     async def done() -> bool:
-        again = page.get_by_role("link", name="Reload to see news")
+        again = page.get_by_role("link", name="Reload for updates")
         if not await again.count():
             return True
         await again.click()
@@ -46,9 +46,9 @@ async def test_a_refused_file_is_named_and_the_others_go_on(
     page = await open_page(still, java_script_enabled=False, expected=("422",))
     (tmp_path / "notes.txt").write_text("notes")
     await send(page, invoice("good.pdf"), tmp_path / "notes.txt")
-    await expect(page.get_by_role("alert")).to_contain_text("notes.txt: This file is not called .pdf.")
-    await expect(page.get_by_role("alert")).to_contain_text("1 file is on the way.")
-    await page.get_by_role("alert").get_by_role("link", name="To the queue").click()
+    await expect(page.get_by_role("alert")).to_contain_text("notes.txt: This file's name does not end in .pdf.")
+    await expect(page.get_by_role("alert")).to_contain_text("1 file is being processed.")
+    await page.get_by_role("alert").get_by_role("link", name="Go to the queue").click()
     await expect(page.locator(".job h2")).to_have_text("good.pdf")
 
 
@@ -63,7 +63,7 @@ async def test_stepping_in_keeps_the_filters(still: Stack, open_page: OpenPage, 
     await page.get_by_role("button", name="Retry a.pdf").click()
     await expect(page.locator(".state")).to_have_text("Waiting")
     await still.become(job, "failed", **failure("It does not add up.", FINDINGS))
-    await page.get_by_role("link", name="Reload to see news").click()
+    await page.get_by_role("link", name="Reload for updates").click()
     await page.get_by_text("2 things to look at").click()
     await expect(page.get_by_text(re.compile("Line 213"))).to_be_visible()
     await expect(page.get_by_role("button", name="Copy the job id")).to_have_count(0)

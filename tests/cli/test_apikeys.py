@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from waybill.db.database import Connection
 from waybill.errors import Unauthorized
-from waybill.security import Permission, keys
+from waybill.ids import new_id
+from waybill.security import keys
+from waybill.security.principals import known_permissions, of_session
 
 
 async def test_a_key_from_its_making_to_its_end(waybill: Waybill, hot: Connection) -> None:
@@ -17,7 +19,7 @@ async def test_a_key_from_its_making_to_its_end(waybill: Waybill, hot: Connectio
     assert made.code == 0
     text = made.out.strip()
     found = await keys.verify(hot, text)
-    assert found.permissions == {Permission.CONVERT_READ, Permission.CONVERT_WRITE}
+    assert found.permissions == {"convert:read", "convert:write"}
     assert "only time" in made.err
 
     listed = await waybill("apikey", "ls")
@@ -32,6 +34,22 @@ async def test_a_key_from_its_making_to_its_end(waybill: Waybill, hot: Connectio
     with pytest.raises(Unauthorized):
         await keys.verify(hot, text)
     assert (await waybill("apikey", "ls", "--json")).json["keys"][0]["state"] == "revoked"
+
+
+async def test_a_permission_that_is_not_there_is_answered_with_those_that_are(waybill: Waybill) -> None:
+    wrong = await waybill("apikey", "create", "acme", "-p", "convert:read", "-p", "everything")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "'everything'" in wrong.err
+    help_text = " ".join((await waybill("apikey", "create", "--help", COLUMNS="200")).out.split())
+    for name, words in known_permissions().items():
+        assert name in wrong.err
+        assert f"{name} ({words})" in help_text
+    assert (await waybill("apikey", "ls", "--json")).json == {"keys": []}
+
+
+async def test_without_a_word_a_key_may_do_what_a_browser_may(waybill: Waybill) -> None:
+    made = await waybill("apikey", "create", "acme", "--json")
+    assert made.json["permissions"] == sorted(of_session(new_id()).permissions)
 
 
 async def test_permissions_and_expiry(waybill: Waybill, hot: Connection) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cli.conftest import Waybill
 from support.breakers import CONVERT, CONVERTER, POLICY, claim_gated, converter_worker, fail, state_of
 from support.clock import Clock
+from support.command_line import Waybill
 from support.engine import some_jobs
 from waybill.db.database import Connection
-from waybill_engine.breaker import gate, record
+from waybill_engine.breaker import admit, record
 
 
 async def test_every_dependency_has_one_line(waybill: Waybill, hot: Connection) -> None:
@@ -18,12 +18,12 @@ async def test_every_dependency_has_one_line(waybill: Waybill, hot: Connection) 
     await record(hot, [(CONVERTER, 9, 3)], POLICY)
     quiet = await waybill("breaker", "ls")
     assert [line.split() for line in quiet.lines] == [
-        ["NAME", "STATE", "HELD", "FAILED", "KINDS"],
+        ["NAME", "STATE", "WAITING", "FAILED", "KINDS"],
         ["converter", "closed", "-", "3/9", "convert,", "preview"],
     ]
     await fail(hot)
     loud = await waybill("breaker", "ls")
-    assert loud.lines[0].split() == ["NAME", "STATE", "SINCE", "NEXT", "HELD", "FAILED", "KINDS", "REASON"]
+    assert loud.lines[0].split() == ["NAME", "STATE", "SINCE", "NEXT", "WAITING", "FAILED", "KINDS", "REASON"]
     assert loud.lines[1].split()[:2] == ["converter", "open"]
     assert "probes in" in loud.lines[1]
     assert loud.lines[1].endswith("13 of 19 calls failed")
@@ -59,7 +59,7 @@ async def test_one_breaker_is_shown_with_its_history(waybill: Waybill, hot: Conn
     await fail(hot)
     await clock.forward(31)
     async with hot.transaction():
-        await gate(hot, [CONVERTER], POLICY)
+        await admit(hot, [CONVERTER], POLICY)
     ran = await waybill("breaker", "show", "converter")
     assert ran.lines[0] == "converter"
     assert "half_open since" in ran.lines[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from support.engine import some_jobs, start_worker, take
 from waybill.db.database import Connection
 
@@ -39,7 +39,7 @@ async def test_without_caps_the_list_says_how_to_set_one(waybill: Waybill, datab
 async def test_what_makes_no_cap_is_refused(waybill: Waybill, database_url: str) -> None:
     nobody = await waybill("caps", "set", "2")
     assert nobody.code == 1
-    assert "names a tenant, a kind, or both" in nobody.err
+    assert "needs a tenant, a kind, or both" in nobody.err
     assert (await waybill("caps", "set", "2", "--kind", "No Such")).code == 1
     assert (await waybill("caps", "set", "-1", "--kind", "work")).code == 2
     missing = await waybill("caps", "rm", "--kind", "work")

@@ -6,14 +6,14 @@ import uuid
 
 import pytest
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from support.engine import OTHER, WORK, one_job, running_job, state
 from waybill.db.database import Connection
 from waybill_engine import JobKind, State, Unique
 from waybill_engine.control import cancel
-from waybill_engine.finish import Outcome, settle
+from waybill_engine.finish import RunOutcome, settle
 
-DEAD = Outcome(State.DEAD_LETTER, "dead_lettered", charge=1, code="GW_5XX", message="no luck")
+DEAD = RunOutcome(State.DEAD_LETTER, "dead_lettered", charge=1, code="GW_5XX", message="no luck")
 
 
 async def dead_letter(hot: Connection, kind: JobKind = WORK, unique: str | None = None) -> uuid.UUID:
@@ -35,7 +35,7 @@ async def test_dead_letters_are_listed_with_their_cause(waybill: Waybill, hot: C
 async def test_no_dead_letters(waybill: Waybill, database_url: str) -> None:
     ran = await waybill("dlq", "ls")
     assert (ran.code, ran.out) == (0, "")
-    assert "All is well" in ran.err
+    assert ran.err == "No dead letters.\n"
     assert (await waybill("dlq", "retry", "--all")).code == 0
 
 
@@ -60,7 +60,7 @@ async def test_what_cannot_be_retried_is_told(waybill: Waybill, hot: Connection)
     ran = await waybill("dlq", "retry", "--all", "--json")
     assert ran.code == 1
     assert ran.json == {"retried": [], "left": [str(dead)]}
-    assert "1 job had to be left" in ran.err
+    assert "1 job could not be retried" in ran.err
 
 
 @pytest.mark.parametrize("wrong", [(), ("--kind", "work"), ("--all", "019a8b2c"), ("019a8b2c", "--tenant", "acme")])

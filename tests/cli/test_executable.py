@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 import waybill as library
-from cli.conftest import EXECUTABLE, Ran, Waybill
 from support.clock import Clock
+from support.command_line import EXECUTABLE, Ran, Waybill
 from support.engine import one_job, running_job, some_jobs, start_worker, state
-from support.waiting import eventually
+from support.patience import eventually
 from support.workers import WorkerProcess
 from waybill.console.local_address import publish
 from waybill.db.database import Connection
-from waybill_cli.group import COMMANDS
+from waybill_cli.group import commands
 from waybill_engine import NewJob, State, enqueue
-from waybill_engine.finish import Outcome, settle
+from waybill_engine.finish import RunOutcome, settle
 from waybill_engine.kinds import SELFTEST
 
 
@@ -34,9 +34,9 @@ def run(executable: Waybill, database_url: str) -> Waybill:
 async def test_help_names_every_command_and_the_exit_codes(executable: Waybill) -> None:
     ran = await executable("--help")
     assert ran.code == 0
-    for name in COMMANDS:
+    for name in commands():
         assert f"\n  {name} " in ran.out
-    assert "Exit codes: 0 fine" in ran.out
+    assert "Exit codes: 0 success" in ran.out
 
 
 async def test_version(executable: Waybill) -> None:
@@ -84,7 +84,7 @@ async def test_queues_are_counted_paused_and_resumed(run: Waybill, hot: Connecti
 @pytest.mark.heavy
 async def test_dead_letters_are_listed_and_retried(run: Waybill, hot: Connection) -> None:
     worker, lease = await running_job(hot)
-    dead = Outcome(State.DEAD_LETTER, "dead_lettered", charge=3, code="GW_5XX", message="no luck")
+    dead = RunOutcome(State.DEAD_LETTER, "dead_lettered", charge=3, code="GW_5XX", message="no luck")
     await settle(hot, worker.id, [(lease.id, lease.token, dead)])
     assert "GW_5XX: no luck" in (await run("dlq", "ls")).out
     assert (await run("dlq", "retry", "--all")).out == "Queued 1 job again.\n"
@@ -105,7 +105,8 @@ async def test_an_empty_database_is_refused_then_migrated(executable: Waybill, e
     assert (await executable("migrate", "--check", **given)).code == 1
     migrated = await executable("migrate", **given)
     assert migrated.code == 0
-    assert migrated.out.startswith("Migrated the schema from empty to 0")
+    assert migrated.out.startswith("Migrated the schema:")
+    assert "empty -> engine_" in migrated.out
     assert (await executable("migrate", "--check", **given)).code == 0
     assert (await executable("jobs", "ls", **given)).code == 0
 
@@ -113,7 +114,7 @@ async def test_an_empty_database_is_refused_then_migrated(executable: Waybill, e
 async def test_the_selftest_runs_on_a_real_worker(
     run: Waybill, hot: Connection, database_url: str, tmp_path: Path
 ) -> None:
-    worker = WorkerProcess(database_url, tmp_path, "worker", {"WAYBILL_WORKER_HANDLERS": "waybill_worker.handlers"})
+    worker = WorkerProcess(database_url, tmp_path, "worker", {"WAYBILL_WORKER_HANDLERS": ""})
     try:
         await eventually(lambda: hot.fetchval("SELECT count(*) FROM workers"), what=worker.text)
         ran = await run("selftest", "--steps", 4, "--seconds-per-step", 0.5, "--wait", 30)
@@ -128,7 +129,7 @@ async def test_the_selftest_runs_on_a_real_worker(
 async def test_a_running_job_is_cancelled_and_waited_for(
     run: Waybill, hot: Connection, database_url: str, tmp_path: Path
 ) -> None:
-    worker = WorkerProcess(database_url, tmp_path, "worker", {"WAYBILL_WORKER_HANDLERS": "waybill_worker.handlers"})
+    worker = WorkerProcess(database_url, tmp_path, "worker", {"WAYBILL_WORKER_HANDLERS": ""})
     try:
         job = NewJob(SELFTEST, "acme", {"steps": 100, "seconds_per_step": 0.5})
         await enqueue(hot, job)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Waybill
 from support.clock import Clock
+from support.command_line import Waybill
 from support.janitor import DAY, document, stored_keys
 from waybill.db.database import Connection
 from waybill.ids import new_id
@@ -62,6 +62,13 @@ async def test_a_tenant_gets_limits_of_its_own(waybill: Waybill, hot: Connection
     shown = await waybill("tenant", "retention", "acme", "--results", "60", "--documents", "default")
     assert [line.split(maxsplit=1) for line in shown.lines[:1]] == [["documents", "as the janitor is set"]]
     assert "60 days" in shown.out
+    assert "removed" in next(line for line in shown.lines if line.startswith("results once downloaded"))
+    told = await waybill("tenant", "retention", "acme", "--keep", "downloads=3", "--keep", "events=default", "--json")
+    assert told.json["ages"] == {"downloads": 3, "results": 60}
+    assert told.json["xml_on_download"] is False
+    unknown = await waybill("tenant", "retention", "acme", "--keep", "parcels=3")
+    assert unknown.code == 1
+    assert "There is no retention rule parcels. There are: documents, results, downloads, events, jobs." in unknown.err
     assert (await waybill("tenant", "retention", "acme", "--results", "soon")).code == 2
     assert (await waybill("tenant", "retention", "acme", "--results", "-1")).code == 1
 

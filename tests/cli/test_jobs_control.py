@@ -1,28 +1,21 @@
-"""`waybill jobs retry`, `cancel`, `purge` and `enqueue`: stepping in."""
+"""`waybill jobs retry`, `prioritise` and `cancel`: changing jobs one by one."""
 
 from __future__ import annotations
 
 import asyncio
-import uuid
 
-import pytest
-
-from cli.conftest import Waybill
-from support.clock import Clock
-from support.engine import OTHER, TTL, WORK, one_job, row, running_job, some_jobs, start_worker, state, take
+from support.command_line import Waybill
+from support.engine import OTHER, WORK, one_job, row, running_job, some_jobs, start_worker, state, take
 from waybill.db.database import Connection
 from waybill_engine import NewJob, State, enqueue_family
 from waybill_engine.control import cancel
-from waybill_engine.finish import Outcome, settle, succeed
+from waybill_engine.finish import RunOutcome, settle, succeed
 
 NO_JOB = "019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b"
 
 
 def some(count: int) -> list[NewJob]:
     return [NewJob(WORK, "acme") for _ in range(count)]
-
-
-# retry and cancel
 
 
 async def test_each_job_is_retried_or_refused_for_itself(waybill: Waybill, hot: Connection) -> None:
@@ -84,14 +77,14 @@ async def test_waiting_for_a_cancelled_family_ends_when_its_last_job_does(waybil
     assert slow.code == 1
     assert "has not stopped yet" in slow.err
     for job_id in (lease.id, family.children[1].id):
-        await settle(hot, worker.id, [(job_id, 1, Outcome(State.CANCELLED, "cancelled"))])
+        await settle(hot, worker.id, [(job_id, 1, RunOutcome(State.CANCELLED, "cancelled"))])
     other = await enqueue_family(hot, NewJob(OTHER, "acme"), some(1))
     (last,) = await take(hot, worker, 1)
 
     async def stop_when_asked() -> None:
         while not (await row(hot, last.id))["cancel_requested_at"]:
             await asyncio.sleep(0.01)
-        await settle(hot, worker.id, [(last.id, last.token, Outcome(State.CANCELLED, "cancelled"))])
+        await settle(hot, worker.id, [(last.id, last.token, RunOutcome(State.CANCELLED, "cancelled"))])
 
     ran, _ = await asyncio.gather(waybill("jobs", "cancel", other.parent.id, "--wait"), stop_when_asked())
     assert ran.code == 0
@@ -104,7 +97,7 @@ async def test_waiting_for_a_cancelled_job_ends_when_it_does(waybill: Waybill, h
     async def stop_when_asked() -> None:
         while not (await row(hot, lease.id))["cancel_requested_at"]:
             await asyncio.sleep(0.01)
-        await settle(hot, worker.id, [(lease.id, lease.token, Outcome(State.CANCELLED, "cancelled"))])
+        await settle(hot, worker.id, [(lease.id, lease.token, RunOutcome(State.CANCELLED, "cancelled"))])
 
     ran, _ = await asyncio.gather(waybill("jobs", "cancel", lease.id, "--wait"), stop_when_asked())
     assert (ran.code, ran.out) == (0, f"{lease.id} cancelled\n")
@@ -123,113 +116,3 @@ async def test_waiting_tells_when_the_job_was_faster_or_too_slow(waybill: Waybil
     assert late.code == 1  # refused because it had ended, or ended before it could be stopped
     assert "succeeded" in late.err
     assert (await waybill("jobs", "cancel", lease.id, "--timeout", "1s")).code == 2
-
-
-# purge
-
-
-async def finished(hot: Connection, how: State, tenant: str = "acme") -> uuid.UUID:
-    worker, lease = await running_job(hot)
-    await hot.execute("UPDATE jobs SET tenant = $2 WHERE id = $1", lease.id, tenant)
-    if how is State.SUCCEEDED:
-        await succeed(hot, worker.id, [(lease.id, lease.token)])
-    else:
-        await settle(hot, worker.id, [(lease.id, lease.token, Outcome(how, how.value))])
-    return lease.id
-
-
-async def left(hot: Connection) -> set[uuid.UUID]:
-    return {found["id"] for found in await hot.fetch("SELECT id FROM jobs")}
-
-
-async def test_only_what_is_old_and_went_well_is_purged(waybill: Waybill, hot: Connection, clock: Clock) -> None:
-    for how in (State.SUCCEEDED, State.CANCELLED):
-        await finished(hot, how)
-    kept = {await finished(hot, State.FAILED), await finished(hot, State.DEAD_LETTER), await one_job(hot)}
-    await clock.forward(3600)
-    ran = await waybill("jobs", "purge", "--older-than", "30m", "--yes", "--json")
-    assert ran.json == {"dry_run": False, "matching": 2, "deleted": 2}
-    assert await left(hot) == kept
-
-
-async def test_failures_are_purged_when_named_and_by_tenant(waybill: Waybill, hot: Connection, clock: Clock) -> None:
-    await finished(hot, State.FAILED, "globex")
-    kept = await finished(hot, State.FAILED, "acme")
-    await clock.forward(TTL)
-    ran = await waybill("jobs", "purge", "--older-than", "1s", "--state", "failed", "--tenant", "globex", "--yes")
-    assert "Deleted 1 job (failed) of tenant globex" in ran.out
-    assert await left(hot) == {kept}
-
-
-async def test_a_dry_run_counts_and_deletes_nothing(waybill: Waybill, hot: Connection, clock: Clock) -> None:
-    job_id = await finished(hot, State.SUCCEEDED)
-    await clock.forward(10)
-    ran = await waybill("jobs", "purge", "--older-than", "5s", "--dry-run")
-    assert (ran.code, ran.out) == (0, "Would delete 1 job (succeeded, cancelled) that ended more than 5 s ago.\n")
-    assert await left(hot) == {job_id}
-
-
-async def test_purging_asks_first(waybill: Waybill, hot: Connection, clock: Clock) -> None:
-    job_id = await finished(hot, State.SUCCEEDED)
-    await clock.forward(10)
-    for answer in ("n\n", ""):
-        refused = await waybill("jobs", "purge", "--older-than", "5s", typed=answer)
-        assert refused.code == 1
-        assert "Nothing was deleted" in refused.err
-        assert await left(hot) == {job_id}
-    agreed = await waybill("jobs", "purge", "--older-than", "5s", typed="y\n")
-    assert "Delete 1 job (succeeded, cancelled) that ended more than 5 s ago, for good?" in agreed.err
-    assert "Deleted 1 job " in agreed.out
-    assert await left(hot) == set()
-
-
-@pytest.mark.parametrize(
-    "wrong", [(), ("--older-than", "30"), ("--older-than", "soon"), ("--older-than", "1d", "--state", "running")]
-)
-async def test_purging_refuses_what_it_cannot_mean(waybill: Waybill, wrong: tuple[str, ...]) -> None:
-    assert (await waybill("jobs", "purge", "--yes", *wrong)).code == 2
-
-
-# enqueue
-
-
-async def test_an_enqueued_job_is_as_asked(waybill: Waybill, hot: Connection) -> None:
-    ran = await waybill(
-        *("jobs", "enqueue", "selftest", "--payload", '{"steps": 2}', "--tenant", "acme"),
-        *("--delay", "1h", "--priority", -3, "--unique", "only", "--json"),
-    )
-    found = await row(hot, uuid.UUID(ran.json["id"]))
-    assert (found["tenant"], found["state"], found["priority"], found["unique_key"]) == (
-        "acme",
-        "scheduled",
-        -3,
-        "only",
-    )
-    assert found["payload"] == '{"steps": 2}'
-    again = await waybill("jobs", "enqueue", "selftest", "--tenant", "acme", "--unique", "only", "--json")
-    assert again.json == {"id": ran.json["id"], "created": False}
-
-
-async def test_a_payload_may_come_from_standard_input(waybill: Waybill, hot: Connection) -> None:
-    ran = await waybill("jobs", "enqueue", "selftest", "--payload", "-", typed='{"steps": 7}')
-    assert (await row(hot, uuid.UUID(ran.out.strip())))["payload"] == '{"steps": 7}'
-
-
-async def test_an_unknown_kind_is_refused_with_the_list(waybill: Waybill) -> None:
-    ran = await waybill("jobs", "enqueue", "selftset")
-    assert (ran.code, ran.out) == (1, "")
-    assert "Known kinds: " in ran.err
-    assert "selftest" in ran.err
-
-
-@pytest.mark.parametrize("payload", ["[]", "{", '{"a": NaN}', '"text"'])
-async def test_a_payload_that_is_no_json_object_is_a_usage_error(waybill: Waybill, payload: str) -> None:
-    assert (await waybill("jobs", "enqueue", "selftest", "--payload", payload)).code == 2
-
-
-async def test_what_cannot_be_stored_is_told_without_a_traceback(waybill: Waybill) -> None:
-    ran = await waybill("jobs", "enqueue", "selftest", "--payload", r'{"a": "\u0000"}')
-    assert (ran.code, ran.err) == (1, "A job's payload has no NUL characters.\n")
-    ran = await waybill("queue", "pause", "default", "--reason", "half a character: \udcff")
-    assert ran.code == 1
-    assert "Traceback" not in ran.err

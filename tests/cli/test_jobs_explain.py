@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from support.engine import one_job, start_worker
 from waybill.db.database import Connection
 from waybill_engine.control import pause

@@ -1,28 +1,53 @@
-"""`waybill migrate`: from which revision to which, and never past what this program knows."""
+"""`waybill migrate`: from which revision to which, branch by branch, and never past what this program knows."""
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from waybill.db.database import Connection
-from waybill.db.schema import head
+from waybill.db.schema import standings
+
+LATEST = {one.branch: one.wanted for one in standings(())}
 
 
 async def test_a_current_schema_is_left_alone(waybill: Waybill, database_url: str) -> None:
-    assert (await waybill("migrate", "--json")).json == {"from": head(), "to": head(), "changed": False}
-    assert (await waybill("migrate")).out == f"The schema was up to date already, at {head()}.\n"
-    assert (await waybill("migrate", "--check")).out == f"The schema is up to date, at {head()}.\n"
+    said = (await waybill("migrate", "--json")).json
+    assert said == {
+        "branches": [{"branch": name, "from": wanted, "to": wanted} for name, wanted in LATEST.items()],
+        "changed": False,
+    }
+    branches = [[name, wanted] for name, wanted in LATEST.items()]
+    for arguments, first in ((("migrate",), "was up to date already:"), (("migrate", "--check"), "is up to date:")):
+        told = await waybill(*arguments)
+        assert told.code == 0
+        assert told.lines[0] == f"The schema {first}"
+        assert [line.split() for line in told.lines[1:]] == branches
 
 
 async def test_an_empty_database_is_behind(bare: Waybill, empty_database_url: str) -> None:
     given = {"WAYBILL_DATABASE_URL": empty_database_url}
     checked = await bare("migrate", "--check", "--json", **given)
     assert checked.code == 1
-    assert checked.json == {"current": None, "wanted": head(), "up_to_date": False}
-    assert (await bare("migrate", "--json", **given)).json == {"from": None, "to": head(), "changed": True}
+    assert checked.json == {
+        "branches": [{"branch": name, "current": None, "wanted": wanted} for name, wanted in LATEST.items()],
+        "revisions": [],
+        "up_to_date": False,
+    }
+    done = (await bare("migrate", **given)).lines
+    assert done[0] == "Migrated the schema:"
+    assert [line.split() for line in done[1:]] == [[name, "empty", "->", wanted] for name, wanted in LATEST.items()]
+
+
+async def test_a_branch_that_is_behind_is_named(waybill: Waybill, hot: Connection) -> None:
+    await hot.execute("DELETE FROM alembic_version WHERE version_num LIKE 'convert%'")
+    ran = await waybill("migrate", "--check")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"convert is missing and needs {LATEST['convert']}" in ran.err
+    assert "waybill migrate" in (await waybill("jobs", "ls")).err
 
 
 async def test_a_schema_from_the_future_is_refused(waybill: Waybill, hot: Connection) -> None:
-    await hot.execute("UPDATE alembic_version SET version_num = '9999'")
+    await hot.execute("DELETE FROM alembic_version")
+    await hot.execute("INSERT INTO alembic_version VALUES ('9999')")
     for arguments, code in ((("migrate", "--check"), 1), (("migrate",), 2), (("jobs", "ls"), 2)):
         ran = await waybill(*arguments)
         assert (ran.code, ran.out) == (code, "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
 from support.clock import Clock
+from support.command_line import Waybill
 from support.engine import OTHER, one_job, some_jobs, start_worker, take
 from waybill.db.database import Connection
 
@@ -64,5 +64,5 @@ async def test_a_paused_queue_starts_nothing_until_it_is_resumed(waybill: Waybil
 async def test_pausing_a_queue_nobody_uses_is_done_but_doubted(waybill: Waybill, hot: Connection) -> None:
     ran = await waybill("queue", "pause", "defualt")
     assert ran.code == 0
-    assert "known are default" in ran.err
+    assert "known are convert, default" in ran.err
     assert (await waybill("queue", "pause", "No Such")).code == 2

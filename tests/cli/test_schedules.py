@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cli.conftest import Waybill
 from support.clock import Clock
+from support.command_line import Waybill
 from support.schedules import fired_ticks, nightly, set_time, utc
 from waybill.db.database import Connection
 from waybill_engine.schedules import declare
@@ -47,9 +47,9 @@ async def test_a_schedule_that_is_there_is_changed_only_when_told_to(waybill: Wa
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nightly", "selftest", "--cron", "61 * * * *"), 1, "'61 * * * *' is no cron expression"),
+        (("nightly", "selftest", "--cron", "61 * * * *"), 1, "'61 * * * *' is not a cron expression"),
         (("nightly", "selftest", "--cron", "0 2 * * *", "--timezone", "Berlin"), 1, "Did you mean Europe/Berlin?"),
-        (("nightly", "no_such", "--cron", "0 2 * * *"), 1, "There is no kind 'no_such'. Known kinds: selftest."),
+        (("nightly", "no_such", "--cron", "0 2 * * *"), 1, "No installed pipeline has the kind 'no_such'."),
         (("nightly", "selftest"), 2, "--cron"),
         (("No Name", "selftest", "--cron", "0 2 * * *"), 2, "cannot be a schedule"),
         (("nightly", "selftest", "--cron", "0 2 * * *", "--payload", "[]"), 2, "must be a JSON object"),

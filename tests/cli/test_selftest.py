@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from cli.conftest import Ran, Waybill
+from support.command_line import Ran, Waybill
 from support.engine import start_worker, take
-from support.waiting import eventually
+from support.patience import eventually
 from waybill.db.database import Connection
 from waybill_engine import State
 from waybill_engine.control import pause
-from waybill_engine.finish import Outcome, settle, succeed
+from waybill_engine.finish import RunOutcome, settle, succeed
 from waybill_engine.lease import Progress, WorkerInfo, write_progress
 
 
@@ -46,7 +46,7 @@ async def test_a_failure_is_told_with_its_reason(waybill: Waybill, hot: Connecti
 
     async def work() -> None:
         (lease,) = await eventually(lambda: take(hot, worker))
-        broken = Outcome(State.FAILED, "failed", code="UNKNOWN", message="gears are stuck")
+        broken = RunOutcome(State.FAILED, "failed", code="UNKNOWN", message="gears are stuck")
         await settle(hot, worker.id, [(lease.id, lease.token, broken)])
 
     ran, _ = await asyncio.gather(waybill("selftest"), work())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from support.engine import WORK, events, one_job, start_worker, take
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue
@@ -30,7 +30,7 @@ async def test_a_priority_is_granted_and_taken_back(waybill: Waybill, hot: Conne
 async def test_an_operator_puts_a_waiting_job_first(waybill: Waybill, hot: Connection) -> None:
     first, second = await one_job(hot), await one_job(hot)
     said = await waybill("jobs", "prioritise", second, "--to", "5")
-    assert (said.code, said.out) == (0, f"{second} has priority 5 from now on\n")
+    assert (said.code, said.out) == (0, f"{second} has priority 5 now\n")
     worker = await start_worker(hot)
     assert [lease.id for lease in await take(hot, worker)] == [second, first]
     assert await events(hot, second) == ["prioritised"]

@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import EXECUTABLE, Waybill
+from support.command_line import COLOURS, Waybill, assert_harmless, on_a_terminal
 from support.engine import WORK, one_job, running_job, some_jobs
 from waybill.console.terminal import safe
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill_engine import NewJob, State, enqueue
 from waybill_engine.control import pause
-from waybill_engine.finish import Outcome, settle
+from waybill_engine.finish import RunOutcome, settle
 from waybill_engine.lease import WorkerInfo, register
 
 EVIL = "\x1b[2J\x1b]0;owned\x07[red]x[/red][link=http://evil]y[/link]:smile:\r\nfake\x9b31m\u202egnp.exe\u2028\x7f"
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def on_a_terminal(database_url: str, folder: Path, *arguments: str, columns: int = 200, **environment: str) -> str:
-    """What a person would see: the executable's output on a pseudo-terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [EXECUTABLE, *arguments],
-        env={
-            **os.environ,
-            "TERM": "xterm",
-            "COLUMNS": str(columns),
-            "WAYBILL_DATABASE_URL": database_url,
-            **environment,
-        },
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    seen = b""
-    with contextlib.suppress(OSError):  # how Linux says that the other side has closed
-        while piece := os.read(ours, 65536):
-            seen += piece
-    os.close(ours)
-    assert process.wait() == 0
-    return seen.decode().replace("\r\n", "\n")
 
 
 async def everything_evil(hot: Connection) -> str:
@@ -60,7 +28,7 @@ async def everything_evil(hot: Connection) -> str:
     await enqueue(hot, job)
     worker = WorkerInfo(new_id(), evil, evil, 1, evil, ["default"], ["work", evil], 1)
     await register(hot, worker, 60)
-    dead = Outcome(State.DEAD_LETTER, "dead_lettered", code=evil, message=evil, detail={evil: evil})
+    dead = RunOutcome(State.DEAD_LETTER, "dead_lettered", code=evil, message=evil, detail={evil: evil})
     await hot.execute(
         "UPDATE jobs SET state = 'running', lease_owner = $1, lease_token = 1, started_at = now()", worker.id
     )
@@ -68,11 +36,6 @@ async def everything_evil(hot: Connection) -> str:
     await pause(hot, "default", evil)
     await hot.execute("INSERT INTO job_artefacts VALUES ($1, $2, 'key', $2, 1, $2, 1, now())", job.id, evil)
     return str(job.id)
-
-
-def assert_harmless(seen: str) -> None:
-    assert not [mark for mark in seen if not mark.isprintable() and mark != "\n"]
-    assert not [line for line in seen.splitlines() if line.startswith("fake")]
 
 
 @pytest.mark.parametrize("columns", [400, 40])
@@ -116,7 +79,7 @@ async def test_states_are_coloured_on_a_terminal_and_nowhere_else(
 async def test_ids_are_whole_and_lines_fit_however_narrow(waybill: Waybill, hot: Connection, columns: int) -> None:
     worker, lease = await running_job(hot)
     jobs = await some_jobs(hot, 2)
-    wordy = Outcome(State.FAILED, "failed", code="PARSE_ERROR", message="so many words " * 20)
+    wordy = RunOutcome(State.FAILED, "failed", code="PARSE_ERROR", message="so many words " * 20)
     await settle(hot, worker.id, [(lease.id, lease.token, wordy)])
     ran = await waybill("jobs", "ls", COLUMNS=str(columns))
     for job in (*jobs, lease.id):
@@ -129,7 +92,9 @@ async def test_ids_are_whole_and_lines_fit_however_narrow(waybill: Waybill, hot:
 async def test_a_pipe_gets_whole_lines(waybill: Waybill, hot: Connection) -> None:
     worker, lease = await running_job(hot)
     message = "so many words " * 20
-    await settle(hot, worker.id, [(lease.id, lease.token, Outcome(State.FAILED, "failed", code="X", message=message))])
+    await settle(
+        hot, worker.id, [(lease.id, lease.token, RunOutcome(State.FAILED, "failed", code="X", message=message))]
+    )
     assert message.strip() in (await waybill("jobs", "ls")).lines[1]
 
 

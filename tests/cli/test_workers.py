@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.conftest import Waybill
 from support.clock import Clock
+from support.command_line import Waybill
 from support.engine import TTL, running_job, start_worker
 from waybill.db.database import Connection
 from waybill_engine.lease import stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import pickle
 
 import asyncpg
 import pytest
@@ -10,6 +11,7 @@ import sqlalchemy.exc
 
 from waybill import errors
 from waybill.errors import MEANINGS, Code, WaybillError, classify
+from waybill.messages import msg
 
 
 def subclasses(root: type[WaybillError]) -> list[type[WaybillError]]:
@@ -86,3 +88,27 @@ def test_what_an_exception_says_is_bounded() -> None:
     failure = classify(ValueError("x" * 100_000))
     assert failure.detail is not None
     assert len(failure.detail["text"]) <= 2000
+
+
+def test_an_error_keeps_the_key_of_its_message_and_a_job_stores_it() -> None:
+    error = errors.Refused(msg("form.too_many_parts", number=30), detail={"form": 1})
+    assert (error.message, error.key, error.params) == (
+        "The form has more than 30 parts.",
+        "form.too_many_parts",
+        {"number": 30},
+    )
+    failure = classify(error)
+    assert (failure.key, failure.params) == (error.key, error.params)
+    assert failure.detail == {"form": 1, "key": "form.too_many_parts", "params": {"number": 30}}
+
+
+def test_an_error_without_a_message_has_its_codes_key_and_a_plain_string_has_none() -> None:
+    assert classify(errors.NotFound()).key == "errors.NOT_FOUND"
+    plain = errors.NotFound("There is no cap.")
+    assert (plain.key, plain.params, classify(plain).detail) == (None, {}, None)
+
+
+def test_an_error_keeps_its_key_in_another_process() -> None:
+    error = errors.GatewayUnavailable(msg("convert.gateway.busy"), retry_after=3)
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert (again.key, again.message, again.retry_after) == (error.key, error.message, 3)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from support.api_server import Converter, pdf
 from support.engine import Connect
-from support.serving import Converter, pdf
-from waybill.changes.subscriptions import Changes
+from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.security import Principal, of_session
 from waybill.storage import LocalStorage, upload_key
-from waybill_convert.models import Upload, Uploaded
+from waybill_convert.models import Upload
 from waybill_convert.service import Conversions
+from waybill_convert.views import Uploaded
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 @pytest.fixture
 def conversions(db: Database, storage: LocalStorage) -> Conversions:
-    return Conversions(db, storage, Changes(db))
+    return Conversions(db, storage, Subscriptions(db))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from convert.conftest import put
-from waybill.changes.subscriptions import Changes
+from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.security import Principal
 from waybill.storage import LocalStorage
@@ -16,17 +16,17 @@ from waybill_convert.status import Status
 
 
 @pytest.fixture
-def changes(db: Database) -> Changes:
-    return Changes(db)
+def changes(db: Database) -> Subscriptions:
+    return Subscriptions(db)
 
 
 @pytest.fixture
-def conversions(db: Database, storage: LocalStorage, changes: Changes) -> Conversions:
+def conversions(db: Database, storage: LocalStorage, changes: Subscriptions) -> Conversions:
     return Conversions(db, storage, changes)
 
 
 async def test_large_numbers_are_counted_now_and_then(
-    conversions: Conversions, changes: Changes, me: Principal, monkeypatch: pytest.MonkeyPatch
+    conversions: Conversions, changes: Subscriptions, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waybill_convert.counts._FEW", 3)
     monkeypatch.setattr("waybill_convert.counts._REST", 1e9)

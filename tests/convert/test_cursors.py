@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 import pytest
 
 from convert.conftest import put
+from support.api_server import Converter
 from support.engine import Connect
-from support.serving import Converter
 from waybill.errors import Refused
 from waybill.ids import new_id
 from waybill.security import Principal, of_session
-from waybill_convert.cursors import Place, Since, parse_since
+from waybill_convert.cursors import ListPosition, Since, parse_since
 from waybill_convert.service import Conversions
 
 
@@ -114,8 +114,8 @@ async def test_a_reused_job_is_a_change(conversions: Conversions, me: Principal)
 
 
 def test_cursors_read_back_what_they_say() -> None:
-    place = Place(datetime(2026, 11, 16, 8, 30, 1, 123457, tzinfo=UTC), new_id())
-    assert Place.parse(str(place)) == place
+    place = ListPosition(datetime(2026, 11, 16, 8, 30, 1, 123457, tzinfo=UTC), new_id())
+    assert ListPosition.parse(str(place)) == place
     for since in (Since(1), Since(2**63 - 1), Since(5, 3, new_id())):
         assert parse_since(str(since)) == since
     for nonsense in ("", "a", str(place), "czk5OTk5OTk5OTk5OTk5OTk5OTk5", "s1", "é", "czE.", "A" * 300):
@@ -123,4 +123,4 @@ def test_cursors_read_back_what_they_say() -> None:
             Since.parse(nonsense)
     for nonsense in ("", str(Since(1)), "cC0xLjA"):
         with pytest.raises(Refused):
-            Place.parse(nonsense)
+            ListPosition.parse(nonsense)

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from convert.conftest import put
+from support.api_server import Converter
 from support.engine import Connect
-from support.reviewing import PATIENCE, RIGHT, WRONG, Read, Together, broken, end, good, mapping
-from support.serving import Converter
-from waybill.changes.subscriptions import Changes
+from support.patience import PATIENCE
+from support.records import pt_simon_loaded
+from support.reviewed_invoices import RIGHT, WRONG, Read, Together, broken, end, good
+from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, Expired, IoFailure, NotFound, NotReady, Refused
@@ -31,7 +33,7 @@ from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.repository import revisions
 from waybill_convert.review_service import Reviews
-from waybill_convert.reviser import Corrector
+from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Outdated, Reviser, Typed, Unfit
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
@@ -50,7 +52,7 @@ def replica(db: Database, storage: LocalStorage) -> Replica:
     """Another process of the API, as far as corrections are concerned."""
 
     def start(reviser: Reviser | None = None, stored: LocalStorage = storage) -> Reviews:
-        return Reviews(db, stored, Changes(db), reviser or Corrector(), GatewayRenderer(NOWHERE, stored))
+        return Reviews(db, stored, Subscriptions(db), reviser or MappingReviser(), GatewayRenderer(NOWHERE, stored))
 
     return start
 
@@ -194,7 +196,7 @@ async def test_of_savers_at_once_one_wins_and_the_others_leave_nothing(
             mine = {"number"} if number == 3 else {"buyer_name", f"lines[{number}].name"}
             assert set(outcome.paths) == mine & theirs
             assert outcome.latest == won[0]
-            assert "Revision 1 was saved meanwhile, by key:test." in outcome.message
+            assert "Revision 1 was saved in the meantime, by key:test." in outcome.message
     assert await reviews_of(replica(), me, corrected) == [won[0]]
     assert len(files(folder) - before) == 2, "the losers' files are gone"
 
@@ -281,7 +283,7 @@ async def test_a_revision_that_is_not_the_latest_cannot_be_corrected(
         with pytest.raises(Outdated) as refused:
             await work
         assert (refused.value.latest, refused.value.paths) == (second, ["number"])
-    with pytest.raises(Refused, match="There is no revision 3"):
+    with pytest.raises(Refused, match="This job has no revision 3"):
         await save(reviews, me, corrected, 3, ("number", "78"))
     assert await reviews_of(reviews, me, corrected) == [first, second]
 
@@ -380,7 +382,7 @@ async def test_revision_n_and_its_changes_are_revision_n_plus_1(
     reviews: Reviews, me: Principal, corrected: uuid.UUID, storage: LocalStorage
 ) -> None:
     loop = asyncio.get_running_loop()
-    loaded = mapping()
+    loaded = pt_simon_loaded()
     computed = {*loaded.mapping.computed, *loaded.mapping.tables["lines"].computed}
 
     async def hold(typed: list[Typed]) -> None:
@@ -431,7 +433,7 @@ async def test_mappings_of_the_operators_folder_are_found_and_changes_to_them_no
     own = {"format": 1, "name": "own", "title": "One", "fields": {"number": {"label": "No"}}}
     file = tmp_path / "own.json"
     file.write_text(json.dumps(own))
-    corrector = Corrector(tmp_path)
+    reviser = MappingReviser(tmp_path)
     made_by = {"name": "own", "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     record = {
         "mapping": made_by,
@@ -443,14 +445,14 @@ async def test_mappings_of_the_operators_folder_are_found_and_changes_to_them_no
         "carries": {},
         "looked": {},
     }
-    assert corrector.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
+    assert reviser.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
     file.write_text(json.dumps({**own, "title": "Another"}))
-    assert corrector.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
+    assert reviser.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
     with pytest.raises(Refused, match="has changed"):
-        Corrector(tmp_path).revise(record, [("number", "2")])
+        MappingReviser(tmp_path).revise(record, [("number", "2")])
     for name in ("../own", "gone"):
         with pytest.raises(Refused, match="has changed"):
-            Corrector(tmp_path).revise({**record, "mapping": {**made_by, "name": name}}, [])
+            MappingReviser(tmp_path).revise({**record, "mapping": {**made_by, "name": name}}, [])
 
 
 async def test_only_the_owner_of_what_has_ended_may_look(

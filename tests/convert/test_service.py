@@ -8,17 +8,16 @@ import uuid
 import pytest
 
 from convert.conftest import put
+from support.api_server import Converter, pdf
 from support.clock import Clock
 from support.engine import NO_SETTLE, Connect, one_job
-from support.serving import Converter, pdf
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
 from waybill.ids import new_id
 from waybill.security import Principal, of_session, of_tenant
 from waybill.storage import LocalStorage
-from waybill_convert.estimates import Estimates
-from waybill_convert.repository import conversions
+from waybill_convert.repository import conversions, listing
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
 from waybill_engine import control
@@ -111,12 +110,12 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
     async with db.hot() as connection:
         for _ in range(2):
             for statement, arguments, index in [
-                (conversions._PAGE, (me.owner, conversions._NEWEST, last, 50), "conversions_listed"),
-                (conversions._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
+                (listing._PAGE, (me.owner, listing._NEWEST, last, 50), "conversions_listed"),
+                (listing._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
                 (conversions._SAME, (me.owner, "a", "m", 1, ["queued"]), "conversions_same"),
                 (
-                    conversions._PAGE_FILTERED,
-                    (me.owner, conversions._NEWEST, last, 50, ["queued"], None, None),
+                    listing._PAGE_FILTERED,
+                    (me.owner, listing._NEWEST, last, 50, ["queued"], None, None),
                     "conversions_by_status",
                 ),
             ]:
@@ -124,19 +123,6 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
                 assert index in plan, plan
                 assert "Seq Scan" not in plan, plan
             await hot.execute("ANALYZE conversions")
-
-
-def test_estimates_are_given_where_they_are_good() -> None:
-    even = Estimates([(1000 * n, 2.0 + n / 100) for n in range(1, 60)])
-    assert even.remaining(30_000, 0.0) in (2, 3)
-    assert even.remaining(30_000, 1.5) == 1
-    assert even.remaining(30_000, 60.0) is None, "an outlier: nobody knows"
-    assert even.remaining(50_000_000, 0.0) is None, "nothing of that size"
-    assert Estimates([(1000, 1.0)] * 4).remaining(1000, 0) is None, "too few"
-    wild = Estimates([(1000, 0.1 if n % 2 else 30.0) for n in range(50)])
-    assert wild.remaining(1000, 0) is None, "they do not agree"
-    mostly = Estimates([(1000, 4.0)] * 13 + [(1000, 500.0)] * 2)
-    assert mostly.remaining(1000, 0) == 4, "two outliers do not matter"
 
 
 async def test_a_running_document_has_its_time_left(

@@ -1,4 +1,4 @@
-"""The whole product over a database of its own, started and stopped by the test."""
+"""Fixtures that start the whole product on a database of its own, for tests that stop and start its parts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ MakeStack = Callable[..., Awaitable[Stack]]
 
 @pytest.fixture
 async def make_stack(server_url: str, template: str, tmp_path: Path) -> AsyncIterator[MakeStack]:
-    """A database and the services named, with these settings."""
+    """Returns a function that starts the named services with these settings, on a database of their own."""
     name = f"waybill_convert_{os.getpid()}_{next(_numbers)}"
     connection = await asyncpg.connect(server_url)
     await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     stacks: list[Stack] = []
 
     async def make(*services: str, **settings: str) -> Stack:
-        stack = Stack(on_server(server_url, name), tmp_path, WAYBILL_API_UPLOADS_PER_MINUTE="1000", **settings)
+        settings = {"WAYBILL_API_UPLOADS_PER_MINUTE": "1000", **settings}
+        stack = Stack(on_server(server_url, name), tmp_path, shared_imports=True, **settings)
         stacks.append(stack)
-        for service in services:
-            stack.start(service)
-        for service in services:
-            if service != "worker":  # it has no door; its jobs show that it is there
-                await stack.ready(service)
+        await stack.start_all(*services)
         return stack
 
     yield make
@@ -46,7 +43,7 @@ async def make_stack(server_url: str, template: str, tmp_path: Path) -> AsyncIte
 
 @pytest.fixture
 async def customer() -> AsyncIterator[Callable[[Stack], Customer]]:
-    """Somebody with a browser's cookie and no browser."""
+    """Returns a function that makes visitors with a session's cookie but without a browser."""
     made: list[Customer] = []
 
     def come(stack: Stack) -> Customer:

@@ -1,4 +1,4 @@
-"""A document's whole way, through real processes: API, gateway, worker, Postgres, and what can happen to each."""
+"""Documents go through real processes: API, gateway, worker and Postgres. Some of these are down, slow or killed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from support.customers import Customer
 from support.invoices import make_invoice, plan, print_invoice, reference_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import wrong_amount
+from support.patience import eventually
 from support.sick_gateway import answering, sick_gateway, stalling
 from support.stack import Stack
-from support.waiting import eventually
 
 ALL = ("api", "gateway", "worker")
 Come = Callable[[Stack], Customer]
@@ -64,7 +64,7 @@ async def test_a_wrong_invoice_fails_once_with_its_findings(make_stack: MakeStac
     assert ended["error"]["code"] == "GW_4XX"
     assert ended["error"]["findings"][0]["message"].startswith("line 4: ")
     (row,) = await stack.sql("SELECT count(*) AS kept FROM job_artefacts WHERE name = 'provenance.json'")
-    assert row["kept"] == 1, "what was found all the same is kept for the person who looks into it"
+    assert row["kept"] == 1, "the record is kept for the person who reviews it"
 
 
 async def test_after_a_worker_was_killed_in_the_middle_another_finishes(make_stack: MakeStack, customer: Come) -> None:
@@ -101,7 +101,7 @@ async def test_while_the_gateway_is_down_jobs_wait_and_go_on_by_themselves(
     async def on_hold() -> bool:
         return (await someone.http.get("/api/jobs")).json()["on_hold"] is not None
 
-    await eventually(on_hold, within=60, every=0.2, what="the queue says that the converter is having an issue")
+    await eventually(on_hold, within=60, every=0.2, what="the list says that the converter has a problem")
     stack.start("gateway")
     ended = [await someone.ended(job["id"], within=90) for job in jobs]
 
@@ -120,7 +120,7 @@ async def test_a_busy_gateway_is_waited_for_at_no_charge(make_stack: MakeStack, 
         async def asked_thrice() -> bool:
             return len(busy.requests) >= 3
 
-        await eventually(asked_thrice, within=30, every=0.1, what="it was tried again and again")
+        await eventually(asked_thrice, within=30, every=0.1, what="the worker has called the gateway three times")
         assert await attempts(stack, job["id"]) == 0
         stack.stop("worker")
     stack.start("worker")
@@ -138,7 +138,7 @@ async def test_a_slow_gateway_is_a_time_out_and_tried_again(make_stack: MakeStac
             found = await someone.job(job["id"])
             return found["error"] is not None
 
-        await eventually(failed_once, within=30, every=0.1, what="the first try has failed")
+        await eventually(failed_once, within=30, every=0.1, what="the first attempt has failed")
     found = await someone.job(job["id"])
     assert found["error"]["code"] == "GW_TIMEOUT"
     assert found["status"] == "queued"
@@ -155,7 +155,7 @@ async def test_cancelling_stops_a_conversion(make_stack: MakeStack, customer: Co
         async def converting() -> bool:
             return len(slow.requests) == 1
 
-        await eventually(converting, within=30, every=0.05, what="it is being converted")
+        await eventually(converting, within=30, every=0.05, what="the worker called its gateway")
         answer = await someone.http.post(f"/api/jobs/{job['id']}/cancel")
         assert answer.status_code in (200, 202), answer.text
         assert (await someone.ended(job["id"]))["status"] == "cancelled"
@@ -201,7 +201,7 @@ async def test_a_deploy_in_the_middle_costs_nobody_a_try(make_stack: MakeStack, 
         async def converting() -> bool:
             return len(slow.requests) == 1
 
-        await eventually(converting, within=30, every=0.05, what="it is being converted")
+        await eventually(converting, within=30, every=0.05, what="the worker called its gateway")
         os.kill(stack.pid("worker"), signal.SIGTERM)
         await asyncio.to_thread(stack.wait, "worker")
     stack.start("worker")

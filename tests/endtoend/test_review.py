@@ -1,4 +1,4 @@
-"""A document that failed is looked at, corrected and downloaded, through real processes."""
+"""A person reviews, corrects and downloads a document that failed, through real processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_what_failed_is_reviewed_and_corrected(
     assert finding["path"] == "lines[3].amount"
     page = await someone.http.get(f"/api/jobs/{job['id']}/pages/{finding['page']}?scale=1")
     assert (page.status_code, page.content[:4]) == (200, b"\x89PNG"), page.text
-    # The line was misprinted, and everything below follows it: what is right is right only together.
+    # The misprinted amount also changed the totals below it, so all of them must be corrected together.
     right = {
         "lines[3].amount": invoice.lines[3].amount,
         "subtotal": invoice.subtotal,

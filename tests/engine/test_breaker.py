@@ -1,4 +1,4 @@
-"""The breaker holds, it does not burn: fleet-wide, with a few probes, and it closes by itself."""
+"""While a breaker is open, jobs stay queued and spend nothing; a few probes find out when to close it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,16 @@ from support.engine import (
 )
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, RateLimited, classify
-from waybill_engine import JobKind, Lease, State
-from waybill_engine.breaker import Admission, forget_old_events, gate, held_for, probe_result, record, register_kinds
+from waybill_engine import ClaimedJob, JobKind, State
+from waybill_engine.breaker import (
+    Admission,
+    admit,
+    blocked_for,
+    forget_old_events,
+    probe_result,
+    record,
+    register_kinds,
+)
 from waybill_engine.breaker_control import MOST_COUNTED, history, list_breakers, reset, trip
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import judge, settle, succeed
@@ -53,7 +61,7 @@ async def half_open(connection: Connection, clock: Clock) -> None:
     await clock.forward(31)
 
 
-async def probe_ends(connection: Connection, worker: WorkerInfo, probe: Lease, *, ok: bool) -> str | None:
+async def probe_ends(connection: Connection, worker: WorkerInfo, probe: ClaimedJob, *, ok: bool) -> str | None:
     """As a worker writes a probe's end: with the end of its run."""
     assert probe.probe is not None
     async with connection.transaction():
@@ -61,8 +69,8 @@ async def probe_ends(connection: Connection, worker: WorkerInfo, probe: Lease, *
             assert await succeed(connection, worker.id, [(probe.id, probe.token)])
         result = await probe_result(connection, CONVERTER, ok=ok, since=probe.probe, policy=POLICY)
         if not ok:
-            held = await held_for(connection, CONVERTER, POLICY)
-            outcome = judge(probe, classify(GatewayUnavailable()), CONVERT.retry, held_for=held)
+            blocked = await blocked_for(connection, CONVERTER, POLICY)
+            outcome = judge(probe, classify(GatewayUnavailable()), CONVERT.retry, blocked_for=blocked)
             assert await settle(connection, worker.id, [(probe.id, probe.token, outcome)])
     return result
 
@@ -170,16 +178,16 @@ async def test_failures_an_operator_forgave_in_between_do_not_open_it(hot: Conne
 async def test_while_it_is_open_nothing_is_let_through_and_the_answer_says_when(hot: Connection, clock: Clock) -> None:
     worker = await converter_worker(hot)
     jobs = await some_jobs(hot, 3, CONVERT)
-    assert await gate(hot, [CONVERTER], POLICY) == {}, "closed: no limit"
+    assert await admit(hot, [CONVERTER], POLICY) == {}, "closed: no limit"
     await fail(hot)
-    granted = await gate(hot, [CONVERTER, "mail"], POLICY)
+    granted = await admit(hot, [CONVERTER, "mail"], POLICY)
     assert granted.keys() == {CONVERTER}
     assert (granted[CONVERTER].room, granted[CONVERTER].since) == (0, None)
     assert granted[CONVERTER].look_in == pytest.approx(30, abs=5)
     assert await claim_gated(hot, worker) == []
     assert [(await row(hot, one))["attempts"] for one in jobs] == [0, 0, 0]
     await clock.forward(25)
-    assert (await gate(hot, [CONVERTER], POLICY))[CONVERTER].look_in == pytest.approx(5, abs=5)
+    assert (await admit(hot, [CONVERTER], POLICY))[CONVERTER].look_in == pytest.approx(5, abs=5)
     assert await breaker_events(hot) == ["opened"]
 
 
@@ -187,8 +195,8 @@ async def test_claims_while_it_is_open_do_not_wait_for_each_other(hot: Connectio
     await fail(hot)
     other = await connect()
     async with hot.transaction(), other.transaction():
-        await gate(hot, [CONVERTER], POLICY)
-        assert (await gate(other, [CONVERTER], POLICY))[CONVERTER].room == 0
+        await admit(hot, [CONVERTER], POLICY)
+        assert (await admit(other, [CONVERTER], POLICY))[CONVERTER].room == 0
 
 
 @pytest.mark.parametrize(
@@ -209,26 +217,26 @@ def test_only_a_dependencys_own_failure_counts_against_it(error: Exception, coun
     assert classify(error).of_dependency is counts
 
 
-async def a_run(connection: Connection) -> Lease:
+async def a_run(connection: Connection) -> ClaimedJob:
     worker = await converter_worker(connection)
     await one_job(connection, CONVERT)
-    (lease,) = await take(connection, worker, 1)
-    return lease
+    (claimed,) = await take(connection, worker, 1)
+    return claimed
 
 
 async def test_a_dependencys_failure_costs_no_attempt_while_its_breaker_is_not_closed(hot: Connection) -> None:
-    lease, failure = await a_run(hot), classify(GatewayUnavailable())
-    assert await held_for(hot, CONVERTER, POLICY) is None
-    charged = judge(lease, failure, CONVERT.retry, held_for=None)
+    claimed, failure = await a_run(hot), classify(GatewayUnavailable())
+    assert await blocked_for(hot, CONVERTER, POLICY) is None
+    charged = judge(claimed, failure, CONVERT.retry, blocked_for=None)
     assert (charged.event, charged.charge, charged.delay) == ("retry_scheduled", 1, 10.0)
     await fail(hot)
-    held = await held_for(hot, CONVERTER, POLICY)
-    assert held is not None
-    assert held == pytest.approx(30, abs=5)
+    blocked = await blocked_for(hot, CONVERTER, POLICY)
+    assert blocked is not None
+    assert blocked == pytest.approx(30, abs=5)
     for attempts in (0, 2):  # the last attempt, too
-        waits = judge(replace(lease, attempts=attempts), failure, CONVERT.retry, held_for=held)
+        waits = judge(replace(claimed, attempts=attempts), failure, CONVERT.retry, blocked_for=blocked)
         assert (waits.event, waits.charge, waits.state) == ("postponed", 0, State.SCHEDULED)
-        assert waits.delay > held, "it comes back after its peers had their turn"
+        assert waits.delay > blocked, "it comes back after its peers had their turn"
 
 
 @pytest.mark.parametrize(
@@ -242,15 +250,15 @@ async def test_a_dependencys_failure_costs_no_attempt_while_its_breaker_is_not_c
 async def test_a_breaker_excuses_nothing_but_its_dependencys_failure(
     hot: Connection, error: Exception, event: str, charge: int
 ) -> None:
-    outcome = judge(await a_run(hot), classify(error), CONVERT.retry, held_for=30.0)
+    outcome = judge(await a_run(hot), classify(error), CONVERT.retry, blocked_for=30.0)
     assert (outcome.event, outcome.charge) == (event, charge)
 
 
 async def test_a_job_is_not_put_off_for_the_day_an_operator_tripped_the_breaker_for(hot: Connection) -> None:
     await trip(hot, CONVERTER, "maintenance", 86400)
-    assert await held_for(hot, CONVERTER, POLICY) == POLICY.open_at_most
+    assert await blocked_for(hot, CONVERTER, POLICY) == POLICY.open_at_most
     await trip(hot, CONVERTER, "maintenance")
-    assert await held_for(hot, CONVERTER, POLICY) == 0
+    assert await blocked_for(hot, CONVERTER, POLICY) == 0
 
 
 # Probing
@@ -264,7 +272,7 @@ async def test_when_its_time_is_up_as_many_probes_are_let_through_as_configured(
     probes = await claim_gated(hot, worker)
     assert len(probes) == POLICY.probes, "of all its kinds together"
     assert await claim_gated(hot, worker) == []
-    assert (await gate(hot, [CONVERTER], POLICY))[CONVERTER] == Admission(room=0)
+    assert (await admit(hot, [CONVERTER], POLICY))[CONVERTER] == Admission(room=0)
     breaker = await standing(hot)
     assert (breaker["state"], breaker["open_until"]) == ("half_open", None)
     assert {probe.probe for probe in probes} == {breaker["since"]}
@@ -280,8 +288,8 @@ async def test_of_twenty_workers_claiming_at_once_only_the_configured_probes_sta
     await half_open(hot, clock)
     crowd = [(await connect(), await converter_worker(hot)) for _ in range(20)]
 
-    async def look_until_somebody_is_done(connection: Connection, worker: WorkerInfo) -> list[Lease]:
-        mine: list[Lease] = []
+    async def look_until_somebody_is_done(connection: Connection, worker: WorkerInfo) -> list[ClaimedJob]:
+        mine: list[ClaimedJob] = []
         for _ in range(10):
             mine += await claim_gated(connection, worker, 1, policy)
         return mine
@@ -301,11 +309,11 @@ async def test_a_claim_that_began_before_the_period_starts_no_probe_in_it(
     async with early.transaction():
         await early.fetchval("SELECT now()")
         assert len(await claim_gated(hot, worker, 1)) == 1
-        granted = (await gate(early, [CONVERTER], POLICY))[CONVERTER]
+        granted = (await admit(early, [CONVERTER], POLICY))[CONVERTER]
         assert granted.room == 0
         assert granted.look_in is not None
         assert granted.look_in < 1
-    assert (await gate(early, [CONVERTER], POLICY))[CONVERTER].room == 1
+    assert (await admit(early, [CONVERTER], POLICY))[CONVERTER].room == 1
 
 
 async def test_runs_that_began_before_it_opened_are_no_probes(hot: Connection, clock: Clock) -> None:
@@ -416,7 +424,7 @@ async def test_a_probe_that_ends_by_its_documents_fault_makes_room_for_another(h
     await some_jobs(hot, 3, CONVERT)
     await half_open(hot, clock)
     first, _ = await claim_gated(hot, worker)
-    outcome = judge(first, classify(DocumentFault()), CONVERT.retry, held_for=0.0)
+    outcome = judge(first, classify(DocumentFault()), CONVERT.retry, blocked_for=0.0)
     await settle(hot, worker.id, [(first.id, first.token, outcome)])
     assert len(await claim_gated(hot, worker)) == 1
     assert await state_of(hot) == "half_open"
@@ -484,7 +492,7 @@ async def test_a_tripped_breaker_stays_open_until_it_is_reset(hot: Connection, c
     await one_job(hot, CONVERT)
     await trip(hot, CONVERTER, "the vendor maintains it")
     await clock.forward(1_000_000)
-    assert await gate(hot, [CONVERTER], POLICY) == {CONVERTER: Admission(room=0)}
+    assert await admit(hot, [CONVERTER], POLICY) == {CONVERTER: Admission(room=0)}
     assert await reset(hot, CONVERTER)
     assert not await reset(hot, CONVERTER)
     assert not await reset(hot, "nobody")
@@ -532,10 +540,10 @@ async def test_every_transition_tells_the_workers_to_look(hot: Connection, conne
 
 async def test_dependencies_are_listed_before_anything_happened_to_them(hot: Connection) -> None:
     await register_kinds(hot, KINDS | {"send": "mail"})
-    await register_kinds(hot, {"send": "post"})  # a new version leans on something else
+    await register_kinds(hot, {"send": "post"})  # a new version needs something else
     converter, post = await list_breakers(hot)
     assert (converter.name, converter.state, converter.kinds) == (CONVERTER, "closed", ["convert", "preview"])
-    assert (converter.since, converter.calls, converter.held) == (None, 0, 0)
+    assert (converter.since, converter.calls, converter.blocked) == (None, 0, 0)
     assert (post.name, post.kinds) == ("post", ["send"])
 
 
@@ -548,10 +556,10 @@ async def test_the_list_says_how_much_is_held_and_how_it_fares(hot: Connection) 
     await some_jobs(hot, 1, CONVERT, queue="nobody_serves_this")
     await record(hot, [(CONVERTER, 9, 3)], POLICY)
     (before,) = await list_breakers(hot)
-    assert (before.calls, before.failures, before.held) == (9, 3, 0)
+    assert (before.calls, before.failures, before.blocked) == (9, 3, 0)
     await trip(hot, CONVERTER, "why")
     (after,) = await list_breakers(hot, CONVERTER)
-    assert (after.state, after.reason, after.held) == ("open", "why", 5)
+    assert (after.state, after.reason, after.blocked) == ("open", "why", 5)
     assert await list_breakers(hot, "nobody") == []
 
 
@@ -560,7 +568,7 @@ async def test_counting_what_is_held_is_bounded(hot: Connection) -> None:
     await some_jobs(hot, MOST_COUNTED + 50, CONVERT)
     await trip(hot, CONVERTER, "why")
     (found,) = await list_breakers(hot)
-    assert found.held == MOST_COUNTED + 1
+    assert found.blocked == MOST_COUNTED + 1
 
 
 async def test_a_held_job_says_why_it_waits(hot: Connection, clock: Clock) -> None:
@@ -576,7 +584,7 @@ async def test_a_held_job_says_why_it_waits(hot: Connection, clock: Clock) -> No
     assert explained.facts["open_until"] == until
     assert (await explain(hot, other)).reason is not Reason.BREAKER
     await clock.forward(31)
-    await gate(hot, [CONVERTER], POLICY)
+    await admit(hot, [CONVERTER], POLICY)
     assert "half open" in (await explain(hot, job)).sentence
     await trip(hot, CONVERTER, "maintenance")
     assert "until an operator resets it (maintenance)" in (await explain(hot, job)).sentence
@@ -594,5 +602,5 @@ async def test_history_is_kept_for_a_while_and_no_longer(hot: Connection, clock:
 
 @pytest.mark.parametrize("name", ["", "Converter", "con verter", "9lives", "x" * 64])
 def test_a_dependencys_name_is_like_a_kinds(name: str) -> None:
-    with pytest.raises(ValueError, match="dependencies"):
+    with pytest.raises(ValueError, match="dependency"):
         JobKind("work", dependency=name)

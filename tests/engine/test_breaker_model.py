@@ -30,8 +30,8 @@ from support.breakers import CONVERT, CONVERTER, breaker_events, claim_gated, co
 from support.engine import some_jobs
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import DocumentFault, GatewayUnavailable, classify
-from waybill_engine import Lease
-from waybill_engine.breaker import BreakerPolicy, held_for, probe_result, record
+from waybill_engine import ClaimedJob
+from waybill_engine.breaker import BreakerPolicy, blocked_for, probe_result, record
 from waybill_engine.breaker_control import reset, trip
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import WorkerInfo
@@ -91,7 +91,7 @@ class Model:
 @dataclass
 class Running:
     worker: WorkerInfo
-    lease: Lease
+    claimed: ClaimedJob
     period: int | None
     """Of which half-open period it is a probe."""
 
@@ -139,11 +139,11 @@ class BreakerMachine(RuleBasedStateMachine):
         worker = self.workers[which]
         self.run(some_jobs(self.on, limit, CONVERT))
         room = self.model.room(sum(one.period == self.model.period for one in self.running))
-        leases = self.run(claim_gated(self.on, worker, limit, POLICY))
-        assert len(leases) == (limit if room is None else min(limit, room))
+        claimed_jobs = self.run(claim_gated(self.on, worker, limit, POLICY))
+        assert len(claimed_jobs) == (limit if room is None else min(limit, room))
         period = self.model.period if room is not None else None
-        assert all((lease.probe is not None) is (period is not None) for lease in leases)
-        self.running += [Running(worker, lease, period) for lease in leases]
+        assert all((claimed.probe is not None) is (period is not None) for claimed in claimed_jobs)
+        self.running += [Running(worker, claimed, period) for claimed in claimed_jobs]
 
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 1000), how=st.sampled_from(("well", "let down", "let down", "by its document")))
@@ -151,30 +151,30 @@ class BreakerMachine(RuleBasedStateMachine):
         one = self.running.pop(which % len(self.running))
         self.former.append(one)
         if how == "by its document":
-            outcome = judge(one.lease, classify(DocumentFault()), CONVERT.retry, held_for=self.held_for())
+            outcome = judge(one.claimed, classify(DocumentFault()), CONVERT.retry, blocked_for=self.blocked_for())
             assert outcome.event == "failed"
-            self.run(settle(self.on, one.worker.id, [(one.lease.id, one.lease.token, outcome)]))
+            self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
             return
         if one.period is not None:
             self.report(one, ok=how == "well")
         if how == "well":
-            assert self.run(succeed(self.on, one.worker.id, [(one.lease.id, one.lease.token)]))
+            assert self.run(succeed(self.on, one.worker.id, [(one.claimed.id, one.claimed.token)]))
         else:
-            outcome = judge(one.lease, classify(GatewayUnavailable()), CONVERT.retry, held_for=self.held_for())
+            outcome = judge(one.claimed, classify(GatewayUnavailable()), CONVERT.retry, blocked_for=self.blocked_for())
             assert outcome.charge == (self.model.state == "closed"), "only what a closed breaker let happen is charged"
-            assert self.run(settle(self.on, one.worker.id, [(one.lease.id, one.lease.token, outcome)]))
+            assert self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
         if one.period is None:
             self.flush(1, int(how != "well"))
 
-    def held_for(self) -> float | None:
-        return self.run(held_for(self.on, CONVERTER, POLICY))
+    def blocked_for(self) -> float | None:
+        return self.run(blocked_for(self.on, CONVERTER, POLICY))
 
     def report(self, one: Running, *, ok: bool) -> None:
-        assert one.lease.probe is not None
+        assert one.claimed.probe is not None
         counts = self.model.state == "half_open" and one.period == self.model.period
         if counts:
             self.model.probe_ended(ok=ok)
-        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.lease.probe, policy=POLICY))
+        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.claimed.probe, policy=POLICY))
         assert answer == (self.model.state if counts else None)
 
     @precondition(lambda self: any(one.period not in (None, self.model.period) for one in self.former))

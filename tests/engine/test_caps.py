@@ -1,4 +1,4 @@
-"""Caps hold in the whole cluster, whoever claims, crashes or has not heard of them, and no slot is ever lost."""
+"""Caps apply in the whole cluster, whoever claims, crashes or has not heard of them, and no slot is ever lost."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from support.claimants import Claimant, fill
 from support.engine import NO_SETTLE, TTL, Connect, count, failure, find_contradictions, until_blocked
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound, Refused
-from waybill_engine import Lease
-from waybill_engine.caps import list_caps, remove_cap, set_cap
-from waybill_engine.claim import promote_due
+from waybill_engine import ClaimedJob
+from waybill_engine.caps import cap_by_default, list_caps, remove_cap, set_cap
 from waybill_engine.control import cancel, retry
-from waybill_engine.finish import Outcome, judge, released, settle, succeed
+from waybill_engine.finish import RunOutcome, judge, released, settle, succeed
 from waybill_engine.lease import renew, stop
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
 
@@ -38,8 +38,8 @@ async def exceeded(connection: Connection) -> list[asyncpg.Record]:
     return await connection.fetch(_EXCEEDED)
 
 
-def ids(leases: Sequence[Lease]) -> list[tuple[uuid.UUID, int]]:
-    return [(lease.id, lease.token) for lease in leases]
+def ids(claimed_jobs: Sequence[ClaimedJob]) -> list[tuple[uuid.UUID, int]]:
+    return [(claimed.id, claimed.token) for claimed in claimed_jobs]
 
 
 class Time:
@@ -63,7 +63,7 @@ async def test_as_many_as_the_cap_says_and_one_more_for_each_that_ends(connect: 
     await fill(connection, 20, tenant="b", kind="other")
     await set_cap(connection, 3, **shape)
     first, second = [await Claimant.start(connection) for _ in range(2)]
-    taken = [lease for lease in await first.take(100) if lease.tenant == "a"]
+    taken = [claimed for claimed in await first.take(100) if claimed.tenant == "a"]
     assert len(taken) == 3
     assert await count(connection, "tenant = 'b' AND state = 'queued'") == 0
     assert await second.take(100) == []
@@ -71,7 +71,7 @@ async def test_as_many_as_the_cap_says_and_one_more_for_each_that_ends(connect: 
     await succeed(connection, first.id, ids(taken[:1]))
     await settle(connection, first.id, [(taken[1].id, taken[1].token, released("back"))])
     await second.look()
-    second.shares.reopen()
+    second.fair_share.gates.reopen_caps()
     assert len(await second.take(100)) == 2
     assert await exceeded(connection) == []
 
@@ -84,8 +84,8 @@ async def test_a_cap_of_nothing_holds_and_what_runs_goes_on(connect: Connect) ->
     await set_cap(connection, 0, tenant="acme")
     await worker.look()
     assert await worker.take(5) == []
-    assert await succeed(connection, worker.id, ids(running)) == {lease.id for lease in running}
-    worker.shares.reopen()
+    assert await succeed(connection, worker.id, ids(running)) == {claimed.id for claimed in running}
+    worker.fair_share.gates.reopen_caps()
     assert await worker.take(5) == []
     assert await remove_cap(connection, tenant="acme")
     await worker.look()
@@ -155,9 +155,9 @@ async def test_a_new_cap_holds_a_worker_that_has_not_heard_and_lets_the_others_t
     await fill(connection, 3, tenant="b", kind="other")
     worker = await Claimant.start(connection)
     await set_cap(connection, 2, **shape)
-    assert {lease.tenant for lease in await worker.claim(10)} <= {"b"}
+    assert {claimed.tenant for claimed in await worker.claim(10)} <= {"b"}
     await worker.look()
-    assert [lease.tenant for lease in await worker.take(100)].count("a") == 2
+    assert [claimed.tenant for claimed in await worker.take(100)].count("a") == 2
     assert await count(connection, "tenant = 'b' AND state = 'queued'") == 0
 
 
@@ -199,9 +199,11 @@ async def test_two_workers_that_race_for_the_last_slot_never_both_win(connect: C
     won: list[uuid.UUID] = []
     for _ in range(100):
         taken = await asyncio.gather(*(worker.claim(1, clock=clock) for worker in workers))
-        ((worker, lease),) = [(worker, leases[0]) for worker, leases in zip(workers, taken, strict=True) if leases]
+        ((worker, claimed),) = [
+            (worker, claimed_jobs[0]) for worker, claimed_jobs in zip(workers, taken, strict=True) if claimed_jobs
+        ]
         won.append(worker.id)
-        await succeed(worker.connection, worker.id, ids([lease]))
+        await succeed(worker.connection, worker.id, ids([claimed]))
     assert len(won) == 100
 
 
@@ -224,7 +226,7 @@ async def test_what_another_has_claimed_but_not_committed_counts(connect: Connec
 async def test_a_worker_frozen_in_a_claim_under_a_cap_does_not_keep_others_from_what_is_not_capped(
     connect: Connect,
 ) -> None:
-    """It holds the cap's row until the server ends its transaction; only those under that cap should have to wait."""
+    """It locks the cap's row until the server ends its transaction; only those under that cap should have to wait."""
     admin = await connect()
     await fill(admin, 20, tenant="capped")
     await set_cap(admin, 2, tenant="capped")
@@ -239,7 +241,7 @@ async def test_a_worker_frozen_in_a_claim_under_a_cap_does_not_keep_others_from_
             taken = await other.take(20)
     finally:
         await transaction.rollback()
-    assert [lease.tenant for lease in taken] == ["free"] * 20
+    assert [claimed.tenant for claimed in taken] == ["free"] * 20
 
 
 async def test_a_crash_makes_room_when_the_jobs_are_rescued_and_not_before(connect: Connect) -> None:
@@ -285,12 +287,12 @@ class CappedWorker:
         self.connection = connection
         self.watching = watching
         self.lock = lock
-        self.held: list[Lease] = []
+        self.running: list[ClaimedJob] = []
         self.clock = Time()
         self.claimed = 0
 
     async def start_over(self) -> None:
-        self.held = []
+        self.running = []
         self.me = await Claimant.start(self.connection, seed=self.chance.randrange(1000), kinds=KINDS)
         self.suspects = self.me.for_suspects()
 
@@ -304,7 +306,7 @@ class CappedWorker:
 
     async def claim(self) -> None:
         taken = await self.me.claim(self.chance.randint(1, 5), clock=self.clock)
-        self.held += taken
+        self.running += taken
         self.claimed += len(taken)
 
     async def claim_inside(self) -> None:
@@ -323,23 +325,23 @@ class CappedWorker:
     async def claim_isolated(self) -> None:
         await self.suspects.look()
         taken = await self.suspects.claim(self.chance.randint(1, 2), clock=self.clock)
-        self.held += taken
+        self.running += taken
         self.claimed += len(taken)
 
     async def forget(self) -> None:
         """A claim whose answer was lost: the next heartbeat finds what it took, and gives it back."""
         await self.me.claim(self.chance.randint(1, 3), clock=self.clock)
-        known = {lease.id for lease in self.held}
+        known = {claimed.id for claimed in self.running}
         there = (await renew(self.connection, self.me.id, TTL)).tokens
         lost = [(job_id, token, released("lost")) for job_id, token in there.items() if job_id not in known]
         await settle(self.connection, self.me.id, lost)
 
-    def some(self) -> list[Lease]:
-        mine = self.chance.sample(self.held, self.chance.randint(0, min(3, len(self.held))))
-        self.held = [lease for lease in self.held if lease not in mine]
+    def some(self) -> list[ClaimedJob]:
+        mine = self.chance.sample(self.running, self.chance.randint(0, min(3, len(self.running))))
+        self.running = [claimed for claimed in self.running if claimed not in mine]
         return mine
 
-    async def end(self, outcome: Outcome | None = None) -> None:
+    async def end(self, outcome: RunOutcome | None = None) -> None:
         await settle(
             self.connection,
             self.me.id,
@@ -431,6 +433,64 @@ async def test_no_cap_is_exceeded_and_no_slot_lost_in_random_interleavings(conne
         await set_cap(admin, cap.most, tenant=cap.tenant, kind=cap.kind)
         one = await Claimant.start(admin, kinds=KINDS)
         taken = await one.take(1000)
-        under = [lease for lease in taken if cap.tenant in (None, lease.tenant) and cap.kind in (None, lease.kind)]
+        under = [
+            claimed for claimed in taken if cap.tenant in (None, claimed.tenant) and cap.kind in (None, claimed.kind)
+        ]
         assert len(under) == cap.most
         await stop(admin, one.id)
+
+
+# Default caps, which apply until an operator decides
+
+
+async def caps(connection: Connection) -> dict[tuple[str | None, str | None], int]:
+    return {(cap.tenant, cap.kind): cap.most for cap in await list_caps(connection)}
+
+
+async def test_a_default_holds_and_follows_its_setting(connect: Connect) -> None:
+    hot = await connect()
+    await cap_by_default(hot, ["convert_pdf", "extract_file"], 32)
+    assert await caps(hot) == {(None, "convert_pdf"): 32, (None, "extract_file"): 32}
+    await cap_by_default(hot, ["convert_pdf"], 8)
+    assert await caps(hot) == {(None, "convert_pdf"): 8, (None, "extract_file"): 32}
+    await cap_by_default(hot, ["convert_pdf"], 0)
+    assert await caps(hot) == {(None, "extract_file"): 32}
+    await cap_by_default(hot, [], 5)
+    assert await caps(hot) == {(None, "extract_file"): 32}
+
+
+async def test_what_an_operator_set_stays_though_it_is_the_default_number(connect: Connect) -> None:
+    hot = await connect()
+    await cap_by_default(hot, ["convert_pdf"], 32)
+    await set_cap(hot, 32, kind="convert_pdf")
+    for most in (4, 0):
+        await cap_by_default(hot, ["convert_pdf"], most)
+        assert await caps(hot) == {(None, "convert_pdf"): 32}
+
+
+async def test_what_an_operator_lifted_stays_lifted(connect: Connect) -> None:
+    hot = await connect()
+    await cap_by_default(hot, ["convert_pdf"], 32)
+    assert await remove_cap(hot, kind="convert_pdf")
+    await cap_by_default(hot, ["convert_pdf"], 32)
+    assert await caps(hot) == {}
+
+
+async def test_a_tenants_cap_is_another_matter(connect: Connect) -> None:
+    hot = await connect()
+    await set_cap(hot, 2, tenant="acme", kind="convert_pdf")
+    await set_cap(hot, 3, tenant="acme")
+    await cap_by_default(hot, ["convert_pdf"], 32)
+    assert await caps(hot) == {(None, "convert_pdf"): 32, ("acme", None): 3, ("acme", "convert_pdf"): 2}
+
+
+async def test_a_decision_made_while_a_worker_starts_is_kept(connect: Connect) -> None:
+    operator, starting = await connect(), await connect()
+    decision = operator.transaction()
+    await decision.start()
+    await set_cap(operator, 4, kind="convert_pdf")
+    default = asyncio.create_task(cap_by_default(starting, ["convert_pdf"], 32))
+    await until_blocked(await connect(), starting)
+    await decision.commit()
+    await default
+    assert await caps(operator) == {(None, "convert_pdf"): 4}

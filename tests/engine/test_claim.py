@@ -28,18 +28,17 @@ from support.engine import (
 )
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill_engine import Lease, State
-from waybill_engine.claim import promote_due
+from waybill_engine import ClaimedJob, State
 from waybill_engine.control import cancel, pause, resume
 from waybill_engine.lease import drain, renew, stop
 from waybill_engine.rescue import look_for_trouble, rescue
 
 
 async def test_a_claimed_job_runs_under_a_new_token(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    job = await row(hot, lease.id)
+    worker, claimed = await running_job(hot)
+    job = await row(hot, claimed.id)
     assert (job["state"], job["lease_owner"], job["lease_token"]) == ("running", worker.id, 1)
-    assert lease.token == 1
+    assert claimed.token == 1
     assert job["started_at"] is not None
     assert await take(hot, worker) == []
 
@@ -50,22 +49,22 @@ async def test_higher_priority_first_then_the_oldest_of_each_lane(hot: Connectio
         kind, queue, priority = (WORK, OTHER)[number % 2], ("default", "night", "bulk")[number % 3], number % 5 - 2
         expected[await one_job(hot, kind, queue=queue, priority=priority)] = (-priority, kind.name, queue)
     worker = await start_worker(hot, queues=["night", "bulk", "default"])
-    taken: list[Lease] = []
+    taken: list[ClaimedJob] = []
     while got := await take(hot, worker, 7):
         assert len(got) == 7 or len(taken) + len(got) == 40
         taken += got
-    priorities = [expected[lease.id][0] for lease in taken]
+    priorities = [expected[claimed.id][0] for claimed in taken]
     assert priorities == sorted(priorities)
     for lane in set(expected.values()):
-        mine = [lease.id for lease in taken if expected[lease.id] == lane]
+        mine = [claimed.id for claimed in taken if expected[claimed.id] == lane]
         assert mine == sorted(mine)
-    assert {lease.id for lease in taken} == expected.keys()
+    assert {claimed.id for claimed in taken} == expected.keys()
 
 
 async def test_the_extreme_priorities_are_in_order_too(hot: Connection) -> None:
     lowest, middle, highest = [await one_job(hot, priority=priority) for priority in (-32768, 0, 32767)]
-    leases = await take(hot, await start_worker(hot))
-    assert [lease.id for lease in leases] == [highest, middle, lowest]
+    claimed_jobs = await take(hot, await start_worker(hot))
+    assert [claimed.id for claimed in claimed_jobs] == [highest, middle, lowest]
 
 
 async def test_a_worker_takes_only_kinds_and_queues_it_serves(hot: Connection) -> None:
@@ -73,15 +72,15 @@ async def test_a_worker_takes_only_kinds_and_queues_it_serves(hot: Connection) -
     await one_job(hot, OTHER)
     await one_job(hot, WORK, queue="night")
     worker = await start_worker(hot, kinds=["work"])
-    assert [lease.id for lease in await take(hot, worker)] == [mine]
+    assert [claimed.id for claimed in await take(hot, worker)] == [mine]
     assert await count(hot, "state = 'queued'") == 2
 
 
 async def test_a_lane_named_twice_is_one_lane(hot: Connection) -> None:
     jobs = await some_jobs(hot, 4)
     worker = await start_worker(hot)
-    leases = await take_as(hot, worker.id, ["default", "default"], ["work", "work"], 4)
-    assert [lease.id for lease in leases] == jobs
+    claimed_jobs = await take_as(hot, worker.id, ["default", "default"], ["work", "work"], 4)
+    assert [claimed.id for claimed in claimed_jobs] == jobs
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
@@ -107,7 +106,7 @@ async def test_a_worker_whose_lease_ran_out_claims_nothing_until_it_renewed(hot:
     await clock.forward(TTL + 1)
     assert await take(hot, worker) == []
     await renew(hot, worker.id, TTL)
-    assert [lease.id for lease in await take(hot, worker)] == [job_id]
+    assert [claimed.id for claimed in await take(hot, worker)] == [job_id]
 
 
 async def test_a_worker_that_is_draining_stopped_gone_or_unknown_claims_nothing(hot: Connection, clock: Clock) -> None:
@@ -128,45 +127,13 @@ async def test_a_worker_that_is_draining_stopped_gone_or_unknown_claims_nothing(
 
 
 async def test_a_paused_queue_gives_nothing_and_holds_nothing_back(hot: Connection) -> None:
-    held = await some_jobs(hot, 3, priority=100)
+    waiting = await some_jobs(hot, 3, priority=100)
     free = await some_jobs(hot, 2, queue="night")
     worker = await start_worker(hot, queues=["default", "night"])
     await pause(hot, "default", "maintenance")
-    assert [lease.id for lease in await take(hot, worker)] == free
+    assert [claimed.id for claimed in await take(hot, worker)] == free
     await resume(hot, "default")
-    assert [lease.id for lease in await take(hot, worker)] == held
-
-
-async def test_a_scheduled_job_is_claimable_once_it_is_due_and_promoted(hot: Connection, clock: Clock) -> None:
-    job_id = await one_job(hot, delay=30.0)
-    worker = await start_worker(hot)
-    first = await promote_due(hot)
-    assert first.count == 0
-    assert first.next_in == pytest.approx(30, abs=5)
-    assert await take(hot, worker) == []
-    await clock.forward(31)
-    second = await promote_due(hot)
-    assert (second.count, second.next_in) == (1, None)
-    assert [lease.id for lease in await take(hot, worker)] == [job_id]
-
-
-async def test_promotion_goes_in_bites_and_says_when_to_look_again(hot: Connection, clock: Clock) -> None:
-    await some_jobs(hot, 5, delay=10.0)
-    await some_jobs(hot, 1, delay=100.0)
-    await clock.forward(11)
-    found = [await promote_due(hot, 2) for _ in range(4)]
-    assert [one.count for one in found] == [2, 2, 1, 0]
-    assert found[-1].next_in == pytest.approx(89, abs=5)
-
-
-async def test_two_promoters_share_what_is_due(connect: Connect, clock: Clock) -> None:
-    connections = [await connect() for _ in range(6)]
-    await some_jobs(connections[0], 300, delay=10.0)
-    await clock.forward(11)
-    found = await asyncio.gather(*(promote_due(one, 100) for one in connections))
-    rest = await promote_due(connections[0])
-    assert sum(one.count for one in found) + rest.count == 300
-    assert await count(connections[0], "state = 'queued'") == 300
+    assert [claimed.id for claimed in await take(hot, worker)] == waiting
 
 
 # Suspects of a crash
@@ -188,11 +155,11 @@ async def test_suspects_are_claimed_one_at_a_time_and_only_on_purpose(hot: Conne
     await crash_together(hot, clock, 3)
     innocent = await one_job(hot)
     worker = await start_worker(hot)
-    assert [lease.id for lease in await take(hot, worker)] == [innocent]
+    assert [claimed.id for claimed in await take(hot, worker)] == [innocent]
     assert await suspects_wait(hot)
     taken = [await take_isolated(hot, worker) for _ in range(4)]
-    assert [[lease.id for lease in leases] for leases in taken] == [[one] for one in suspects] + [[]]
-    assert all(leases[0].isolated for leases in taken[:3])
+    assert [[claimed.id for claimed in claimed_jobs] for claimed_jobs in taken] == [[one] for one in suspects] + [[]]
+    assert all(claimed_jobs[0].isolated for claimed_jobs in taken[:3])
     assert not await suspects_wait(hot)
 
 
@@ -213,15 +180,15 @@ async def test_ten_workers_claiming_at_once_never_take_the_same_job(connect: Con
     jobs = await some_jobs(connections[0], 500)
     workers = [await start_worker(connection) for connection in connections]
 
-    async def claim_all(number: int) -> list[Lease]:
-        taken: list[Lease] = []
+    async def claim_all(number: int) -> list[ClaimedJob]:
+        taken: list[ClaimedJob] = []
         while await count(connections[number], "state = 'queued'"):
             taken += await take(connections[number], workers[number], 7)
         return taken
 
-    taken = [lease for leases in await asyncio.gather(*map(claim_all, range(10))) for lease in leases]
-    assert sorted(lease.id for lease in taken) == jobs
-    assert {lease.token for lease in taken} == {1}
+    taken = [claimed for claimed_jobs in await asyncio.gather(*map(claim_all, range(10))) for claimed in claimed_jobs]
+    assert sorted(claimed.id for claimed in taken) == jobs
+    assert {claimed.token for claimed in taken} == {1}
 
 
 async def test_what_a_claim_looked_at_but_did_not_take_is_there_for_the_next(connect: Connect) -> None:
@@ -232,7 +199,7 @@ async def test_what_a_claim_looked_at_but_did_not_take_is_there_for_the_next(con
     async with mine.transaction():
         (taken,) = await take(mine, first, 1)
         rest = await take(other, second, 9)
-    assert {taken.id, *(lease.id for lease in rest)} == jobs
+    assert {taken.id, *(claimed.id for claimed in rest)} == jobs
 
 
 async def test_a_job_cancelled_while_it_is_being_claimed_is_either_cancelled_or_asked_to_stop(connect: Connect) -> None:
@@ -240,9 +207,9 @@ async def test_a_job_cancelled_while_it_is_being_claimed_is_either_cancelled_or_
     worker = await start_worker(claiming)
     for _ in range(40):
         job_id = await one_job(claiming)
-        leases, result = await asyncio.gather(take(claiming, worker), cancel(cancelling, job_id))
+        claimed_jobs, result = await asyncio.gather(take(claiming, worker), cancel(cancelling, job_id))
         job = await row(claiming, job_id)
-        if leases:
+        if claimed_jobs:
             assert result.state is State.RUNNING
             assert (job["state"], job["lease_owner"]) == ("running", worker.id)
             assert job["cancel_requested_at"] is not None
@@ -269,7 +236,7 @@ async def test_a_claim_passes_by_a_job_somebody_is_changing(connect: Connect) ->
     worker = await start_worker(claiming)
     async with changing.transaction():
         await cancel(changing, first)
-        assert [lease.id for lease in await take(claiming, worker)] == [second]
+        assert [claimed.id for claimed in await take(claiming, worker)] == [second]
     assert await take(claiming, worker) == []
     assert await state(claiming, first) is State.CANCELLED
 
@@ -277,5 +244,5 @@ async def test_a_claim_passes_by_a_job_somebody_is_changing(connect: Connect) ->
 async def test_the_last_token_is_the_end_of_one_job_not_of_its_lane(hot: Connection) -> None:
     worn_out, fine = await some_jobs(hot, 2)
     await hot.execute("UPDATE jobs SET lease_token = 2147483647 - 1 WHERE id = $1", worn_out)
-    leases = await take(hot, await start_worker(hot))
-    assert {lease.id: lease.token for lease in leases} == {worn_out: 2147483647, fine: 1}
+    claimed_jobs = await take(hot, await start_worker(hot))
+    assert {claimed.id: claimed.token for claimed in claimed_jobs} == {worn_out: 2147483647, fine: 1}

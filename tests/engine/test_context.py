@@ -12,15 +12,16 @@ import sqlalchemy as sa
 from support.clock import Clock
 from support.engine import NO_SETTLE, TTL, WORK, events, running_job, start_worker, state, take_isolated
 from support.network import network
-from support.outside import outside
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost, is_database_outage
+from waybill.storage import LocalStorage
 from waybill_engine import NewJob, State, enqueue
 from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.rescue import rescue
+from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
 from waybill_engine.worker.process_pool import BlockingPool
@@ -32,11 +33,13 @@ _EFFECT = sa.text("INSERT INTO public.effects (job_id, lease_token) VALUES (:id,
 @asynccontextmanager
 async def a_run(connection: Connection, url: str, folder: Path) -> AsyncIterator[JobContext]:
     db = await Database.connect(CommonSettings.model_validate({"database_url": url}))
-    worker, lease = await running_job(connection)
+    worker, claimed = await running_job(connection)
     progress = ProgressWriter(db, DatabaseHealth())
     dependencies = Dependencies(db, DatabaseHealth(), BreakerPolicy())
     try:
-        yield JobContext(lease, Tools(worker.id, db, outside(folder), BlockingPool(1), progress, dependencies))
+        yield JobContext(
+            claimed, Tools(worker.id, db, LocalStorage(folder), Clients(), BlockingPool(1), progress, dependencies)
+        )
     finally:
         await db.close()
 
@@ -55,7 +58,7 @@ async def test_a_stale_runs_rows_and_next_jobs_are_not_committed(
         await taken_over(connection, clock)
         with pytest.raises(LeaseLost):
             async with getattr(job, way)() as session:
-                await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.lease.token})
+                await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.claimed.token})
                 await enqueue(session, NewJob(WORK, "acme"))
 
         assert not job.completed
@@ -70,7 +73,7 @@ async def test_a_commit_whose_answer_was_lost_is_known_to_have_happened(
     async with network(database_url) as (between, url), a_run(connection, url, tmp_path) as job:
         between.lose_answer("COMMIT")
         async with job.complete() as session:
-            await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.lease.token})
+            await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.claimed.token})
 
         assert between.lost == [b"COMMIT"]
         assert job.completed
@@ -85,7 +88,7 @@ async def test_a_commit_that_never_arrived_is_known_not_to_have_happened(
         between.lose_answer("SET state = 'succeeded'")  # the connection ends, and its transaction with it
         with pytest.raises(Exception) as caught:
             async with job.complete() as session:
-                await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.lease.token})
+                await (await session.connection()).execute(_EFFECT, {"id": job.id, "token": job.claimed.token})
 
         assert is_database_outage(caught.value)
         assert not job.completed

@@ -42,9 +42,11 @@ ALL_FINAL = tuple(FINAL)
 
 
 async def failed_job(connection: Connection, *, key: str | None = None) -> uuid.UUID:
-    worker, lease = await running_job(connection, unique=Unique(key) if key else None)
-    await settle(connection, worker.id, [(lease.id, lease.token, judge(lease, failure(retryable=False), WORK.retry))])
-    return lease.id
+    worker, claimed = await running_job(connection, unique=Unique(key) if key else None)
+    await settle(
+        connection, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(retryable=False), WORK.retry))]
+    )
+    return claimed.id
 
 
 async def dead_job(connection: Connection, *, key: str | None = None) -> uuid.UUID:
@@ -69,23 +71,23 @@ async def test_whoever_waits_is_cancelled_at_once(hot: Connection, delay: float)
 
 async def test_whoever_runs_is_asked_to_stop_and_its_worker_is_woken(connect: Connect) -> None:
     mine, listener = await connect(), await connect()
-    worker, lease = await running_job(mine)
+    worker, claimed = await running_job(mine)
     heard: asyncio.Queue[str] = asyncio.Queue()
     await listener.add_listener("waybill_control", lambda *told: heard.put_nowait(str(told[3])))
-    assert (await cancel(mine, lease.id)).state is State.RUNNING
+    assert (await cancel(mine, claimed.id)).state is State.RUNNING
     assert await asyncio.wait_for(heard.get(), 10) == str(worker.id)
-    assert await state(mine, lease.id) is State.RUNNING
-    assert (await renew(mine, worker.id, TTL)).stop == {lease.id}
+    assert await state(mine, claimed.id) is State.RUNNING
+    assert (await renew(mine, worker.id, TTL)).stop == {claimed.id}
 
 
 async def test_what_has_ended_cannot_be_cancelled(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
-    before = await row(hot, lease.id)
+    worker, claimed = await running_job(hot)
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
+    before = await row(hot, claimed.id)
     with pytest.raises(Conflict, match="succeeded"):
-        await cancel(hot, lease.id)
-    assert await row(hot, lease.id) == before
-    assert await events(hot, lease.id) == ["succeeded"]
+        await cancel(hot, claimed.id)
+    assert await row(hot, claimed.id) == before
+    assert await events(hot, claimed.id) == ["succeeded"]
 
 
 async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:
@@ -97,14 +99,14 @@ async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:
 
 async def test_a_cancel_that_waited_for_the_finish_says_it_came_too_late(connect: Connect) -> None:
     finishing, cancelling = await connect(), await connect()
-    worker, lease = await running_job(finishing)
+    worker, claimed = await running_job(finishing)
     async with finishing.transaction():
-        await succeed(finishing, worker.id, [(lease.id, lease.token)])
-        waiting = asyncio.create_task(cancel(cancelling, lease.id))
+        await succeed(finishing, worker.id, [(claimed.id, claimed.token)])
+        waiting = asyncio.create_task(cancel(cancelling, claimed.id))
         await until_blocked(finishing, cancelling)
     with pytest.raises(Conflict):
         await waiting
-    assert await events(finishing, lease.id) == ["succeeded"]
+    assert await events(finishing, claimed.id) == ["succeeded"]
 
 
 # Retry
@@ -115,8 +117,8 @@ async def test_a_retried_job_starts_afresh_under_a_newer_token(hot: Connection) 
     await retry(hot, job_id)
     job = await row(hot, job_id)
     assert (job["state"], job["attempts"], job["crashes"], job["finished_at"]) == ("queued", 0, 0, None)
-    (lease,) = await take(hot, await start_worker(hot))
-    assert (lease.id, lease.token) == (job_id, 2)
+    (claimed,) = await take(hot, await start_worker(hot))
+    assert (claimed.id, claimed.token) == (job_id, 2)
     assert await events(hot, job_id) == ["failed", "retried"]
 
 
@@ -131,13 +133,13 @@ async def test_a_cancelled_job_that_is_retried_is_no_longer_asked_to_stop(hot: C
 
 async def test_only_what_ended_without_success_can_be_retried(hot: Connection) -> None:
     waiting = await one_job(hot, delay=60.0)
-    worker, lease = await running_job(hot)
-    for job_id in (waiting, lease.id):
+    worker, claimed = await running_job(hot)
+    for job_id in (waiting, claimed.id):
         with pytest.raises(Conflict):
             await retry(hot, job_id)
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     with pytest.raises(Conflict, match="succeeded"):
-        await retry(hot, lease.id)
+        await retry(hot, claimed.id)
 
 
 async def test_a_retry_that_would_break_a_unique_key_is_refused_and_breaks_nothing_else(hot: Connection) -> None:
@@ -157,26 +159,28 @@ async def test_a_retry_that_would_break_a_unique_key_is_refused_and_breaks_nothi
 async def test_a_retry_that_waited_for_the_failure_retries_it(connect: Connect) -> None:
     """The row it saw first was still running; the row it gets has ended."""
     failing, retrying = await connect(), await connect()
-    worker, lease = await running_job(failing)
+    worker, claimed = await running_job(failing)
     async with failing.transaction():
-        await settle(failing, worker.id, [(lease.id, lease.token, judge(lease, failure(retryable=False), WORK.retry))])
-        waiting = asyncio.create_task(retry(retrying, lease.id))
+        await settle(
+            failing, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(retryable=False), WORK.retry))]
+        )
+        waiting = asyncio.create_task(retry(retrying, claimed.id))
         await until_blocked(failing, retrying)
     await waiting
-    assert await state(failing, lease.id) is State.QUEUED
-    assert await events(failing, lease.id) == ["failed", "retried"]
+    assert await state(failing, claimed.id) is State.QUEUED
+    assert await events(failing, claimed.id) == ["failed", "retried"]
 
 
 async def test_a_cancel_that_waited_for_a_failure_keeps_it_from_being_tried_again(connect: Connect) -> None:
     failing, cancelling = await connect(), await connect()
-    worker, lease = await running_job(failing)
+    worker, claimed = await running_job(failing)
     async with failing.transaction():
-        await settle(failing, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
-        waiting = asyncio.create_task(cancel(cancelling, lease.id))
+        await settle(failing, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(), WORK.retry))])
+        waiting = asyncio.create_task(cancel(cancelling, claimed.id))
         await until_blocked(failing, cancelling)
     assert (await waiting).state is State.CANCELLED
-    assert await state(failing, lease.id) is State.CANCELLED
-    assert await events(failing, lease.id) == ["retry_scheduled", "cancelled"]
+    assert await state(failing, claimed.id) is State.CANCELLED
+    assert await events(failing, claimed.id) == ["retry_scheduled", "cancelled"]
 
 
 async def test_two_retries_at_once_retry_once(connect: Connect) -> None:
@@ -220,9 +224,9 @@ async def test_dead_letters_can_be_chosen_by_kind_and_tenant_and_limited(hot: Co
 async def test_purging_takes_old_ended_jobs_with_all_that_is_theirs_and_nothing_else(
     hot: Connection, clock: Clock
 ) -> None:
-    worker, lease = await running_job(hot)
-    await publish(hot, lease.id, lease.token, "out", stored("k"), "text/plain")
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    worker, claimed = await running_job(hot)
+    await publish(hot, claimed.id, claimed.token, "out", stored("k"), "text/plain")
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     still_running = (await running_job(hot))[1].id
     still_scheduled = await one_job(hot, delay=1e6)
     still_queued = await one_job(hot)
@@ -233,7 +237,7 @@ async def test_purging_takes_old_ended_jobs_with_all_that_is_theirs_and_nothing_
     left = {one["id"] for one in await hot.fetch("SELECT id FROM jobs")}
     assert left == {still_running, still_scheduled, still_queued, fresh}
     assert await hot.fetchval("SELECT count(*) FROM job_artefacts") == 0
-    assert await events(hot, lease.id) == []
+    assert await events(hot, claimed.id) == []
     assert await events(hot, fresh) == ["cancelled"]
 
 
@@ -304,6 +308,6 @@ async def test_resuming_says_whether_there_was_anything_to_resume_and_tells_the_
 
 
 async def test_what_runs_in_a_paused_queue_goes_on(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     await pause(hot, "default")
-    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == {lease.id}
+    assert await succeed(hot, worker.id, [(claimed.id, claimed.token)]) == {claimed.id}

@@ -161,8 +161,8 @@ def test_the_latest_tick_is_found_without_counting_through_years() -> None:
 @pytest.mark.parametrize(
     ("cron", "zone", "said"),
     [
-        ("61 * * * *", "UTC", "'61 * * * *' is no cron expression: there is no such minute."),
-        ("0 0 30 2 *", "UTC", "'0 0 30 2 *' is no cron expression: there is no such day of month."),
+        ("61 * * * *", "UTC", "'61 * * * *' is not a cron expression: there is no such minute."),
+        ("0 0 30 2 *", "UTC", "'0 0 30 2 *' is not a cron expression: there is no such day of month."),
         ("* * */20 * 1L", "UTC", "'* * */20 * 1L' never comes: no day in fifty years matches it."),
         ("0 2 * *", "UTC", "it has five fields (minute, hour, day of month, month, day of week)"),
         ("0 0 2 * * *", "UTC", "it has five fields"),

@@ -12,10 +12,10 @@ from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.ids import new_id
 from waybill_engine.caps import set_cap
-from waybill_engine.claim import promote_due
 from waybill_engine.control import cancel, pause, resume
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import judge, settle, succeed
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
 
 
@@ -27,9 +27,9 @@ async def test_a_scheduled_job_says_until_when(hot: Connection) -> None:
 
 
 async def test_a_job_waiting_for_its_retry_says_so(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
-    answer = await explain(hot, lease.id)
+    worker, claimed = await running_job(hot)
+    await settle(hot, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(), WORK.retry))])
+    answer = await explain(hot, claimed.id)
     assert answer.reason is Reason.SCHEDULED
     assert "It failed once and is tried again then." in answer.sentence
 
@@ -79,10 +79,10 @@ async def test_the_number_of_jobs_ahead_is_what_is_claimed_first(hot: Connection
     assert answer.sentence == "It is waiting behind 5 jobs."
 
     first = await take(hot, worker, limit=5)
-    assert job not in [lease.id for lease in first]
+    assert job not in [claimed.id for claimed in first]
     answer = await explain(hot, job)
     assert (answer.reason, answer.facts["takes_turns"]) == (Reason.NEXT, False)
-    assert [lease.id for lease in await take(hot, worker, limit=1)] == [job]
+    assert [claimed.id for claimed in await take(hot, worker, limit=1)] == [job]
 
 
 @pytest.mark.parametrize("other", [{"tenant": "aaa"}, {"tenant": "zzz"}, {"kind": OTHER}])
@@ -100,11 +100,11 @@ async def test_a_full_cap_is_the_reason_until_there_is_room(hot: Connection) -> 
     first, second = await some_jobs(hot, 2)
     await set_cap(hot, 1, tenant="acme")
     assert (await explain(hot, first)).reason is Reason.NEXT
-    (lease,) = await take(hot, worker)
+    (claimed,) = await take(hot, worker)
     answer = await explain(hot, second)
     assert answer.reason is Reason.CAP
     assert answer.sentence == "At most 1 job of tenant acme may run at once, and 1 does."
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     assert (await explain(hot, second)).reason is Reason.NEXT
     await set_cap(hot, 0, tenant="acme", kind="work")
     assert (await explain(hot, second)).facts == {"tenant": "acme", "kind": "work", "most": 0, "running": 0}
@@ -120,18 +120,18 @@ async def test_a_long_queue_is_not_counted_to_its_end(hot: Connection) -> None:
 
 
 async def test_a_running_job_names_who_holds_it_and_until_when(hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
-    answer = await explain(hot, lease.id)
+    worker, claimed = await running_job(hot)
+    answer = await explain(hot, claimed.id)
     assert answer.reason is Reason.RUNNING
     assert f"held by worker {worker.name} until" in answer.sentence
     await clock.forward(TTL + 1)
-    assert "another worker takes the job" in (await explain(hot, lease.id)).sentence
+    assert "another worker takes the job" in (await explain(hot, claimed.id)).sentence
 
 
 async def test_a_job_asked_to_stop_says_so(hot: Connection) -> None:
-    _, lease = await running_job(hot)
-    await cancel(hot, lease.id)
-    assert (await explain(hot, lease.id)).reason is Reason.STOPPING
+    _, claimed = await running_job(hot)
+    await cancel(hot, claimed.id)
+    assert (await explain(hot, claimed.id)).reason is Reason.STOPPING
 
 
 async def test_a_suspect_waits_to_be_run_alone(hot: Connection) -> None:
@@ -144,14 +144,14 @@ async def test_a_suspect_waits_to_be_run_alone(hot: Connection) -> None:
 
 
 async def test_an_ended_job_says_how_it_ended(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
-    assert (await explain(hot, lease.id)).sentence.startswith("It succeeded at ")
+    worker, claimed = await running_job(hot)
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
+    assert (await explain(hot, claimed.id)).sentence.startswith("It succeeded at ")
 
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     broken = failure(retryable=False)
-    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, broken, WORK.retry))])
-    answer = await explain(hot, lease.id)
+    await settle(hot, worker.id, [(claimed.id, claimed.token, judge(claimed, broken, WORK.retry))])
+    answer = await explain(hot, claimed.id)
     assert answer.reason is Reason.ENDED
     assert f"({broken.code.value}): {broken.message}" in answer.sentence
 

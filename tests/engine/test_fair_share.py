@@ -18,18 +18,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.store import Store, concerns, job, lane
-from waybill_engine.fair_share import Gate, Shares
-from waybill_engine.lanes import Cap, Lane, Rules, announced
+from waybill_engine.fair_share import FairShare
+from waybill_engine.gates import Gate
+from waybill_engine.lanes import Lane
+from waybill_engine.rules import Cap, Rules
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def fair_store(weights: Mapping[str, float] | None = None, seed: int = 0) -> Store:
     """A store and shares that have looked once, at nothing."""
-    shares = Shares(rng=random.Random(seed))
-    shares.rule(Rules(weights=weights or {}))
-    shares.seen({}, shares.news)
-    return Store(shares)
+    fair_share = FairShare(rng=random.Random(seed))
+    fair_share.apply(Rules(weights=weights or {}))
+    fair_share.found({}, fair_share.announcements)
+    return Store(fair_share)
 
 
 def keep_busy(store: Store, lanes: Mapping[Lane, Callable[[], int]], jobs: int, limit: int) -> None:
@@ -38,13 +40,13 @@ def keep_busy(store: Store, lanes: Mapping[Lane, Callable[[], int]], jobs: int, 
         store.add(where, [cost() for _ in range(limit + 1)])
     left = jobs
     while left > 0:
-        leases = store.claim(min(limit, left))
-        assert store.shares.any_open(store.now), "there is work, and nobody takes it"
-        left -= len(leases)
-        for one in leases:
+        claimed_jobs = store.claim(min(limit, left))
+        assert store.fair_share.any_open(store.now), "there is work, and nobody takes it"
+        left -= len(claimed_jobs)
+        for one in claimed_jobs:
             where = lane(one.tenant, one.kind, one.priority, one.queue)
             store.add(where, [lanes[where]()], tell=False)
-        store.finish(leases)
+        store.finish(claimed_jobs)
 
 
 def work_of(store: Store, tenants: Sequence[str], before: Counter[str] | None = None) -> list[int]:
@@ -78,10 +80,10 @@ def test_tenants_with_work_are_never_further_apart_than_one_claim(weights: list[
     for where, cost in lanes.items():
         store.add(where, [cost() for _ in range(limit + 1)])
     for _ in range(120):
-        leases = store.claim(limit)
+        claimed_jobs = store.claim(limit)
         had = [store.work[tenant] / weight[tenant] for tenant in weight]
         assert max(had) - min(had) <= bound * (1 + 1e-9)
-        for one in leases:
+        for one in claimed_jobs:
             store.add(lane(one.tenant), [lanes[lane(one.tenant)]()], tell=False)
 
 
@@ -103,10 +105,10 @@ def test_of_five_hundred_tenants_none_waits_longer_than_its_share_predicts(seed:
 
     for _ in range(max(2500 // limit, 100)):
         before = store.work.copy()
-        leases = store.claim(limit)
+        claimed_jobs = store.claim(limit)
         # Nobody has waited longer than right before being served, or at the end.
-        assert longest_wait({one.tenant for one in leases}, before) <= bound
-        for one in leases:
+        assert longest_wait({one.tenant for one in claimed_jobs}, before) <= bound
+        for one in claimed_jobs:
             store.add(lane(one.tenant), [chance.randint(1, dearest[one.tenant])], tell=False)
     assert longest_wait(tenants, store.work) <= bound
 
@@ -235,11 +237,11 @@ def test_a_tenant_with_room_is_served_however_many_are_at_their_caps(full: int) 
     for _ in range(3):
         store.add(lane("has_room"), [1])
         for _ in range(full // 10 + 2):
-            leases = store.claim(10)
+            claimed_jobs = store.claim(10)
             store.now += 0.005  # a claim's round trips
-            served += len(leases)
-            if leases:
-                store.finish(leases)
+            served += len(claimed_jobs)
+            if claimed_jobs:
+                store.finish(claimed_jobs)
                 break
     assert served == 3
 
@@ -249,12 +251,12 @@ def test_a_new_weight_counts_from_now_on() -> None:
     lanes = {lane("a"): always(1), lane("b"): always(1)}
     keep_busy(store, lanes, jobs=1000, limit=4)
     before = store.work.copy()
-    store.shares.rule(Rules(weights={"b": 4.0}))
+    store.fair_share.apply(Rules(weights={"b": 4.0}))
     keep_busy(store, lanes, jobs=1000, limit=4)
     a, b = work_of(store, "ab", before)
     assert b == pytest.approx(4 * a, abs=5 * 4)
     before = store.work.copy()
-    store.shares.rule(Rules())
+    store.fair_share.apply(Rules())
     keep_busy(store, lanes, jobs=1000, limit=4)
     a, b = work_of(store, "ab", before)
     assert abs(a - b) <= 2 * 4
@@ -269,7 +271,7 @@ def test_priority_goes_first_and_the_rest_is_served_when_it_is_empty() -> None:
         store.add(lane("a", priority=priority), [1] * 7)
         store.add(lane("b", priority=priority), [1] * 7)
     order: list[int] = []
-    while store.shares.any_open(store.now):
+    while store.fair_share.any_open(store.now):
         order += [one.priority for one in store.claim(3)]
     assert order == [10] * 14 + [0] * 14 + [-5] * 14
 
@@ -343,7 +345,7 @@ def test_after_enormous_work_tenants_with_small_jobs_still_take_turns() -> None:
     """Work is counted in bytes by some kinds and by the piece by others, in processes that live for months."""
     store = fair_store()
     keep_busy(store, {lane("big"): always(2**50)}, jobs=64, limit=4)
-    while store.shares.any_open(store.now):
+    while store.fair_share.any_open(store.now):
         store.claim(4)
     before = store.work.copy()
     keep_busy(store, {lane("a"): always(1), lane("b"): always(1)}, jobs=1000, limit=4)
@@ -384,7 +386,7 @@ def test_a_plan_never_exceeds_its_limit_or_the_room_behind_any_gate(
     for where, costs in lanes.items():
         store.add(where, costs)
     rooms: dict[Gate, int] = {cap: data.draw(st.integers(-2, 6)) for cap in caps if data.draw(st.booleans())}
-    plan = store.shares.plan(limit, 0.0, rooms)
+    plan = store.fair_share.plan(limit, 0.0, rooms)
     assert sum(portion.quota for portion in plan) <= limit
     assert len({portion.lane for portion in plan}) == len(plan)
     assert len({portion.lane.priority for portion in plan}) <= 1
@@ -408,14 +410,14 @@ def test_everything_is_served_in_the_end_and_no_cap_is_exceeded_on_the_way(
     jobs = sum(map(len, lanes.values()))
     served = 0
     for _ in range(10 * jobs + 10):
-        leases = store.claim(limit)
-        assert len(leases) <= limit
-        served += len(leases)
+        claimed_jobs = store.claim(limit)
+        assert len(claimed_jobs) <= limit
+        served += len(claimed_jobs)
         assert all(store.room(cap) >= 0 for cap in caps)
-        if not store.shares.any_open(store.now):  # all gates are closed: some of what runs ends
+        if not store.fair_share.any_open(store.now):  # all gates are closed: some of what runs ends
             store.finish(chance.sample(store.running, chance.randint(1, len(store.running))) if store.running else [])
     assert served == jobs
-    assert len(store.shares) == 0
+    assert len(store.fair_share) == 0
 
 
 @quick
@@ -437,7 +439,7 @@ def test_the_same_chance_makes_the_same_choices(
 def test_processes_that_start_together_do_not_all_begin_with_the_same_tenant() -> None:
     first: Counter[str] = Counter()
     for seed in range(300):
-        store = Store(Shares(rng=random.Random(seed)))
+        store = Store(FairShare(rng=random.Random(seed)))
         for tenant in "abc":
             store.add(lane(tenant), [1], tell=False)
         store.look()
@@ -449,11 +451,11 @@ def test_a_hundred_thousand_tenants_come_and_go_and_are_forgotten() -> None:
     store = fair_store()
     for number in range(100_000):
         where = lane(f"t{number}")
-        store.shares.announce(where, job(where, 1).id)
-        portions = store.shares.plan(2, 0.0)
-        store.shares.served(portions, [job(where, 1)])
-    assert len(store.shares) == 0
-    assert len(store.shares._levels[0].shares) <= 20_000
+        store.fair_share.announce(where, job(where, 1).id)
+        portions = store.fair_share.plan(2, 0.0)
+        store.fair_share.served(portions, [job(where, 1)])
+    assert len(store.fair_share) == 0
+    assert len(store.fair_share._levels[0].shares) <= 20_000
 
 
 # Where in a lane
@@ -461,11 +463,11 @@ def test_a_hundred_thousand_tenants_come_and_go_and_are_forgotten() -> None:
 
 def test_a_job_announced_while_a_claim_finds_its_lane_empty_is_found_by_the_next() -> None:
     store = fair_store()
-    store.shares.announce(lane("a"), job(lane("a"), 1).id)
-    portions = store.shares.plan(5, 0.0)
-    leases = store.take(portions)
+    store.fair_share.announce(lane("a"), job(lane("a"), 1).id)
+    portions = store.fair_share.plan(5, 0.0)
+    claimed_jobs = store.take(portions)
     store.add(lane("a"), [1])
-    store.shares.served(portions, leases)
+    store.fair_share.served(portions, claimed_jobs)
     assert len(store.claim(5)) == 1
 
 
@@ -473,12 +475,12 @@ def test_an_older_job_announced_while_a_claim_takes_newer_ones_is_found_by_the_n
     store = fair_store()
     older, *newer = [job(lane("a"), number) for number in range(1, 5)]
     store.waiting[lane("a")] = newer
-    store.shares.announce(lane("a"), newer[0].id)
-    portions = store.shares.plan(3, 0.0)
-    leases = store.take(portions)
+    store.fair_share.announce(lane("a"), newer[0].id)
+    portions = store.fair_share.plan(3, 0.0)
+    claimed_jobs = store.take(portions)
     store.waiting[lane("a")] = [older]
-    store.shares.announce(lane("a"), older.id)
-    store.shares.served(portions, leases)
+    store.fair_share.announce(lane("a"), older.id)
+    store.fair_share.served(portions, claimed_jobs)
     assert store.claim(3) == [older]
 
 
@@ -487,32 +489,32 @@ def test_an_older_job_that_a_look_finds_while_a_claim_takes_newer_ones_is_found_
     older, *newer = [job(lane("a"), number) for number in range(1, 6)]
     store.waiting[lane("a")] = newer
     store.look()
-    portions = store.shares.plan(3, 0.0)
-    leases = store.take(portions)
+    portions = store.fair_share.plan(3, 0.0)
+    claimed_jobs = store.take(portions)
     store.waiting[lane("a")].insert(0, older)
     store.look()
-    store.shares.served(portions, leases)
+    store.fair_share.served(portions, claimed_jobs)
     assert older in store.claim(3)
 
 
 def test_a_lane_announced_anew_while_a_claim_from_it_comes_back_empty_stays() -> None:
     """A look between them has forgotten the lane that the claim was planned for."""
     store = fair_store()
-    store.shares.announce(lane("a"), job(lane("a"), 1).id)
-    portions = store.shares.plan(3, 0.0)
-    leases = store.take(portions)
+    store.fair_share.announce(lane("a"), job(lane("a"), 1).id)
+    portions = store.fair_share.plan(3, 0.0)
+    claimed_jobs = store.take(portions)
     store.look()
     store.add(lane("a"), [1])
-    store.shares.served(portions, leases)
+    store.fair_share.served(portions, claimed_jobs)
     assert len(store.claim(3)) == 1
 
 
 def test_what_was_announced_during_a_look_that_missed_it_stays() -> None:
     store = fair_store()
-    news = store.shares.news
+    news = store.fair_share.announcements
     heads: dict[Lane, object] = {}
     store.add(lane("a"), [1])
-    store.shares.seen(heads, news)  # type: ignore[arg-type]
+    store.fair_share.found(heads, news)  # type: ignore[arg-type]
     assert len(store.claim(1)) == 1
 
 
@@ -528,60 +530,10 @@ def test_a_job_that_came_back_unannounced_is_found_by_the_next_look() -> None:
     assert store.claim(2) == [jobs[0], jobs[4]]
 
 
-# When to try again
-
-
-def test_a_lane_opens_when_the_last_of_its_gates_does_and_what_is_past_is_no_opening() -> None:
-    store = fair_store()
-    tenant, kind = Cap(1, "a", None, 1), Cap(2, None, "work", 1)
-    store.cap(tenant, kind)
-    store.add(lane("a", "work"), [1])
-    assert store.shares.next_opening(0.0) is None
-    store.shares.close(tenant, 0.0, 0.1)
-    store.shares.close(kind, 0.0, 30.0)
-    assert store.shares.next_opening(0.0) == 30.0
-    assert store.shares.next_opening(0.2) == 30.0, "a moment that has passed would make the claimer spin"
-    assert not store.shares.any_open(0.2)
-    assert store.shares.next_opening(31.0) is None
-    assert store.shares.any_open(31.0)
-
-
-def test_a_gate_somebody_else_is_at_is_left_alone_for_longer_each_time() -> None:
-    store = fair_store()
-    gate = Cap(1, "a", None, 1)
-    store.cap(gate)
-    store.add(lane("a", "work"), [1])
-    pauses = []
-    for _ in range(9):
-        store.shares.busy(gate, 0.0)
-        pauses.append(store.shares.next_opening(0.0))
-    assert pauses[0] == 0.01
-    assert pauses[-1] == 0.5
-    assert pauses == sorted(pauses)  # type: ignore[type-var]
-
-
 def test_priorities_without_work_are_forgotten() -> None:
     store = fair_store()
     for priority in range(-2000, 0):
         where = Lane("default", "work", priority, "a")
-        store.shares.announce(where, job(where, 1).id)
-    store.shares.seen({}, store.shares.news)
-    assert len(store.shares._levels) <= 64
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        "[",
-        "[]",
-        '["q", "k", "x", "t", "01890000-0000-7000-8000-000000000001"]',
-        '["q", "k", 99999, "t", "01890000-0000-7000-8000-000000000001"]',
-        '["q", "k", true, "t", "01890000-0000-7000-8000-000000000001"]',
-        '["q", "k", 0, "t", 5]',
-        '["q", "k", 0, "t", "no id"]',
-        '["q", ["k"], 0, "t", "01890000-0000-7000-8000-000000000001"]',
-    ],
-)
-def test_an_announcement_that_makes_no_sense_is_not_believed(payload: str) -> None:
-    with pytest.raises(ValueError):
-        announced(payload)
+        store.fair_share.announce(where, job(where, 1).id)
+    store.fair_share.found({}, store.fair_share.announcements)
+    assert len(store.fair_share._levels) <= 64

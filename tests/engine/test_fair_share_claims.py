@@ -1,7 +1,7 @@
-"""Tenants share fairly: through Postgres, with workers that live on and see only what they are told.
+"""Tenants share fairly through Postgres, with workers that live on and know only what they heard.
 
-The bounds are those of `test_shares`: with claims of at most L jobs, a process gives two tenants that both have jobs
-waiting work that differs, each divided by its weight, by at most L x (largest cost / weight). Processes add up.
+The bounds are those of `test_fair_share`: with claims of at most L jobs, a process gives two tenants that both have
+jobs waiting work that differs, each divided by its weight, by at most L x (largest cost / weight). Processes add up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from support.claimants import Claimant, fill
 from support.engine import OTHER, WORK, Connect, one_job
 from waybill.db.database import Connection
-from waybill_engine import Lease, NewJob
+from waybill_engine import ClaimedJob, NewJob
 from waybill_engine.caps import remove_cap, set_cap
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.finish import succeed
@@ -45,10 +45,10 @@ async def announce_to(workers: list[Claimant], connection: Connection, *jobs: Ne
         await stop()
 
 
-def work_of(leases: list[Lease]) -> Counter[str]:
+def work_of(claimed_jobs: list[ClaimedJob]) -> Counter[str]:
     work: Counter[str] = Counter()
-    for lease in leases:
-        work[lease.tenant] += lease.cost
+    for claimed in claimed_jobs:
+        work[claimed.tenant] += claimed.cost
     return work
 
 
@@ -60,10 +60,10 @@ async def test_one_file_behind_a_hundred_thousand_is_claimed_among_the_next_few(
     await fill(admin, 100_000, tenant="a")
     first, *others = await claimants(connect, 4)
     for _ in range(10):
-        assert {lease.tenant for lease in await first.take(20)} == {"a"}
+        assert {claimed.tenant for claimed in await first.take(20)} == {"a"}
 
     await announce_to([first], admin, NewJob(WORK, "b"))
-    next_few = [lease.tenant for _ in range(FEW + 1) for lease in await first.take(1)]
+    next_few = [claimed.tenant for _ in range(FEW + 1) for claimed in await first.take(1)]
     assert "b" in next_few
 
     # With several, each as far as it is, and told or not.
@@ -72,12 +72,12 @@ async def test_one_file_behind_a_hundred_thousand_is_claimed_among_the_next_few(
     await announce_to(others[:1], admin, NewJob(WORK, "c"))
     for worker in others[1:]:
         await worker.look()
-    took = [[lease.tenant for lease in await worker.take(FEW + 1)] for worker in others]
+    took = [[claimed.tenant for claimed in await worker.take(FEW + 1)] for worker in others]
     assert sum(tenants.count("c") for tenants in took) == 1
 
     # And of the same tenant, one of another kind.
     await announce_to([first], admin, NewJob(OTHER, "a"))
-    next_few = [lease.kind for _ in range(FEW + 1) for lease in await first.take(1)]
+    next_few = [claimed.kind for _ in range(FEW + 1) for claimed in await first.take(1)]
     assert "other" in next_few
 
 
@@ -102,7 +102,7 @@ async def test_weights_of_1_2_5_share_the_work_within_5_percent_over_ten_thousan
     for tenant, cost in COSTS.items():
         await fill(admin, 9000, tenant=tenant, costs=[cost(chance) for _ in range(9000)])
     workers = await claimants(connect, len(batches))
-    taken: list[Lease] = []
+    taken: list[ClaimedJob] = []
 
     async def claim_along(worker: Claimant, batch: int) -> None:
         while len(taken) < 10_000:
@@ -163,11 +163,11 @@ async def test_a_tenant_held_back_by_a_cap_has_its_share_afterwards_and_no_more(
     def clock() -> float:
         return now
 
-    taken: list[Lease] = []
+    taken: list[ClaimedJob] = []
     while len(taken) < 1000:
         taken += await worker.claim(20, clock=clock)
         now += 0.2
-    assert {lease.tenant for lease in taken} == {"a"}
+    assert {claimed.tenant for claimed in taken} == {"a"}
     await remove_cap(admin, tenant="b")
     await worker.look()
     after = work_of(await worker.take(200))
@@ -180,7 +180,7 @@ async def test_lower_priorities_are_served_when_the_higher_are_empty(connect: Co
     await fill(admin, 30, tenant="b", priority=10)
     await fill(admin, 30, tenant="c", priority=10)
     (worker,) = await claimants(connect, 1)
-    order = [(lease.priority, lease.tenant) for _ in range(11) for lease in await worker.take(10)]
+    order = [(claimed.priority, claimed.tenant) for _ in range(11) for claimed in await worker.take(10)]
     assert [priority for priority, _ in order] == [10] * 60 + [0] * 50
     assert abs(order[:30].count((10, "b")) - 15) <= 1
 
@@ -189,14 +189,14 @@ async def test_a_tenant_that_finished_and_comes_again_is_neither_ahead_nor_behin
     admin = await connect()
     await fill(admin, 2000, tenant="stays")
     (worker,) = await claimants(connect, 1)
-    taken: list[Lease] = []
+    taken: list[ClaimedJob] = []
     for _ in range(30):
         await announce_to([worker], admin, *[NewJob(WORK, "hops") for _ in range(5)])
         while True:
-            leases = await worker.take(4)
-            await succeed(worker.connection, worker.id, [(lease.id, lease.token) for lease in leases])
-            taken += leases
-            if not any(lease.tenant == "hops" for lease in leases):
+            claimed_jobs = await worker.take(4)
+            await succeed(worker.connection, worker.id, [(claimed.id, claimed.token) for claimed in claimed_jobs])
+            taken += claimed_jobs
+            if not any(claimed.tenant == "hops" for claimed in claimed_jobs):
                 break
     work = work_of(taken)
     assert work["hops"] == 150
@@ -208,4 +208,4 @@ async def test_a_kind_nobody_serves_is_nobodys_turn(connect: Connect) -> None:
     await fill(admin, 100, tenant="a", kind="unheard_of")
     mine = await one_job(admin)
     (worker,) = await claimants(connect, 1)
-    assert [lease.id for lease in await worker.take(10)] == [mine]
+    assert [claimed.id for claimed in await worker.take(10)] == [mine]

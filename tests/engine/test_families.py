@@ -34,13 +34,24 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, Conflict, NotFound, Refused, classify
 from waybill.ids import new_id
-from waybill_engine import Family, JobKind, Lease, NewJob, State, Unique, add_children, enqueue, enqueue_family, queries
-from waybill_engine.claim import promote_due
+from waybill_engine import (
+    ClaimedJob,
+    Family,
+    JobKind,
+    NewJob,
+    State,
+    Unique,
+    add_children,
+    enqueue,
+    enqueue_family,
+    queries,
+)
 from waybill_engine.control import cancel, purge, retry
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import cancelled, judge, released, settle, succeed
 from waybill_engine.lease import WorkerInfo, renew, stop
 from waybill_engine.models import FINAL
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
 
@@ -57,22 +68,22 @@ async def family_of(connection: Connection, count: int, **facts: Any) -> Family:
     return await enqueue_family(connection, NewJob(SUM, "acme"), some(count, **facts))
 
 
-async def running_family(connection: Connection, count: int) -> tuple[uuid.UUID, WorkerInfo, list[Lease]]:
+async def running_family(connection: Connection, count: int) -> tuple[uuid.UUID, WorkerInfo, list[ClaimedJob]]:
     """A parent, and the worker that runs all its children."""
     family = await family_of(connection, count)
     worker = await start_worker(connection, kinds=KINDS)
-    leases = await take(connection, worker)
-    assert [lease.id for lease in leases] == [one.id for one in family.children]
-    return family.parent.id, worker, leases
+    claimed_jobs = await take(connection, worker)
+    assert [claimed.id for claimed in claimed_jobs] == [one.id for one in family.children]
+    return family.parent.id, worker, claimed_jobs
 
 
 async def pending(connection: Connection, parent_id: uuid.UUID) -> int:
     return int((await row(connection, parent_id))["pending_children"])
 
 
-async def finish(connection: Connection, worker: WorkerInfo, *leases: Lease) -> None:
-    done = await succeed(connection, worker.id, [(lease.id, lease.token) for lease in leases])
-    assert done == {lease.id for lease in leases}
+async def finish(connection: Connection, worker: WorkerInfo, *claimed_jobs: ClaimedJob) -> None:
+    done = await succeed(connection, worker.id, [(claimed.id, claimed.token) for claimed in claimed_jobs])
+    assert done == {claimed.id for claimed in claimed_jobs}
 
 
 # Coming into being
@@ -88,8 +99,8 @@ async def test_a_parent_waits_and_cannot_be_claimed_nor_promoted(hot: Connection
     await clock.forward(1e9)
     promoted = await promote_due(hot)
     assert (promoted.count, promoted.next_in) == (0, None)
-    leases = await take(hot, await start_worker(hot, kinds=KINDS))
-    assert [lease.id for lease in leases] == [one.id for one in family.children]
+    claimed_jobs = await take(hot, await start_worker(hot, kinds=KINDS))
+    assert [claimed.id for claimed in claimed_jobs] == [one.id for one in family.children]
     assert await find_contradictions(hot) == []
 
 
@@ -113,7 +124,7 @@ async def test_ten_thousand_children_are_a_few_statements(hot: Connection) -> No
 async def test_a_parent_without_children_is_queued_at_once(hot: Connection) -> None:
     family = await family_of(hot, 0)
     assert (family.parent.created, list(family.children)) == (True, [])
-    assert [lease.id for lease in await take(hot, await start_worker(hot, kinds=KINDS))] == [family.parent.id]
+    assert [claimed.id for claimed in await take(hot, await start_worker(hot, kinds=KINDS))] == [family.parent.id]
 
 
 async def test_children_whose_keys_are_taken_are_not_waited_for(hot: Connection) -> None:
@@ -184,59 +195,59 @@ async def test_the_last_child_to_end_queues_the_parent_and_tells_the_workers(con
     assert parent["run_at"] == parent["updated_at"]
     await listener.fetchval("SELECT 1")
     assert heard == ["default"]
-    (lease,) = await take(mine, worker)
-    assert (lease.id, lease.token) == (parent_id, 1)
-    await finish(mine, worker, lease)
+    (claimed,) = await take(mine, worker)
+    assert (claimed.id, claimed.token) == (parent_id, 1)
+    await finish(mine, worker, claimed)
     assert await find_contradictions(mine) == []
 
 
-async def lose(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
+async def lose(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
     """Its worker dies with it in hand, three times."""
     await rescue_worker(connection, worker.id)
     for _ in range(2):
         other = await start_worker(connection, kinds=KINDS)
-        assert [one.id for one in await take_isolated(connection, other)] == [lease.id]
+        assert [one.id for one in await take_isolated(connection, other)] == [claimed.id]
         await rescue_worker(connection, other.id)
-    assert await state(connection, lease.id) is State.DEAD_LETTER
+    assert await state(connection, claimed.id) is State.DEAD_LETTER
 
 
-async def give_up(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await connection.execute("UPDATE jobs SET attempts = max_attempts - 1 WHERE id = $1", lease.id)
-    exhausted = Lease(**{name: getattr(lease, name) for name in lease.__slots__} | {"attempts": 2})
-    await settle(connection, worker.id, [(lease.id, lease.token, judge(exhausted, failure(), WORK.retry))])
-    assert await state(connection, lease.id) is State.DEAD_LETTER
+async def give_up(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await connection.execute("UPDATE jobs SET attempts = max_attempts - 1 WHERE id = $1", claimed.id)
+    exhausted = ClaimedJob(**{name: getattr(claimed, name) for name in claimed.__slots__} | {"attempts": 2})
+    await settle(connection, worker.id, [(claimed.id, claimed.token, judge(exhausted, failure(), WORK.retry))])
+    assert await state(connection, claimed.id) is State.DEAD_LETTER
 
 
-async def fail(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await settle(connection, worker.id, [(lease.id, lease.token, judge(lease, GONE, WORK.retry))])
+async def fail(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await settle(connection, worker.id, [(claimed.id, claimed.token, judge(claimed, GONE, WORK.retry))])
 
 
-async def be_cancelled(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await cancel(connection, lease.id)
-    await settle(connection, worker.id, [(lease.id, lease.token, cancelled(classify(Cancelled())))])
+async def be_cancelled(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await cancel(connection, claimed.id)
+    await settle(connection, worker.id, [(claimed.id, claimed.token, cancelled(classify(Cancelled())))])
 
 
-async def be_cancelled_instead_of_retried(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await cancel(connection, lease.id)
-    await settle(connection, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
-    assert await state(connection, lease.id) is State.CANCELLED
+async def be_cancelled_instead_of_retried(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await cancel(connection, claimed.id)
+    await settle(connection, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(), WORK.retry))])
+    assert await state(connection, claimed.id) is State.CANCELLED
 
 
-async def be_cancelled_and_lost(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await cancel(connection, lease.id)
+async def be_cancelled_and_lost(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await cancel(connection, claimed.id)
     await rescue_worker(connection, worker.id)
-    assert await state(connection, lease.id) is State.CANCELLED
+    assert await state(connection, claimed.id) is State.CANCELLED
 
 
-async def be_cancelled_while_waiting(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await settle(connection, worker.id, [(lease.id, lease.token, released("bye"))])
-    await cancel(connection, lease.id)
+async def be_cancelled_while_waiting(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await settle(connection, worker.id, [(claimed.id, claimed.token, released("bye"))])
+    await cancel(connection, claimed.id)
 
 
-async def be_cancelled_and_left_behind(connection: Connection, worker: WorkerInfo, lease: Lease) -> None:
-    await cancel(connection, lease.id)
+async def be_cancelled_and_left_behind(connection: Connection, worker: WorkerInfo, claimed: ClaimedJob) -> None:
+    await cancel(connection, claimed.id)
     await stop(connection, worker.id)
-    assert await state(connection, lease.id) is State.CANCELLED
+    assert await state(connection, claimed.id) is State.CANCELLED
 
 
 WAYS_TO_END = (
@@ -254,14 +265,14 @@ WAYS_TO_END = (
 
 @pytest.mark.parametrize("end", WAYS_TO_END, ids=[end.__name__ for end in WAYS_TO_END])
 async def test_whatever_way_a_child_ends_it_is_counted_once(
-    hot: Connection, end: Callable[[Connection, WorkerInfo, Lease], Coroutine[Any, Any, None]]
+    hot: Connection, end: Callable[[Connection, WorkerInfo, ClaimedJob], Coroutine[Any, Any, None]]
 ) -> None:
     family = await family_of(hot, 2)
     bystander = await start_worker(hot, kinds=KINDS)
     worker = await start_worker(hot, kinds=KINDS)
     (other,) = await take(hot, bystander, 1)
-    (lease,) = await take(hot, worker, 1)
-    await end(hot, worker, lease)
+    (claimed,) = await take(hot, worker, 1)
+    await end(hot, worker, claimed)
     assert await pending(hot, family.parent.id) == 1
     assert await find_contradictions(hot) == []
     await finish(hot, bystander, other)
@@ -271,18 +282,18 @@ async def test_whatever_way_a_child_ends_it_is_counted_once(
 
 @pytest.mark.parametrize("how", ["retry", "postpone", "release", "crash", "suspicion"])
 async def test_a_child_that_comes_back_is_not_counted(hot: Connection, how: str) -> None:
-    parent_id, worker, (lease, _) = await running_family(hot, 2)
+    parent_id, worker, (claimed, _) = await running_family(hot, 2)
     outcome = {
-        "retry": judge(lease, failure(), WORK.retry),
-        "postpone": judge(lease, failure(charged=False, retry_after=5.0), WORK.retry),
+        "retry": judge(claimed, failure(), WORK.retry),
+        "postpone": judge(claimed, failure(charged=False, retry_after=5.0), WORK.retry),
         "release": released("bye"),
     }.get(how)
     if outcome is not None:
-        await settle(hot, worker.id, [(lease.id, lease.token, outcome)])
+        await settle(hot, worker.id, [(claimed.id, claimed.token, outcome)])
     elif how == "suspicion":
         await rescue_worker(hot, worker.id)
     else:
-        await settle(hot, worker.id, [(lease.id, lease.token, released("bye"))])
+        await settle(hot, worker.id, [(claimed.id, claimed.token, released("bye"))])
         alone = await start_worker(hot, kinds=KINDS)
         assert len(await take(hot, alone, 1)) == 1
         await rescue_worker(hot, alone.id)
@@ -291,18 +302,18 @@ async def test_a_child_that_comes_back_is_not_counted(hot: Connection, how: str)
 
 
 async def test_a_stale_owner_counts_nothing(hot: Connection) -> None:
-    parent_id, worker, leases = await running_family(hot, 2)
+    parent_id, worker, claimed_jobs = await running_family(hot, 2)
     await rescue_worker(hot, worker.id)
-    stale = [(lease.id, lease.token) for lease in leases]
+    stale = [(claimed.id, claimed.token) for claimed in claimed_jobs]
     assert await succeed(hot, worker.id, stale) == set()
-    assert await settle(hot, worker.id, [(*one, judge(leases[0], GONE, WORK.retry)) for one in stale]) == {}
+    assert await settle(hot, worker.id, [(*one, judge(claimed_jobs[0], GONE, WORK.retry)) for one in stale]) == {}
     assert await pending(hot, parent_id) == 2
 
 
 async def test_a_completion_that_is_written_twice_counts_once(hot: Connection) -> None:
-    parent_id, worker, (lease, _) = await running_family(hot, 2)
-    await finish(hot, worker, lease)
-    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == set()
+    parent_id, worker, (claimed, _) = await running_family(hot, 2)
+    await finish(hot, worker, claimed)
+    assert await succeed(hot, worker.id, [(claimed.id, claimed.token)]) == set()
     assert await pending(hot, parent_id) == 1
 
 
@@ -310,19 +321,19 @@ async def test_one_batch_ends_children_of_many_families_and_jobs_of_none(hot: Co
     families = [await family_of(hot, 2) for _ in range(3)]
     alone = await one_job(hot)
     worker = await start_worker(hot, kinds=KINDS)
-    leases = await take(hot, worker)
+    claimed_jobs = await take(hot, worker)
     late = [family.children[1].id for family in families[:2]]
-    await finish(hot, worker, *[lease for lease in leases if lease.id not in late])
+    await finish(hot, worker, *[claimed for claimed in claimed_jobs if claimed.id not in late])
     assert await state(hot, alone) is State.SUCCEEDED
     assert [await pending(hot, family.parent.id) for family in families] == [1, 1, 0]
     assert await find_contradictions(hot) == []
 
 
 async def test_a_rolled_back_completion_counts_nothing(hot: Connection) -> None:
-    parent_id, worker, (lease, _) = await running_family(hot, 2)
+    parent_id, worker, (claimed, _) = await running_family(hot, 2)
     transaction = hot.transaction()
     await transaction.start()
-    await finish(hot, worker, lease)
+    await finish(hot, worker, claimed)
     assert await pending(hot, parent_id) == 1
     await transaction.rollback()
     assert await pending(hot, parent_id) == 2
@@ -330,10 +341,10 @@ async def test_a_rolled_back_completion_counts_nothing(hot: Connection) -> None:
 
 
 async def test_a_fired_parent_that_fails_is_retried_by_the_clock(hot: Connection, clock: Clock) -> None:
-    parent_id, worker, leases = await running_family(hot, 2)
-    await finish(hot, worker, *leases)
-    (lease,) = await take(hot, worker)
-    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, failure(), SUM.retry))])
+    parent_id, worker, claimed_jobs = await running_family(hot, 2)
+    await finish(hot, worker, *claimed_jobs)
+    (claimed,) = await take(hot, worker)
+    await settle(hot, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(), SUM.retry))])
     assert (await explain(hot, parent_id)).reason is Reason.SCHEDULED
     await clock.forward(11)
     assert (await promote_due(hot)).count == 1
@@ -366,8 +377,8 @@ async def test_children_can_be_added_while_the_parent_waits(hot: Connection) -> 
 
 
 async def test_children_cannot_be_added_to_what_does_not_wait(hot: Connection) -> None:
-    parent_id, worker, leases = await running_family(hot, 1)
-    await finish(hot, worker, *leases)
+    parent_id, worker, claimed_jobs = await running_family(hot, 1)
+    await finish(hot, worker, *claimed_jobs)
     gone = await family_of(hot, 1)
     await cancel(hot, gone.parent.id)
     for job_id in (parent_id, gone.parent.id, await one_job(hot), await one_job(hot, delay=60.0)):
@@ -416,18 +427,18 @@ async def test_two_workers_ending_the_last_two_children_at_once_fire_the_parent_
     assert await waiting == {other.id}
     parent = await row(first, parent_id)
     assert (parent["state"], parent["pending_children"], parent["progress"]) == ("queued", 0, 1)
-    assert [lease.id for lease in await take(first, worker)] == [parent_id]
+    assert [claimed.id for claimed in await take(first, worker)] == [parent_id]
 
 
 async def test_many_workers_ending_a_family_at_once_fire_it_once(connect: Connect) -> None:
     connections = [await connect() for _ in range(8)]
-    parent_id, worker, leases = await running_family(connections[0], 64)
+    parent_id, worker, claimed_jobs = await running_family(connections[0], 64)
     heard: list[str] = []
     await connections[0].add_listener("waybill_jobs", lambda *told: heard.append(str(told[3])))
 
     async def end(number: int) -> None:
-        for lease in leases[number::8]:
-            await finish(connections[number], worker, lease)
+        for claimed in claimed_jobs[number::8]:
+            await finish(connections[number], worker, claimed)
 
     await asyncio.gather(*(end(number) for number in range(8)))
     await connections[0].fetchval("SELECT 1")
@@ -440,9 +451,9 @@ async def test_batches_over_the_same_families_do_not_deadlock(connect: Connect) 
     connections = [await connect() for _ in range(4)]
     families = [await family_of(connections[0], 40) for _ in range(6)]
     worker = await start_worker(connections[0], kinds=KINDS)
-    leases = await take(connections[0], worker, 1000)
+    claimed_jobs = await take(connections[0], worker, 1000)
     # Each batch holds children of every family, in another order than the others.
-    batches = [leases[start::20] for start in range(20)]
+    batches = [claimed_jobs[start::20] for start in range(20)]
 
     async def end(number: int) -> None:
         for batch in batches[number::4]:
@@ -454,10 +465,10 @@ async def test_batches_over_the_same_families_do_not_deadlock(connect: Connect) 
 
 async def test_a_rescue_at_the_moment_of_the_end_counts_once(connect: Connect) -> None:
     ending, rescuing = await connect(), await connect()
-    parent_id, worker, (lease,) = await running_family(ending, 1)
-    await cancel(ending, lease.id)  # so that the rescue would end it, too
+    parent_id, worker, (claimed,) = await running_family(ending, 1)
+    await cancel(ending, claimed.id)  # so that the rescue would end it, too
     async with ending.transaction():
-        await succeed(ending, worker.id, [(lease.id, lease.token)])
+        await succeed(ending, worker.id, [(claimed.id, claimed.token)])
         waiting = asyncio.create_task(rescue_worker(rescuing, worker.id))
         await until_blocked(ending, rescuing)
     assert await waiting == []
@@ -555,8 +566,8 @@ async def test_cancelling_an_inner_family_counts_as_the_end_of_one_child(hot: Co
 
 
 async def test_a_parent_that_has_fired_is_cancelled_like_any_job(hot: Connection) -> None:
-    parent_id, worker, leases = await running_family(hot, 2)
-    await finish(hot, worker, *leases)
+    parent_id, worker, claimed_jobs = await running_family(hot, 2)
+    await finish(hot, worker, *claimed_jobs)
     assert (await cancel(hot, parent_id)).below == 0
     assert await state(hot, parent_id) is State.CANCELLED
     with pytest.raises(Conflict):
@@ -565,25 +576,25 @@ async def test_a_parent_that_has_fired_is_cancelled_like_any_job(hot: Connection
 
 async def test_a_cancel_that_meets_the_end_of_the_last_child_cancels_the_fired_parent(connect: Connect) -> None:
     ending, cancelling = await connect(), await connect()
-    parent_id, worker, (lease,) = await running_family(ending, 1)
+    parent_id, worker, (claimed,) = await running_family(ending, 1)
     async with ending.transaction():
-        await succeed(ending, worker.id, [(lease.id, lease.token)])
+        await succeed(ending, worker.id, [(claimed.id, claimed.token)])
         waiting = asyncio.create_task(cancel(cancelling, parent_id))
         await until_blocked(ending, cancelling)
     assert (await waiting).state is State.CANCELLED
-    assert await states(ending, [parent_id, lease.id]) == [State.CANCELLED, State.SUCCEEDED]
+    assert await states(ending, [parent_id, claimed.id]) == [State.CANCELLED, State.SUCCEEDED]
     assert await find_contradictions(ending) == []
 
 
 async def test_a_child_that_ends_while_its_family_is_cancelled_fires_nothing(connect: Connect) -> None:
     ending, cancelling = await connect(), await connect()
-    parent_id, worker, (lease,) = await running_family(ending, 1)
+    parent_id, worker, (claimed,) = await running_family(ending, 1)
     async with cancelling.transaction():
         await cancel(cancelling, parent_id)
-        waiting = asyncio.create_task(succeed(ending, worker.id, [(lease.id, lease.token)]))
+        waiting = asyncio.create_task(succeed(ending, worker.id, [(claimed.id, claimed.token)]))
         await until_blocked(cancelling, ending)
-    assert await waiting == {lease.id}
-    assert await states(ending, [parent_id, lease.id]) == [State.CANCELLED, State.SUCCEEDED]
+    assert await waiting == {claimed.id}
+    assert await states(ending, [parent_id, claimed.id]) == [State.CANCELLED, State.SUCCEEDED]
     assert await find_contradictions(ending) == []
 
 
@@ -611,10 +622,10 @@ async def _end_while_cancelling(ending: list[Connection], cancelling: Connection
         await add_children(cancelling, inner.parent.id, some(150))
         await add_children(cancelling, outer.parent.id, some(150))
         worker = await start_worker(cancelling, kinds=KINDS)
-        leases = await take(cancelling, worker, 200)
+        claimed_jobs = await take(cancelling, worker, 200)
 
-        async def end(number: int, worker: WorkerInfo = worker, leases: list[Lease] = leases) -> None:
-            mine = leases[number::4]
+        async def end(number: int, worker: WorkerInfo = worker, claimed_jobs: list[ClaimedJob] = claimed_jobs) -> None:
+            mine = claimed_jobs[number::4]
             for start in range(0, len(mine), 7):
                 await succeed(ending[number], worker.id, [(one.id, one.token) for one in mine[start : start + 7]])
 
@@ -642,10 +653,10 @@ async def test_a_child_retried_while_its_parent_waits_is_waited_for_again(hot: C
 
 
 async def test_a_child_retried_after_the_parent_fired_has_no_effect_on_it(hot: Connection) -> None:
-    parent_id, worker, (lease,) = await running_family(hot, 1)
-    await fail(hot, worker, lease)
+    parent_id, worker, (claimed,) = await running_family(hot, 1)
+    await fail(hot, worker, claimed)
     (parent,) = await take(hot, worker)
-    await retry(hot, lease.id)
+    await retry(hot, claimed.id)
     before = await row(hot, parent_id)
     (again,) = await take(hot, worker)
     await finish(hot, worker, again)
@@ -656,10 +667,10 @@ async def test_a_child_retried_after_the_parent_fired_has_no_effect_on_it(hot: C
 
 
 async def test_a_retried_child_and_its_running_parent_may_end_in_one_batch(hot: Connection) -> None:
-    _, worker, (lease,) = await running_family(hot, 1)
-    await fail(hot, worker, lease)
+    _, worker, (claimed,) = await running_family(hot, 1)
+    await fail(hot, worker, claimed)
     (parent,) = await take(hot, worker)
-    await retry(hot, lease.id)
+    await retry(hot, claimed.id)
     (again,) = await take(hot, worker)
     await finish(hot, worker, parent, again)
     assert await states(hot, [parent.id, again.id]) == [State.SUCCEEDED] * 2
@@ -690,7 +701,7 @@ async def test_a_retry_at_the_moment_the_parent_fires_is_waited_for_or_not_never
     assert await find_contradictions(ending) == []
 
 
-async def running_family_beside(connection: Connection) -> tuple[uuid.UUID, WorkerInfo, list[Lease]]:
+async def running_family_beside(connection: Connection) -> tuple[uuid.UUID, WorkerInfo, list[ClaimedJob]]:
     """Another running family, with everything else out of the way."""
     await connection.execute("DELETE FROM jobs")
     return await running_family(connection, 2)
@@ -718,19 +729,19 @@ async def test_a_cancelled_parent_without_active_children_is_simply_queued_again
     family = await family_of(hot, 2)
     await cancel(hot, family.parent.id)
     assert await retry(hot, family.parent.id) is State.QUEUED
-    assert [lease.id for lease in await take(hot, await start_worker(hot, kinds=KINDS))] == [family.parent.id]
+    assert [claimed.id for claimed in await take(hot, await start_worker(hot, kinds=KINDS))] == [family.parent.id]
 
 
 async def test_a_child_that_ends_while_its_cancelled_parent_is_retried_is_counted(connect: Connect) -> None:
     """The end begins while the parent is still cancelled, and must not miss that it waits again."""
     ending, retrying = await connect(), await connect()
-    parent_id, worker, (lease,) = await running_family(ending, 1)
+    parent_id, worker, (claimed,) = await running_family(ending, 1)
     await cancel(ending, parent_id)
     async with retrying.transaction():
         await retry(retrying, parent_id)
-        waiting = asyncio.create_task(succeed(ending, worker.id, [(lease.id, lease.token)]))
+        waiting = asyncio.create_task(succeed(ending, worker.id, [(claimed.id, claimed.token)]))
         await until_blocked(retrying, ending)
-    assert await waiting == {lease.id}
+    assert await waiting == {claimed.id}
     assert (await state(ending, parent_id), await pending(ending, parent_id)) == (State.QUEUED, 0)
     assert await find_contradictions(ending) == []
 
@@ -738,26 +749,26 @@ async def test_a_child_that_ends_while_its_cancelled_parent_is_retried_is_counte
 async def test_a_retried_inner_parent_waits_below_and_is_waited_for_above(hot: Connection) -> None:
     outer, inner = await nested(hot)
     worker = await start_worker(hot, kinds=KINDS)
-    leases = await take(hot, worker)
+    claimed_jobs = await take(hot, worker)
     await cancel(hot, inner.parent.id)
     assert await pending(hot, outer.parent.id) == 1
     assert await retry(hot, inner.parent.id) is State.SCHEDULED
     assert [await pending(hot, one.parent.id) for one in (outer, inner)] == [2, 2]
     assert await find_contradictions(hot) == []
-    await finish(hot, worker, *leases)
+    await finish(hot, worker, *claimed_jobs)
     await finish(hot, worker, *await take(hot, worker))
     assert await state(hot, outer.parent.id) is State.QUEUED
 
 
 async def test_a_child_whose_parent_was_purged_is_retried_alone(hot: Connection, clock: Clock) -> None:
-    parent_id, worker, (lease,) = await running_family(hot, 1)
-    await fail(hot, worker, lease)
+    parent_id, worker, (claimed,) = await running_family(hot, 1)
+    await fail(hot, worker, claimed)
     await finish(hot, worker, *await take(hot, worker))
     await clock.forward(10)
     assert await purge(hot, older_than=timedelta(seconds=5), states=[State.SUCCEEDED]) == 1
-    await retry(hot, lease.id)
+    await retry(hot, claimed.id)
     (again,) = await take(hot, await start_worker(hot, kinds=KINDS))
-    assert again.id == lease.id
+    assert again.id == claimed.id
     assert await hot.fetchval("SELECT count(*) FROM jobs WHERE id = $1", parent_id) == 0
 
 
@@ -773,8 +784,8 @@ async def test_a_plain_job_has_no_parent(hot: Connection) -> None:
 
 
 async def test_a_waiting_parent_explains_for_how_many_it_waits(hot: Connection) -> None:
-    parent_id, worker, leases = await running_family(hot, 3)
-    await finish(hot, worker, leases[0])
+    parent_id, worker, claimed_jobs = await running_family(hot, 3)
+    await finish(hot, worker, claimed_jobs[0])
     answer = await explain(hot, parent_id)
     assert (answer.reason, answer.sentence) == (Reason.CHILDREN, "It is waiting for 2 of 3 children.")
     assert answer.facts == {"pending_children": 2, "children": 3}
@@ -783,9 +794,9 @@ async def test_a_waiting_parent_explains_for_how_many_it_waits(hot: Connection) 
 
 
 async def test_children_are_counted_by_state_and_listed_in_pages(db: Database, hot: Connection) -> None:
-    parent_id, worker, leases = await running_family(hot, 4)
-    await finish(hot, worker, leases[0])
-    await fail(hot, worker, leases[1])
+    parent_id, worker, claimed_jobs = await running_family(hot, 4)
+    await finish(hot, worker, claimed_jobs[0])
+    await fail(hot, worker, claimed_jobs[1])
     await one_job(hot)
     async with db.transaction() as session:
         assert await queries.count_children(session, parent_id) == {
@@ -795,15 +806,15 @@ async def test_children_are_counted_by_state_and_listed_in_pages(db: Database, h
         }
         first = await queries.list_jobs(session, parent_id=parent_id, limit=3)
         rest = await queries.list_jobs(session, parent_id=parent_id, limit=3, before=first[-1].id)
-    assert [job.id for job in (*first, *rest)] == [lease.id for lease in reversed(leases)]
+    assert [job.id for job in (*first, *rest)] == [claimed.id for claimed in reversed(claimed_jobs)]
 
 
 async def test_a_worker_whose_lease_ran_out_leaves_a_family_that_still_fires(hot: Connection, clock: Clock) -> None:
-    parent_id, _, leases = await running_family(hot, 2)
+    parent_id, _, claimed_jobs = await running_family(hot, 2)
     await clock.forward(TTL + 1)
     assert len(await rescue(hot, settle_time=NO_SETTLE)) == 2
     other = await start_worker(hot, kinds=KINDS)
-    for _ in leases:
+    for _ in claimed_jobs:
         await finish(hot, other, *await take_isolated(hot, other))
     assert await state(hot, parent_id) is State.QUEUED
     assert await find_contradictions(hot) == []

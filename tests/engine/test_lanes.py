@@ -13,14 +13,14 @@ from support.claimants import Claimant, fill, pages_touched
 from support.clock import Clock
 from support.engine import NO_SETTLE, TTL, WORK, Connect, failure, one_job, some_jobs, until_blocked
 from waybill.db.database import Connection
-from waybill_engine import Lease, NewJob
+from waybill_engine import ClaimedJob, NewJob
 from waybill_engine.caps import set_cap
-from waybill_engine.claim import promote_due
 from waybill_engine.control import pause, resume, retry
 from waybill_engine.enqueue import enqueue
 from waybill_engine.finish import judge, released, settle
 from waybill_engine.lanes import MOST_LANES, Lane
 from waybill_engine.lease import drain, renew, stop
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue
 
 # The cost of finding one job: pages touched, in all tables and indexes
@@ -30,15 +30,15 @@ async def claimant(connection: Connection) -> Claimant:
     return await Claimant.start(
         connection,
         queues=("paused", "default"),
-        kinds=("work", "held", "capped"),
-        dependencies={"held": "gateway"},
+        kinds=("work", "blocked", "capped"),
+        dependencies={"blocked": "gateway"},
     )
 
 
-async def cost_of_claiming(worker: Claimant, *, claims: int = 1) -> tuple[int, list[Lease]]:
-    async def look_and_claim() -> list[Lease]:
+async def cost_of_claiming(worker: Claimant, *, claims: int = 1) -> tuple[int, list[ClaimedJob]]:
+    async def look_and_claim() -> list[ClaimedJob]:
         await worker.look()
-        return [lease for _ in range(claims) for lease in await worker.claim(10)]
+        return [claimed for _ in range(claims) for claimed in await worker.claim(10)]
 
     return await pages_touched(worker.connection, look_and_claim)
 
@@ -50,8 +50,8 @@ async def usual(hot: Connection) -> int:
     worker = await claimant(hot)
     for _ in range(3):  # at first there is more to read than pages of tables
         await one_job(hot)
-        cost, leases = await cost_of_claiming(worker)
-        assert len(leases) == 1
+        cost, claimed_jobs = await cost_of_claiming(worker)
+        assert len(claimed_jobs) == 1
     await stop(hot, worker.id)
     await hot.execute("TRUNCATE jobs, job_events")
     await hot.execute("ALTER TABLE jobs SET UNLOGGED")  # fills faster
@@ -64,7 +64,7 @@ async def usual(hot: Connection) -> int:
 async def test_what_cannot_be_claimed_lies_in_nobodys_way(hot: Connection, usual: int, many: int) -> None:
     await fill(hot, many, state="scheduled")
     await fill(hot, many, queue="paused")
-    await fill(hot, many, kind="held")
+    await fill(hot, many, kind="blocked")
     await fill(hot, many, kind="unheard_of")
     await fill(hot, many, tenant="capped")
     await pause(hot, "paused")
@@ -73,8 +73,8 @@ async def test_what_cannot_be_claimed_lies_in_nobodys_way(hot: Connection, usual
     worker = await claimant(hot)
     mine = await one_job(hot)
 
-    cost, leases = await cost_of_claiming(worker, claims=3)
-    assert [lease.id for lease in leases] == [mine]
+    cost, claimed_jobs = await cost_of_claiming(worker, claims=3)
+    assert [claimed.id for claimed in claimed_jobs] == [mine]
     # Trees that are a level or two higher, three claims instead of one, two more lanes, and a cap to count.
     assert cost <= 3 * usual + 100
 
@@ -83,12 +83,12 @@ async def test_a_thousand_lanes_behind_one_full_cap_cost_one_look_at_the_cap(hot
     await fill(hot, 50_000, tenant="t", tenants=1_000, kind="capped")
     await set_cap(hot, 0, kind="capped")
     worker = await claimant(hot)
-    assert len(worker.shares) == 1_000
+    assert len(worker.fair_share) == 1_000
     mine = (await enqueue(hot, NewJob(WORK, "late"))).id
-    worker.shares.announce(Lane("default", "work", 0, "late"), mine)
+    worker.fair_share.announce(Lane("default", "work", 0, "late"), mine)
 
-    cost, leases = await pages_touched(hot, lambda: worker.take(10))
-    assert [lease.id for lease in leases] == [mine]
+    cost, claimed_jobs = await pages_touched(hot, lambda: worker.take(10))
+    assert [claimed.id for claimed in claimed_jobs] == [mine]
     assert cost <= 2 * usual + 100
 
     cost, _ = await pages_touched(hot, worker.look)
@@ -105,22 +105,22 @@ async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Conne
     claims = []
     for _ in range(3):
         mine = (await enqueue(hot, NewJob(WORK, "free"))).id
-        worker.shares.announce(Lane("default", "work", 0, "free"), mine)
+        worker.fair_share.announce(Lane("default", "work", 0, "free"), mine)
         claims.append(0)
-        leases: list[Lease] = []
-        while not leases:
-            leases = await worker.claim(10)
+        claimed_jobs: list[ClaimedJob] = []
+        while not claimed_jobs:
+            claimed_jobs = await worker.claim(10)
             claims[-1] += 1
-        assert [lease.id for lease in leases] == [mine]
-        worker.shares.reopen()  # as every end of a run does
+        assert [claimed.id for claimed in claimed_jobs] == [mine]
+        worker.fair_share.gates.reopen_caps()  # as every end of a run does
     assert max(claims) <= 3, f"{claims} claims to find the one job that may run"
 
 
 # A reader that has got further down the lane
 
 
-async def worker_with_a_start(connect: Connect) -> tuple[Claimant, list[Lease]]:
-    """A worker that listens, holds the first five jobs of a lane and knows of five more behind them."""
+async def worker_with_a_start(connect: Connect) -> tuple[Claimant, list[ClaimedJob]]:
+    """A worker that listens, runs the first five jobs of a lane and knows of five more behind them."""
     connection = await connect()
     await some_jobs(connection, 10)
     worker = await Claimant.start(connection)
@@ -128,25 +128,25 @@ async def worker_with_a_start(connect: Connect) -> tuple[Claimant, list[Lease]]:
     return worker, await worker.take(5)
 
 
-async def release(worker: Claimant, lease: Lease) -> None:
-    await settle(worker.connection, worker.id, [(lease.id, lease.token, released("back"))])
+async def release(worker: Claimant, claimed: ClaimedJob) -> None:
+    await settle(worker.connection, worker.id, [(claimed.id, claimed.token, released("back"))])
 
 
-async def fail_and_retry(worker: Claimant, lease: Lease) -> None:
-    outcome = judge(lease, failure(retryable=False), WORK.retry)
-    await settle(worker.connection, worker.id, [(lease.id, lease.token, outcome)])
-    await retry(worker.connection, lease.id)
+async def fail_and_retry(worker: Claimant, claimed: ClaimedJob) -> None:
+    outcome = judge(claimed, failure(retryable=False), WORK.retry)
+    await settle(worker.connection, worker.id, [(claimed.id, claimed.token, outcome)])
+    await retry(worker.connection, claimed.id)
 
 
 @pytest.mark.parametrize("comes_back", [release, fail_and_retry])
 async def test_a_job_that_comes_back_is_found_by_the_look_its_announcement_asks_for(
-    connect: Connect, comes_back: Callable[[Claimant, Lease], Awaitable[None]]
+    connect: Connect, comes_back: Callable[[Claimant, ClaimedJob], Awaitable[None]]
 ) -> None:
-    worker, held = await worker_with_a_start(connect)
-    await worker.hears_of(comes_back(worker, held[1]))
+    worker, running = await worker_with_a_start(connect)
+    await worker.hears_of(comes_back(worker, running[1]))
     assert worker.told_to_look
     await worker.look()
-    assert [lease.id for lease in await worker.take(1)] == [held[1].id]
+    assert [claimed.id for claimed in await worker.take(1)] == [running[1].id]
 
 
 async def test_jobs_of_a_worker_that_stopped_or_was_killed_while_stopping_are_found_likewise(
@@ -158,28 +158,28 @@ async def test_jobs_of_a_worker_that_stopped_or_was_killed_while_stopping_are_fo
     await worker.listen(await connect())
     await leaving.take(2)
     await killed.take(2)
-    assert [lease.id for lease in await worker.take(2)] == jobs[4:6]
+    assert [claimed.id for claimed in await worker.take(2)] == jobs[4:6]
 
     await worker.hears_of(stop(connection, leaving.id))
     await worker.look()
-    assert [lease.id for lease in await worker.take(2)] == jobs[:2]
+    assert [claimed.id for claimed in await worker.take(2)] == jobs[:2]
 
     await drain(connection, killed.id)
     await clock.forward(TTL + 1)
     await renew(connection, worker.id, TTL)
     await worker.hears_of(rescue(connection, settle_time=NO_SETTLE))
     await worker.look()
-    assert [lease.id for lease in await worker.take(2)] == jobs[2:4]
+    assert [claimed.id for claimed in await worker.take(2)] == jobs[2:4]
 
 
 async def test_a_retry_is_found_at_once_when_it_is_due(connect: Connect, clock: Clock) -> None:
-    worker, held = await worker_with_a_start(connect)
-    outcome = judge(held[1], failure(), WORK.retry)
-    await settle(worker.connection, worker.id, [(held[1].id, held[1].token, outcome)])
+    worker, running = await worker_with_a_start(connect)
+    outcome = judge(running[1], failure(), WORK.retry)
+    await settle(worker.connection, worker.id, [(running[1].id, running[1].token, outcome)])
     await clock.forward(11)
     await worker.hears_of(promote_due(worker.connection))
     assert not worker.told_to_look
-    assert [lease.id for lease in await worker.take(1)] == [held[1].id]
+    assert [claimed.id for claimed in await worker.take(1)] == [running[1].id]
 
 
 async def test_jobs_of_a_long_transaction_are_found_at_once_when_it_commits(connect: Connect) -> None:
@@ -187,20 +187,20 @@ async def test_jobs_of_a_long_transaction_are_found_at_once_when_it_commits(conn
     transaction = slow.transaction()
     await transaction.start()
     late = (await enqueue(slow, NewJob(WORK, "acme"))).id
-    worker, held = await worker_with_a_start(connect)
-    assert late < held[0].id
+    worker, running = await worker_with_a_start(connect)
+    assert late < running[0].id
     await worker.hears_of(transaction.commit())
     assert not worker.told_to_look
-    assert [lease.id for lease in await worker.take(1)] == [late]
+    assert [claimed.id for claimed in await worker.take(1)] == [late]
 
 
 async def test_what_nobody_announced_is_found_by_the_next_look(connect: Connect) -> None:
-    worker, held = await worker_with_a_start(connect)
-    await release(worker, held[0])  # heard or not, nobody acts on it
+    worker, running = await worker_with_a_start(connect)
+    await release(worker, running[0])  # heard or not, nobody acts on it
     later = await worker.take(1)
-    assert later[0].id > held[-1].id
+    assert later[0].id > running[-1].id
     await worker.look()
-    assert held[0].id in [lease.id for lease in await worker.take(1)]
+    assert running[0].id in [claimed.id for claimed in await worker.take(1)]
 
 
 async def test_a_queue_that_was_paused_during_a_claim_is_found_again_when_it_is_resumed(connect: Connect) -> None:
@@ -229,14 +229,14 @@ async def test_a_lane_somebody_announced_is_not_forgotten_by_a_look_that_cannot_
     await worker.listen(await connect())
     last = (await worker.hears_of(enqueue(connection, NewJob(WORK, "zz")))).id
     await worker.look()
-    assert last in [lease.id for lease in await worker.claim(10)]
+    assert last in [claimed.id for claimed in await worker.claim(10)]
 
 
 # While a claim is under way
 
 
 @asynccontextmanager
-async def claim_under_way(worker: Claimant, other: Connection) -> AsyncIterator[asyncio.Task[list[Lease]]]:
+async def claim_under_way(worker: Claimant, other: Connection) -> AsyncIterator[asyncio.Task[list[ClaimedJob]]]:
     """A claim that sees what was there when it began, and comes back when the block is left."""
     async with other.transaction():
         await other.execute("SELECT FROM workers WHERE id = $1 FOR UPDATE", worker.id)
@@ -252,7 +252,7 @@ async def test_a_job_announced_while_a_claim_finds_its_lane_empty_is_found_by_th
     async with claim_under_way(worker, other) as claiming:
         new = (await worker.hears_of(enqueue(enqueuing, NewJob(WORK, "acme")))).id
     assert await claiming == []
-    assert [lease.id for lease in await worker.claim(10)] == [new]
+    assert [claimed.id for claimed in await worker.claim(10)] == [new]
 
 
 async def test_an_older_job_announced_while_a_claim_takes_newer_ones_is_found_by_the_next(connect: Connect) -> None:
@@ -263,16 +263,16 @@ async def test_an_older_job_announced_while_a_claim_takes_newer_ones_is_found_by
         await worker.hears_of(enqueue(enqueuing, older))
     assert len(await claiming) == 5
     assert not worker.told_to_look
-    assert [lease.id for lease in await worker.claim(10)] == [older.id]
+    assert [claimed.id for claimed in await worker.claim(10)] == [older.id]
 
 
 async def test_a_job_that_a_look_finds_while_a_claim_takes_newer_ones_is_found_by_the_next(connect: Connect) -> None:
     older = NewJob(WORK, "acme")
     worker, _ = await worker_with_a_start(connect)
-    other, looking = await connect(), Claimant(await connect(), worker.worker, worker.shares)
+    other, looking = await connect(), Claimant(await connect(), worker.worker, worker.fair_share)
     async with claim_under_way(worker, other) as claiming:
         await enqueue(looking.connection, older)
         await looking.look()
     assert len(await claiming) == 5
-    found: list[uuid.UUID] = [lease.id for lease in await worker.claim(10)]
+    found: list[uuid.UUID] = [claimed.id for claimed in await worker.claim(10)]
     assert found == [older.id]

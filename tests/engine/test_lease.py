@@ -1,4 +1,4 @@
-"""One row renews everything a worker holds, and the answer says what that is."""
+"""One row renews the lease of all a worker's jobs, and the answer says which jobs those are."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ async def test_renewing_answers_what_the_worker_holds(hot: Connection) -> None:
     assert (await renew(hot, worker.id, TTL)).tokens == {}
     mine = await take(hot, worker, 2)
     await take(hot, other)
-    held = await renew(hot, worker.id, TTL)
-    assert held.alive
-    assert held.tokens == {lease.id: lease.token for lease in mine}
-    assert held.stop == frozenset()
+    renewal = await renew(hot, worker.id, TTL)
+    assert renewal.alive
+    assert renewal.tokens == {claimed.id: claimed.token for claimed in mine}
+    assert renewal.stop == frozenset()
 
 
 async def test_a_renewed_lease_is_not_rescued_and_one_that_is_not_renewed_is(hot: Connection, clock: Clock) -> None:
@@ -49,10 +49,10 @@ async def test_a_renewed_lease_is_not_rescued_and_one_that_is_not_renewed_is(hot
 
 
 async def test_a_renewal_touches_no_job(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    before = await hot.fetchrow("SELECT xmin, ctid, updated_at FROM jobs WHERE id = $1", lease.id)
+    worker, claimed = await running_job(hot)
+    before = await hot.fetchrow("SELECT xmin, ctid, updated_at FROM jobs WHERE id = $1", claimed.id)
     await renew(hot, worker.id, TTL)
-    assert await hot.fetchrow("SELECT xmin, ctid, updated_at FROM jobs WHERE id = $1", lease.id) == before
+    assert await hot.fetchrow("SELECT xmin, ctid, updated_at FROM jobs WHERE id = $1", claimed.id) == before
 
 
 async def test_a_worker_learns_which_jobs_it_should_stop(hot: Connection) -> None:
@@ -60,50 +60,50 @@ async def test_a_worker_learns_which_jobs_it_should_stop(hot: Connection) -> Non
     first, second = await some_jobs(hot, 2)
     await take(hot, worker)
     await cancel(hot, second)
-    held = await renew(hot, worker.id, TTL)
-    assert held.stop == {second}
-    assert held.tokens.keys() == {first, second}
+    renewal = await renew(hot, worker.id, TTL)
+    assert renewal.stop == {second}
+    assert renewal.tokens.keys() == {first, second}
 
 
 async def test_a_worker_that_was_given_up_never_comes_back(hot: Connection, clock: Clock) -> None:
     worker, _lease = await running_job(hot)
     await clock.forward(TTL + 1)
     await rescue(hot, settle_time=NO_SETTLE)
-    held = await renew(hot, worker.id, TTL)
-    assert (held.alive, held.tokens) == (False, {})
+    renewal = await renew(hot, worker.id, TTL)
+    assert (renewal.alive, renewal.tokens) == (False, {})
     await drain(hot, worker.id)
     await stop(hot, worker.id)
     assert await hot.fetchval("SELECT state FROM workers WHERE id = $1", worker.id) == "gone"
 
 
 async def test_an_expired_lease_nobody_rescued_yet_can_be_renewed(hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     await clock.forward(TTL * 10)
-    held = await renew(hot, worker.id, TTL)
-    assert held.alive
-    assert held.tokens == {lease.id: lease.token}
+    renewal = await renew(hot, worker.id, TTL)
+    assert renewal.alive
+    assert renewal.tokens == {claimed.id: claimed.token}
     assert await rescue(hot, settle_time=NO_SETTLE) == []
 
 
 async def test_a_draining_worker_keeps_its_lease(hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     await drain(hot, worker.id)
     await clock.forward(TTL - 1)
-    assert (await renew(hot, worker.id, TTL)).tokens == {lease.id: lease.token}
+    assert (await renew(hot, worker.id, TTL)).tokens == {claimed.id: claimed.token}
     await clock.forward(TTL - 1)
     assert await rescue(hot, settle_time=NO_SETTLE) == []
-    assert await succeed(hot, worker.id, [(lease.id, lease.token)]) == {lease.id}
+    assert await succeed(hot, worker.id, [(claimed.id, claimed.token)]) == {claimed.id}
 
 
 async def test_a_worker_that_stops_leaves_no_job_behind(hot: Connection, clock: Clock) -> None:
-    """It may hold one without knowing: a claim whose answer was lost with its connection."""
-    worker, lease = await running_job(hot)
+    """It may have one without knowing: a claim whose answer was lost with its connection."""
+    worker, claimed = await running_job(hot)
     await drain(hot, worker.id)
     await stop(hot, worker.id)
     await clock.forward(TTL * 10)
     await rescue(hot, settle_time=NO_SETTLE)
     await rescue_worker(hot, worker.id)
-    assert (await row(hot, lease.id))["state"] != "running", "held for ever by a worker that stopped"
+    assert (await row(hot, claimed.id))["state"] != "running", "kept for ever by a worker that stopped"
 
 
 async def test_no_claim_slips_in_once_a_worker_is_draining(connect: Connect) -> None:
@@ -122,33 +122,33 @@ async def test_no_claim_slips_in_once_a_worker_is_draining(connect: Connect) -> 
 
 
 async def test_progress_is_written_for_the_holder(hot: Connection) -> None:
-    _, lease = await running_job(hot)
-    assert await write_progress(hot, [Progress(lease.id, lease.token, 0.25, "page 1 of 4")]) == {lease.id}
-    job = await row(hot, lease.id)
+    _, claimed = await running_job(hot)
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.25, "page 1 of 4")]) == {claimed.id}
+    job = await row(hot, claimed.id)
     assert (job["progress"], job["progress_message"]) == (0.25, "page 1 of 4")
 
 
 async def test_progress_of_a_stale_owner_changes_nothing(hot: Connection, clock: Clock) -> None:
-    _, lease = await running_job(hot)
+    _, claimed = await running_job(hot)
     await clock.forward(TTL + 1)
     await rescue(hot, settle_time=NO_SETTLE)
-    before = await row(hot, lease.id)
-    assert await write_progress(hot, [Progress(lease.id, lease.token, 0.9, "stale")]) == set()
-    assert await row(hot, lease.id) == before
+    before = await row(hot, claimed.id)
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.9, "stale")]) == set()
+    assert await row(hot, claimed.id) == before
 
 
 async def test_progress_of_an_ended_job_stays(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    await succeed(hot, worker.id, [(lease.id, lease.token)])
-    assert await write_progress(hot, [Progress(lease.id, lease.token, 0.5, "late")]) == set()
-    assert (await row(hot, lease.id))["progress"] == 1
+    worker, claimed = await running_job(hot)
+    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.5, "late")]) == set()
+    assert (await row(hot, claimed.id))["progress"] == 1
 
 
 async def test_progress_stays_on_its_page(hot: Connection) -> None:
     """No index entry is written: the update is HOT as long as the page has room."""
-    _, lease = await running_job(hot)
+    _, claimed = await running_job(hot)
     for step in range(5):
-        await write_progress(hot, [Progress(lease.id, lease.token, step / 5, None)])
+        await write_progress(hot, [Progress(claimed.id, claimed.token, step / 5, None)])
     await hot.execute("SELECT pg_stat_force_next_flush()")
     done = await hot.fetchrow("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'jobs'")
     assert done is not None
@@ -172,8 +172,8 @@ async def test_odd_progress_of_one_job_neither_fails_the_others_nor_is_shown_as_
 
 
 async def test_a_new_run_starts_without_the_progress_of_the_last(hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
-    await write_progress(hot, [Progress(lease.id, lease.token, 0.7, "nearly")])
+    worker, claimed = await running_job(hot)
+    await write_progress(hot, [Progress(claimed.id, claimed.token, 0.7, "nearly")])
     await rescue_worker(hot, worker.id)
     again = await start_worker(hot)
     (second,) = await take_isolated(hot, again)

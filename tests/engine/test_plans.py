@@ -16,8 +16,22 @@ import pytest
 from support.engine import some_jobs, start_worker
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill_engine import artefacts, breaker, caps, claim, control, due_times, families, finish, lanes, lease, rescue
-from waybill_engine.enqueue import _FIND_EXISTING, _FREE_PASSED_WINDOWS, _INSERT
+from waybill_engine import (
+    artefacts,
+    breaker,
+    caps,
+    claim,
+    control,
+    due_times,
+    families,
+    finish,
+    lanes,
+    lease,
+    promotion,
+    rescue,
+)
+from waybill_engine.enqueue import _INSERT
+from waybill_engine.unique_keys import _FIND_EXISTING, _FREE_PASSED_WINDOWS
 
 ID = "'01890000-0000-7000-8000-000000000001'::uuid"
 IDS = f"ARRAY[{ID}]"
@@ -65,18 +79,18 @@ FIND_EXISTING = Hot(
 
 HOT = {
     "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
-    "look": Hot(lanes._LOOK, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
+    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
-    "promote": Hot(claim._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
-    "renew: held": Hot(lease._HELD, ID, {"jobs_held": "lease_owner ="}),
+    "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
+    "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
     "settle": SETTLE,
     "stands_as": Hot(finish._STANDS_AS, IDS, BY_ID),
     "breaker: probes": Hot(breaker._PROBES, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
-    "rescue: look up": Hot(rescue._LOCK_HELD, ID, {"jobs_held": "lease_owner =", **BY_ID}),
+    "rescue: look up": Hot(rescue._LOCK_RUNNING, ID, {"jobs_held": "lease_owner =", **BY_ID}),
     "rescue: return": Hot(
         rescue._RETURN,
         f"{IDS}, ARRAY['queued'], ARRAY[1], ARRAY['crashed'], ARRAY['X'], ARRAY['x'], {ID}, 'worker', ARRAY[true]",
@@ -321,10 +335,10 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
         "scheduled",
         50_000,
     )
-    await admin.execute(FILL.replace("'default', $1", "'held', $1"), "queued", 50_000)
-    await admin.execute("INSERT INTO queues (name, paused_at) VALUES ('held', now())")
+    await admin.execute(FILL.replace("'default', $1", "'paused', $1"), "queued", 50_000)
+    await admin.execute("INSERT INTO queues (name, paused_at) VALUES ('paused', now())")
     await some_jobs(admin, 20)
-    worker = await start_worker(admin, queues=["held", "default"])
+    worker = await start_worker(admin, queues=["paused", "default"])
     me = f"'{worker.id}'::uuid"
     start = "ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
 
@@ -337,11 +351,11 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     async with db.hot() as connection:
         touched = {
             "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
-            "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("held"), {})),
+            "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("paused"), {})),
             "look": await buffers(
-                connection, Hot(lanes._LOOK, "ARRAY['held', 'default'], ARRAY['other', 'work'], false, 100", {})
+                connection, Hot(lanes._FIND_LANES, "ARRAY['paused', 'default'], ARRAY['other', 'work'], false, 100", {})
             ),
-            "promote": await buffers(connection, Hot(claim._PROMOTE, "1000", {})),
+            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.

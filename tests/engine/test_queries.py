@@ -23,10 +23,10 @@ from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.ids import new_id
 from waybill_engine import State
-from waybill_engine.claim import promote_due
 from waybill_engine.control import cancel, pause, retry
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import stop
+from waybill_engine.promotion import promote_due
 from waybill_engine.queries import get_job, history, list_jobs, list_workers, queue_stats
 from waybill_engine.rescue import rescue
 
@@ -65,25 +65,25 @@ async def test_one_job_is_found_or_said_to_be_missing(db: Database, hot: Connect
 
 
 async def test_the_history_tells_a_whole_life(db: Database, hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     await clock.forward(1)
-    await settle(hot, worker.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
+    await settle(hot, worker.id, [(claimed.id, claimed.token, judge(claimed, failure(), WORK.retry))])
     await clock.forward(11)
     await promote_due(hot)
     await take(hot, worker)
     await clock.forward(TTL + 1)
     await rescue(hot, settle_time=NO_SETTLE)
     await clock.forward(1)
-    await cancel(hot, lease.id)
+    await cancel(hot, claimed.id)
     await clock.forward(1)
-    await retry(hot, lease.id)
+    await retry(hot, claimed.id)
     await clock.forward(1)
     last = await start_worker(hot)
     (final,) = await take_isolated(hot, last)
 
     async def told() -> list[tuple[str, str | None, int | None]]:
         async with db.transaction() as session:
-            lines = await history(session, await get_job(session, lease.id))
+            lines = await history(session, await get_job(session, claimed.id))
         assert [line.at for line in lines] == sorted(line.at for line in lines)
         return [(line.event, line.worker, line.lease_token) for line in lines]
 

@@ -38,14 +38,14 @@ from waybill_engine.retry import RetryPolicy
 
 
 async def test_a_job_that_ran_alone_is_charged_a_crash(hot: Connection, clock: Clock) -> None:
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     assert await rescue(hot, settle_time=NO_SETTLE) == []
     await clock.forward(TTL + 1)
     (rescued,) = await rescue(hot, settle_time=NO_SETTLE)
-    assert (rescued.id, rescued.event, rescued.worker) == (lease.id, "crashed", worker.name)
-    job = await row(hot, lease.id)
+    assert (rescued.id, rescued.event, rescued.worker) == (claimed.id, "crashed", worker.name)
+    job = await row(hot, claimed.id)
     assert (job["state"], job["attempts"], job["crashes"], job["lease_owner"]) == ("queued", 1, 1, None)
-    assert (job["error_code"], job["lease_token"]) == ("WORKER_CRASHED", lease.token)
+    assert (job["error_code"], job["lease_token"]) == ("WORKER_CRASHED", claimed.token)
     assert await rescue(hot, settle_time=NO_SETTLE) == []
 
 
@@ -54,8 +54,8 @@ async def test_a_job_that_keeps_killing_its_worker_is_dead_lettered_with_that_ca
     job_id = await one_job(hot, kind)
     for number in range(3):
         worker = await start_worker(hot)
-        leases = await take_isolated(hot, worker) if number else await take(hot, worker)
-        assert [lease.id for lease in leases] == [job_id]
+        claimed_jobs = await take_isolated(hot, worker) if number else await take(hot, worker)
+        assert [claimed.id for claimed in claimed_jobs] == [job_id]
         await rescue_worker(hot, worker.id)
     job = await row(hot, job_id)
     assert (job["state"], job["crashes"], job["error_code"]) == ("dead_letter", 3, "WORKER_CRASHED")
@@ -63,9 +63,9 @@ async def test_a_job_that_keeps_killing_its_worker_is_dead_lettered_with_that_ca
 
 
 async def test_the_crash_budget_never_exceeds_the_attempts(hot: Connection) -> None:
-    worker, lease = await running_job(hot, JobKind("work", retry=RetryPolicy(retries=0), max_crashes=3))
+    worker, claimed = await running_job(hot, JobKind("work", retry=RetryPolicy(retries=0), max_crashes=3))
     await rescue_worker(hot, worker.id)
-    job = await row(hot, lease.id)
+    job = await row(hot, claimed.id)
     assert (job["state"], job["attempts"], job["error_code"]) == ("dead_letter", 1, "WORKER_CRASHED")
 
 
@@ -89,13 +89,13 @@ async def test_the_guilty_one_of_several_is_found_and_the_innocent_are_unharmed(
     await rescue_worker(hot, worker.id)
     for _ in range(30):
         worker = await start_worker(hot)
-        leases = await take_isolated(hot, worker)
-        if not leases:
+        claimed_jobs = await take_isolated(hot, worker)
+        if not claimed_jobs:
             break
-        if leases[0].id == guilty:
+        if claimed_jobs[0].id == guilty:
             await rescue_worker(hot, worker.id)
         else:
-            await succeed(hot, worker.id, [(leases[0].id, leases[0].token)])
+            await succeed(hot, worker.id, [(claimed_jobs[0].id, claimed_jobs[0].token)])
     assert await states(hot, jobs) == [State.DEAD_LETTER if one == guilty else State.SUCCEEDED for one in jobs]
     assert [(await row(hot, one))["attempts"] for one in jobs] == [0, 0, WORK.retry.max_attempts, 0]
 
@@ -106,9 +106,9 @@ async def test_a_suspect_that_was_released_still_runs_alone(hot: Connection) -> 
     await take(hot, worker)
     await rescue_worker(hot, worker.id)
     alone = await start_worker(hot)
-    (lease,) = await take_isolated(hot, alone)
-    await settle(hot, alone.id, [(lease.id, lease.token, released("evicted"))])
-    assert (await row(hot, lease.id))["isolate"]
+    (claimed,) = await take_isolated(hot, alone)
+    await settle(hot, alone.id, [(claimed.id, claimed.token, released("evicted"))])
+    assert (await row(hot, claimed.id))["isolate"]
     assert await take(hot, alone) == []
 
 
@@ -118,45 +118,45 @@ async def test_a_suspect_that_ran_to_its_end_is_no_suspect_any_more(hot: Connect
     await take(hot, worker)
     await rescue_worker(hot, worker.id)
     alone = await start_worker(hot)
-    (lease,) = await take_isolated(hot, alone)
-    await settle(hot, alone.id, [(lease.id, lease.token, judge(lease, failure(), WORK.retry))])
-    assert not (await row(hot, lease.id))["isolate"]
+    (claimed,) = await take_isolated(hot, alone)
+    await settle(hot, alone.id, [(claimed.id, claimed.token, judge(claimed, failure(), WORK.retry))])
+    assert not (await row(hot, claimed.id))["isolate"]
 
 
 async def test_a_job_that_should_stop_is_cancelled_and_not_blamed(hot: Connection) -> None:
-    worker, lease = await running_job(hot)
-    await cancel(hot, lease.id)
+    worker, claimed = await running_job(hot)
+    await cancel(hot, claimed.id)
     (rescued,) = await rescue_worker(hot, worker.id)
     assert rescued.event == "cancelled"
-    job = await row(hot, lease.id)
+    job = await row(hot, claimed.id)
     assert (job["state"], job["attempts"], job["crashes"], job["error_code"]) == ("cancelled", 0, 0, "CANCELLED")
 
 
 async def test_what_the_worker_finished_before_it_died_counts(hot: Connection) -> None:
     first, second = await some_jobs(hot, 2)
     worker = await start_worker(hot)
-    leases = await take(hot, worker)
-    await succeed(hot, worker.id, [(first, leases[0].token)])
+    claimed_jobs = await take(hot, worker)
+    await succeed(hot, worker.id, [(first, claimed_jobs[0].token)])
     assert [one.event for one in await rescue_worker(hot, worker.id)] == ["crashed"]
     assert await states(hot, [first, second]) == [State.SUCCEEDED, State.QUEUED]
 
 
 async def test_a_worker_killed_while_it_drained_charges_nobody(hot: Connection) -> None:
     """It had been told to stop and its time was up: a deploy, not a crash."""
-    worker, lease = await running_job(hot)
+    worker, claimed = await running_job(hot)
     await drain(hot, worker.id)
     assert [one.event for one in await rescue_worker(hot, worker.id)] == ["released"]
-    job = await row(hot, lease.id)
+    job = await row(hot, claimed.id)
     assert (job["state"], job["attempts"], job["crashes"], job["isolate"]) == ("queued", 0, 0, False)
 
 
 async def test_a_lease_that_ran_out_while_postgres_was_away_charges_nobody(hot: Connection, clock: Clock) -> None:
     """Nobody can know whether its worker crashed or was cut off: it runs alone next, uncharged."""
-    _, lease = await running_job(hot)
+    _, claimed = await running_job(hot)
     up_for = float(await hot.fetchval("SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8"))
     await clock.forward(TTL + 1)
     assert [one.event for one in await rescue(hot, settle_time=up_for + TTL + 0.5)] == ["suspected"]
-    assert (await row(hot, lease.id))["crashes"] == 0
+    assert (await row(hot, claimed.id))["crashes"] == 0
 
 
 async def test_a_worker_that_held_nothing_is_simply_gone(hot: Connection, clock: Clock) -> None:
@@ -168,14 +168,14 @@ async def test_a_worker_that_held_nothing_is_simply_gone(hot: Connection, clock:
 
 async def test_right_after_postgres_started_nobody_is_rescued(hot: Connection, clock: Clock) -> None:
     """Its outage expired every lease at once; the living get the time to renew."""
-    _worker, lease = await running_job(hot)
+    _worker, claimed = await running_job(hot)
     up_for = float(await hot.fetchval("SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8"))
     await clock.forward(TTL + 1)
     wait = up_for + TTL + 60
     assert await rescue(hot, settle_time=wait) == []
-    assert await state(hot, lease.id) is State.RUNNING
+    assert await state(hot, claimed.id) is State.RUNNING
     await clock.forward(61)
-    assert [one.id for one in await rescue(hot, settle_time=wait)] == [lease.id]
+    assert [one.id for one in await rescue(hot, settle_time=wait)] == [claimed.id]
 
 
 async def test_every_worker_is_rescued_even_if_there_are_many(hot: Connection, clock: Clock) -> None:
@@ -209,13 +209,13 @@ async def test_several_rescuers_charge_once(connect: Connect, clock: Clock) -> N
 
 async def test_a_rescue_that_met_a_renewal_leaves_the_worker_alone(connect: Connect, clock: Clock) -> None:
     renewing, rescuing = await connect(), await connect()
-    worker, lease = await running_job(renewing)
+    worker, claimed = await running_job(renewing)
     await clock.forward(TTL + 1)
     async with renewing.transaction():
         await renew(renewing, worker.id, TTL)
         assert await rescue(rescuing, settle_time=NO_SETTLE) == []  # does not wait for it
     assert await rescue(rescuing, settle_time=NO_SETTLE) == []
-    assert await state(renewing, lease.id) is State.RUNNING
+    assert await state(renewing, claimed.id) is State.RUNNING
 
 
 async def test_a_claim_under_way_is_seen_by_the_rescue_that_follows(connect: Connect) -> None:

@@ -139,10 +139,10 @@ async def test_a_schedule_that_cannot_be_fired_is_held_with_the_reason_and_stops
     await hot.execute("UPDATE schedules SET timezone = 'Mars/Olympus' WHERE name = 'broken'")
     await clock.forward(7 * 3600)
     fired = await fire_due(hot)
-    assert (fired.held, [one.schedule for one in fired.firings]) == (["broken"], ["nightly"])
+    assert (fired.paused, [one.schedule for one in fired.firings]) == (["broken"], ["nightly"])
     reason = await hot.fetchval("SELECT paused_reason FROM schedules WHERE name = 'broken'")
     assert reason.startswith("It cannot be fired: There is no time zone 'Mars/Olympus'.")
-    assert (await fire_due(hot)).held == []
+    assert (await fire_due(hot)).paused == []
 
 
 # Declaring
@@ -187,14 +187,14 @@ async def test_declaring_does_not_undo_an_operators_pause(hot: Connection, clock
 
 async def test_what_could_not_be_fired_is_refused_when_it_is_written() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"name": "No Name"}, "'No Name' is no schedule"),
-        ({"cron": "61 * * * *"}, "'61 * * * *' is no cron expression"),
+        ({"name": "No Name"}, "'No Name' cannot be a schedule"),
+        ({"cron": "61 * * * *"}, "'61 * * * *' is not a cron expression"),
         ({"timezone": "Berlin"}, "There is no time zone 'Berlin'"),
-        ({"payload": {"schedule": 1}}, "leaves the key 'schedule' free"),
+        ({"payload": {"schedule": 1}}, "cannot have the key 'schedule'"),
         ({"payload": {"text": "x" * (MAX_PAYLOAD - 20)}}, "at most 65536 bytes"),
-        ({"payload": {"text": "\0"}}, "no NUL"),
+        ({"payload": {"text": "\0"}}, "must not have NUL"),
         ({"tenant": ""}, "tenant"),
-        ({"queue": "No Queue"}, "is no queue"),
+        ({"queue": "No Queue"}, "cannot be a queue"),
         ({"priority": 99999}, "priority"),
         ({"grace": 0.0}, "grace"),
     ]

@@ -33,16 +33,16 @@ from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, start_worker, store
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Cancelled, Conflict, LeaseLost, classify
-from waybill_engine import JobKind, Lease, NewJob, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family
 from waybill_engine.artefacts import publish
 from waybill_engine.caps import remove_cap, set_cap
-from waybill_engine.claim import promote_due
 from waybill_engine.control import cancel, pause, purge, resume, retry
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.explain import Reason, explain
-from waybill_engine.finish import Outcome, cancelled, judge, released, settle, succeed
+from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
 from waybill_engine.lease import Progress, WorkerInfo, drain, renew, write_progress
 from waybill_engine.models import FINAL
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
 
@@ -96,7 +96,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.run, self.on = ground.run, ground.connection
         self.model = Model()
         self.infos: list[WorkerInfo] = []
-        self.beliefs: list[tuple[WorkerInfo, Lease]] = []
+        self.beliefs: list[tuple[WorkerInfo, ClaimedJob]] = []
         """Every lease any worker ever got. Workers never forget, so most of these are stale."""
         self.rows: dict[Any, asyncpg.Record] = {}
 
@@ -124,12 +124,12 @@ class EngineMachine(RuleBasedStateMachine):
         info = among[number % len(among)]
         return info, self.model.workers[info.id]
 
-    def some_beliefs(self, numbers: list[int]) -> list[tuple[WorkerInfo, Lease]]:
-        """Leases that hold, leases whose job runs under a newer token, and any: all three are tried often."""
+    def some_beliefs(self, numbers: list[int]) -> list[tuple[WorkerInfo, ClaimedJob]]:
+        """Claims that are good, claims whose job runs under a newer token, and any: all three are tried often."""
 
-        def running(lease: Lease, *, mine: bool) -> bool:
-            job = self.model.jobs.get(lease.id)
-            return job is not None and job.state == "running" and (job.token == lease.token) is mine
+        def running(claimed: ClaimedJob, *, mine: bool) -> bool:
+            job = self.model.jobs.get(claimed.id)
+            return job is not None and job.state == "running" and (job.token == claimed.token) is mine
 
         groups = [
             [one for one in self.beliefs if running(one[1], mine=True)],
@@ -152,10 +152,10 @@ class EngineMachine(RuleBasedStateMachine):
         self.model.workers[info.id] = ModelWorker(info.id, queues, kinds, self.model.now + TTL)
 
     def beat(self, info: WorkerInfo, worker: ModelWorker) -> None:
-        held = self.run(renew(self.on, info.id, TTL))
-        assert held.alive is self.model.renew(worker, TTL)
-        assert held.tokens == self.model.held(worker)
-        assert held.stop == {job_id for job_id in held.tokens if self.model.jobs[job_id].stop}
+        renewal = self.run(renew(self.on, info.id, TTL))
+        assert renewal.alive is self.model.renew(worker, TTL)
+        assert renewal.tokens == self.model.running(worker)
+        assert renewal.stop == {job_id for job_id in renewal.tokens if self.model.jobs[job_id].stop}
 
     @precondition(lambda self: sum(one.state == "active" for one in self.model.workers.values()) > 2)
     @rule(number=which)
@@ -271,9 +271,9 @@ class EngineMachine(RuleBasedStateMachine):
         info, worker = self.some_worker(number)
         if renewed:
             self.beat(info, worker)
-        leases = self.run(take(self.on, info, limit))
-        self.model.claim(worker, [(one.id, one.token) for one in leases], limit, isolated=False)
-        self.beliefs += [(info, lease) for lease in leases]
+        claimed_jobs = self.run(take(self.on, info, limit))
+        self.model.claim(worker, [(one.id, one.token) for one in claimed_jobs], limit, isolated=False)
+        self.beliefs += [(info, claimed) for claimed in claimed_jobs]
 
     @rule(wanted=new_jobs, limit=st.integers(min_value=1, max_value=3))
     def work_arrives_and_is_taken(self, wanted: list[Wanted], limit: int) -> None:
@@ -296,9 +296,9 @@ class EngineMachine(RuleBasedStateMachine):
         info, worker = self.some_worker(number)
         if renewed:
             self.beat(info, worker)
-        leases = self.run(take_isolated(self.on, info))
-        self.model.claim(worker, [(one.id, one.token) for one in leases], 1, isolated=True)
-        self.beliefs += [(info, lease) for lease in leases]
+        claimed_jobs = self.run(take_isolated(self.on, info))
+        self.model.claim(worker, [(one.id, one.token) for one in claimed_jobs], 1, isolated=True)
+        self.beliefs += [(info, claimed) for claimed in claimed_jobs]
 
     @precondition(lambda self: any(job.state == "scheduled" for job in self.model.jobs.values()))
     @rule()
@@ -320,7 +320,9 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.beliefs)
     @rule(numbers=several, fraction=st.floats(min_value=0, max_value=1))
     def progress(self, numbers: list[int], fraction: float) -> None:
-        news = {lease.id: Progress(lease.id, lease.token, fraction, "…") for _, lease in self.some_beliefs(numbers)}
+        news = {
+            claimed.id: Progress(claimed.id, claimed.token, fraction, "…") for _, claimed in self.some_beliefs(numbers)
+        }
         written = self.run(write_progress(self.on, list(news.values())))
         assert written == {one.id for one in news.values() if self.model.fenced(one.id, one.token)}
 
@@ -328,7 +330,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(numbers=several)
     def succeed(self, numbers: list[int]) -> None:
         chosen = self.some_beliefs(numbers)
-        batch = {(lease.id, lease.token) for _, lease in chosen}
+        batch = {(claimed.id, claimed.token) for _, claimed in chosen}
         done = self.run(succeed(self.on, chosen[0][0].id, list(batch)))
         assert done == {job_id for job_id, token in batch if self.model.succeed(job_id, token)}
 
@@ -343,8 +345,8 @@ class EngineMachine(RuleBasedStateMachine):
         self.fail(numbers, how)
 
     def fail(self, numbers: list[int], how: str) -> None:
-        chosen = {lease.id: (info, lease) for info, lease in self.some_beliefs(numbers)}
-        ends = [(lease.id, lease.token, self.outcome(lease, how)) for _, lease in chosen.values()]
+        chosen = {claimed.id: (info, claimed) for info, claimed in self.some_beliefs(numbers)}
+        ends = [(claimed.id, claimed.token, self.outcome(claimed, how)) for _, claimed in chosen.values()]
         worker_id = next(iter(chosen.values()))[0].id
         states = self.run(settle(self.on, worker_id, ends))
         expected = {job_id: self.model.fail(job_id, token, how, LATER) for job_id, token, _ in ends}
@@ -352,7 +354,7 @@ class EngineMachine(RuleBasedStateMachine):
             job_id: state for job_id, state in expected.items() if state is not None
         }
 
-    def outcome(self, lease: Lease, how: str) -> Outcome:
+    def outcome(self, claimed: ClaimedJob, how: str) -> RunOutcome:
         if how == "released":
             return released("not now")
         if how == "cancelled":
@@ -362,17 +364,17 @@ class EngineMachine(RuleBasedStateMachine):
             charged=how != "uncharged",
             retry_after=LATER if how == "uncharged" else None,
         )
-        return judge(lease, trouble, KINDS[lease.kind].retry)
+        return judge(claimed, trouble, KINDS[claimed.kind].retry)
 
     @precondition(lambda self: self.beliefs)
     @rule(number=which, name=st.sampled_from(("a", "b")))
     def publish(self, number: int, name: str) -> None:
-        ((_, lease),) = self.some_beliefs([number])
-        job = self.model.fenced(lease.id, lease.token)
-        writing = publish(self.on, lease.id, lease.token, name, stored(f"{lease.token}"), "text/plain")
+        ((_, claimed),) = self.some_beliefs([number])
+        job = self.model.fenced(claimed.id, claimed.token)
+        writing = publish(self.on, claimed.id, claimed.token, name, stored(f"{claimed.token}"), "text/plain")
         if job is not None:
             self.run(writing)
-            job.artefacts[name] = lease.token
+            job.artefacts[name] = claimed.token
         else:
             with pytest.raises(LeaseLost):
                 self.run(writing)
@@ -395,7 +397,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(number=which)
     def a_worker_at_work_is_seen_to_die(self, number: int) -> None:
         """And another takes what it left, so that there is a stale owner beside a new one."""
-        busy = [info for info in self.infos if self.model.held(self.model.workers[info.id])]
+        busy = [info for info in self.infos if self.model.running(self.model.workers[info.id])]
         self.bury(busy[number % len(busy)])
         self.bury(busy[number % len(busy)])  # twice is once
         self.claim_a_suspect(number + 1, True)
@@ -510,7 +512,7 @@ class EngineMachine(RuleBasedStateMachine):
         await transaction.start()
         taken: list[uuid.UUID] = []
         for info in self.infos:
-            taken += [lease.id for lease in await take(self.on, info)]
+            taken += [claimed.id for claimed in await take(self.on, info)]
         await transaction.rollback()
         return taken
 
@@ -635,7 +637,12 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
         if happened[what] < examples // 40
     }
     reasons = ("waiting", "running", "ended", "scheduled", "children", "queue_paused", "no_worker", "cap", "isolated")
-    seldom = ("retried and waits", "retried and awaited", "held by a cap", *(f"explained: {one}" for one in reasons))
+    seldom = (
+        "retried and waits",
+        "retried and awaited",
+        "kept waiting by a cap",
+        *(f"explained: {one}" for one in reasons),
+    )
     if examples >= 1000:  # fewer games may miss what is rare
         rare |= {what for what in seldom if not happened[what]}
     assert not rare, f"hardly ever tried: {rare} of {happened}"

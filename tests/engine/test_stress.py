@@ -26,13 +26,13 @@ from support.engine import (
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Conflict, LeaseLost, NotFound
 from waybill.ids import new_id
-from waybill_engine import Enqueued, Lease, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine import ClaimedJob, Enqueued, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
 from waybill_engine.artefacts import publish
-from waybill_engine.claim import promote_due
 from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.finish import judge, released, settle, stands_as, succeed
 from waybill_engine.lease import Progress, WorkerInfo, renew, write_progress
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
 
@@ -106,26 +106,26 @@ class Chaos:
     async def worker(self, connection: Connection, heart: Connection) -> None:
         while not self.over.is_set():
             me = await start_worker(connection, queues=QUEUES, ttl=SHORT)
-            mine: list[Lease] = []
+            mine: list[ClaimedJob] = []
             for _ in range(self.rng.randrange(3, 30)):
                 await self.one_step(connection, heart, me, mine)
             if self.rng.random() < 0.5:
                 await rescue_worker(connection, me.id)
             # Else it is simply silent from here on.
 
-    async def one_step(self, connection: Connection, heart: Connection, me: WorkerInfo, mine: list[Lease]) -> None:
+    async def one_step(self, connection: Connection, heart: Connection, me: WorkerInfo, mine: list[ClaimedJob]) -> None:
         beat = renew(heart, me.id, SHORT)
         if self.rng.random() < 0.8:
-            leases, _ = await asyncio.gather(take(connection, me, self.rng.randrange(1, 12)), beat)
+            claimed_jobs, _ = await asyncio.gather(take(connection, me, self.rng.randrange(1, 12)), beat)
         else:
-            leases, _ = await asyncio.gather(take_isolated(connection, me), beat)
-        mine += leases
-        self.done["claim"] += len(leases)
+            claimed_jobs, _ = await asyncio.gather(take_isolated(connection, me), beat)
+        mine += claimed_jobs
+        self.done["claim"] += len(claimed_jobs)
         self.rng.shuffle(mine)
         some = [mine.pop() for _ in range(self.rng.randrange(len(mine) + 1))]
         way = self.rng.randrange(6)
         if way <= 1:
-            done = await succeed(connection, me.id, [(lease.id, lease.token) for lease in some])
+            done = await succeed(connection, me.id, [(claimed.id, claimed.token) for claimed in some])
             self.succeeded.update(done)
             self.done["succeed"] += len(done)
         elif way == 2:
@@ -134,35 +134,35 @@ class Chaos:
                 me.id,
                 [
                     (
-                        lease.id,
-                        lease.token,
-                        judge(lease, failure(retryable=self.rng.random() < 0.8), NOW, self.rng),
+                        claimed.id,
+                        claimed.token,
+                        judge(claimed, failure(retryable=self.rng.random() < 0.8), NOW, self.rng),
                     )
-                    for lease in some
+                    for claimed in some
                 ],
             )
         elif way == 3:
-            await settle(connection, me.id, [(lease.id, lease.token, released("bye")) for lease in some])
+            await settle(connection, me.id, [(claimed.id, claimed.token, released("bye")) for claimed in some])
         elif way == 4:
             await write_progress(
-                connection, [Progress(lease.id, lease.token, self.rng.random(), "…") for lease in some]
+                connection, [Progress(claimed.id, claimed.token, self.rng.random(), "…") for claimed in some]
             )
             mine += some
         else:
-            await stands_as(connection, [lease.id for lease in some])
-            for lease in some:
-                await self.in_a_transaction(connection, me, lease)
+            await stands_as(connection, [claimed.id for claimed in some])
+            for claimed in some:
+                await self.in_a_transaction(connection, me, claimed)
 
-    async def in_a_transaction(self, connection: Connection, me: WorkerInfo, lease: Lease) -> None:
+    async def in_a_transaction(self, connection: Connection, me: WorkerInfo, claimed: ClaimedJob) -> None:
         try:
             async with connection.transaction():
-                await publish(connection, lease.id, lease.token, "out", stored("k"), "text/plain")
+                await publish(connection, claimed.id, claimed.token, "out", stored("k"), "text/plain")
                 following = await enqueue_many(connection, [NewJob(OTHER, "acme")])
-                assert await succeed(connection, me.id, [(lease.id, lease.token)]) == {lease.id}
+                assert await succeed(connection, me.id, [(claimed.id, claimed.token)]) == {claimed.id}
         except LeaseLost:
             return
         self.enqueued |= {one.id for one in following}
-        self.succeeded[lease.id] += 1
+        self.succeeded[claimed.id] += 1
         self.done["transaction"] += 1
 
     async def operator(self, connection: Connection) -> None:
@@ -239,9 +239,9 @@ async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:
     calm = await start_worker(look, queues=QUEUES, ttl=600)
     for _ in range(100_000):
         promoted = await promote_due(look)
-        leases = await take(look, calm, 1000) or await take_isolated(look, calm)
-        await succeed(look, calm.id, [(lease.id, lease.token) for lease in leases])
-        if not leases and not promoted.count and promoted.next_in is None:
+        claimed_jobs = await take(look, calm, 1000) or await take_isolated(look, calm)
+        await succeed(look, calm.id, [(claimed.id, claimed.token) for claimed in claimed_jobs])
+        if not claimed_jobs and not promoted.count and promoted.next_in is None:
             break
     unfinished = await look.fetch("SELECT state, count(*) FROM jobs WHERE finished_at IS NULL GROUP BY state")
     assert unfinished == []

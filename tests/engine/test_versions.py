@@ -14,10 +14,10 @@ from waybill.db.migrations import upgrade
 from waybill.ids import new_id
 from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
-from waybill_engine.claim import promote_due
 from waybill_engine.control import cancel, purge, retry
 from waybill_engine.finish import released, settle, stands_as, succeed
 from waybill_engine.lease import WorkerInfo, register, renew
+from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
 
 WORK = JobKind("work")

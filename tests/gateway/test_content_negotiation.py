@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from waybill_documents.conversion import MEDIA_TYPES
-from waybill_gateway.content_negotiation import CONVERSION, CONVERSIONS, JSON, XML, Accept, Kind
+from waybill_gateway.content_negotiation import CONVERSION, JSON, OFFERS, XML, Accept, Kind
 from waybill_gateway.refusals import Refusal
 
 
@@ -80,4 +80,4 @@ def test_several_headers_count_as_one() -> None:
 
 
 def test_media_types_are_those_of_the_answers() -> None:
-    assert {each.wants: each.media_type for each in CONVERSIONS} == MEDIA_TYPES
+    assert {each.wants: each.media_type for each in OFFERS} == MEDIA_TYPES

@@ -11,7 +11,8 @@ import pytest
 
 from gateway.conftest import StartGateway
 from support import bad_pdfs
-from support.gateway import PATIENCE, Gateway, assert_problem
+from support.gateway import Gateway, assert_problem
+from support.patience import PATIENCE
 from waybill_gateway.content_negotiation import XML
 
 MB = 1024 * 1024

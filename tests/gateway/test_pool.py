@@ -17,7 +17,7 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from support.waiting import eventually
+from support.patience import eventually
 from waybill_gateway.pool import (
     Blueprint,
     Broken,
@@ -28,8 +28,8 @@ from waybill_gateway.pool import (
     TooMuchMemory,
     Unavailable,
 )
-from waybill_gateway.pool.pool import say_confinement
-from waybill_gateway.sandbox.limits import Limits
+from waybill_gateway.pool.pool import log_confinement
+from waybill_gateway.sandbox.limits import ProcessLimits
 
 MB = 1024 * 1024
 TESTS = Path(__file__).parents[1]
@@ -67,7 +67,7 @@ async def running(
     pool = Pool(
         Blueprint(
             f"support.rude_parses:{function}",
-            Limits(memory=400 * MB, result=2 * MB),
+            ProcessLimits(memory=400 * MB, result=2 * MB),
             writable=(folder,),
         ),
         processes=processes,
@@ -168,11 +168,14 @@ async def test_one_process_that_dies_does_not_disturb_its_neighbour(tmp_path: Pa
     async with running(tmp_path, processes=2) as bench:
         await bench.wait_for_processes(2)
         started = tmp_path / "started"
-        long = asyncio.create_task(bench.ask("sleep", started=str(started), **{"for": 2}))
+        go = tmp_path / "go"
+        long = asyncio.create_task(bench.ask("sleep", started=str(started), until=str(go)))
         await eventually(lambda: _exists(started))
         for _ in range(3):
             with pytest.raises(Crashed):
                 await bench.ask("segfault")
+        assert not long.done()
+        go.touch()
         assert (await long)["pid"]
 
 
@@ -269,12 +272,12 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from waybill_gateway.pool import Blueprint, Pool
-from waybill_gateway.pool.pool import say_confinement
-from waybill_gateway.sandbox.limits import Limits
+from waybill_gateway.pool.pool import log_confinement
+from waybill_gateway.sandbox.limits import ProcessLimits
 
 async def main():
     folder = Path(sys.argv[1])
-    blueprint = Blueprint("support.rude_parses:obey", Limits(memory=2**28, result=2**20), writable=(folder,))
+    blueprint = Blueprint("support.rude_parses:obey", ProcessLimits(memory=2**28, result=2**20), writable=(folder,))
     pool = Pool(blueprint, processes=2, documents=100, resident=2**30)
     pool.start()
     calls = [
@@ -333,5 +336,5 @@ def test_it_is_said_whether_the_kernel_confines_the_parsers(
     landlock: int, platform: str, event: str, level: str
 ) -> None:
     with capture_logs() as lines:
-        say_confinement(landlock, platform)
+        log_confinement(landlock, platform)
     assert [(line["event"], line["log_level"], line["landlock"]) for line in lines] == [(event, level, landlock)]

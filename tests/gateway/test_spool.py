@@ -14,7 +14,7 @@ from waybill_gateway.spool import Spool
 
 def test_a_place_is_empty_again_at_its_end(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    with spool.place() as first, spool.place() as second:
+    with spool.files() as first, spool.files() as second:
         assert len({first.document, first.answer, second.document, second.answer}) == 4
         first.document.write_text("secret")
         first.answer.write_text("secret")
@@ -27,8 +27,8 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_uses_stays(tmp_pa
     script = (
         "import sys, time; from pathlib import Path; from waybill_gateway.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]))\n"
-        "with spool.place() as place:\n"
-        "    place.document.write_text('secret'); print(place.document, flush=True); time.sleep(600)\n"
+        "with spool.files() as files:\n"
+        "    files.document.write_text('secret'); print(files.document, flush=True); time.sleep(600)\n"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)

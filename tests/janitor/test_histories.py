@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from support.clock import Clock
-from support.janitor import DAY, FINAL, Janitor, document, janitor, status, stored_keys
+from support.engine import FINAL
+from support.janitor import DAY, Janitor, document, janitor, status, stored_keys
 from waybill import retention
-from waybill.changes.subscriptions import Changes
+from waybill.changes import Subscriptions
 from waybill.config import DatabaseUrl
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -95,17 +96,14 @@ class World:
 
     @property
     def conversions(self) -> Conversions:
-        return Conversions(self.db, self.storage, Changes(self.db))
+        return Conversions(self.db, self.storage, Subscriptions(self.db))
 
     async def begin(self) -> None:
         await self.hot.execute(
-            "TRUNCATE jobs, job_events, job_artefacts, conversions, garbage, tenants, janitor_places, janitor_runs"
+            "TRUNCATE jobs, job_events, job_artefacts, conversions, garbage, tenants, retention_ages, janitor_places,"
+            " janitor_runs"
         )
-        await retention.keep(
-            self.hot,
-            "brief",
-            {"pdf_ttl_days": 1, "xml_ttl_days": 2, "xml_on_download": True, "jobs_ttl_days": 20},
-        )
+        await retention.set_ages(self.hot, "brief", {"documents": 1, "results": 2, "downloads": 0, "jobs": 20})
         await self.wait(2.0)  # files carry the real time: all are older than the grace period from now on
 
     async def make(self, wanted: list[tuple[str, str, bool, bool]]) -> None:

@@ -15,10 +15,10 @@ import pytest
 
 from support.clock import Clock
 from support.janitor import DAY, document, named_keys, stored_keys
-from waybill import erasure
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import LocalStorage
+from waybill_engine import erasure
 from waybill_engine.artefacts import artefact_key
 
 TESTS = Path(__file__).parents[1]

@@ -18,12 +18,12 @@ from support.janitor import DAY, Janitor, document, stored_keys
 from support.pgbouncer import installed, pgbouncer
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import LeaseLost
+from waybill.errors import LeaseLost, classify
 from waybill.janitor import history
-from waybill.janitor.models import Outcome
+from waybill.janitor.models import TaskOutcome
+from waybill.janitor.task import Batch, Tally
 from waybill.storage import LocalStorage
-from waybill_janitor.lease import TTL, Lease, holder
-from waybill_janitor.task import Batch, Tally
+from waybill_janitor.lease import TTL, JanitorLease, holder
 
 
 class Slow:
@@ -55,25 +55,25 @@ class Bad(Slow):
 
 
 async def test_only_one_at_a_time_until_its_lease_runs_out(db: Database, clock: Clock) -> None:
-    first = await Lease.take(db)
+    first = await JanitorLease.take(db)
     assert first is not None
-    assert await Lease.take(db) is None
+    assert await JanitorLease.take(db) is None
     assert str(os.getpid()) in (await holder(db) or "")
     await clock.forward(TTL - 1)
     async with db.hot() as connection:
         await first.renew(connection)
     await clock.forward(TTL - 1)
-    assert await Lease.take(db) is None
+    assert await JanitorLease.take(db) is None
     await clock.forward(2)
-    second = await Lease.take(db)
+    second = await JanitorLease.take(db)
     assert second is not None
     async with db.hot() as connection:
         with pytest.raises(LeaseLost):
             await first.renew(connection)
     await first.release(db)
-    assert await Lease.take(db) is None, "who lost it cannot release it"
+    assert await JanitorLease.take(db) is None, "who lost it cannot release it"
     await second.release(db)
-    assert await Lease.take(db) is not None
+    assert await JanitorLease.take(db) is not None
 
 
 async def test_who_loses_the_lease_stops_with_the_next_batch(cleaner: Janitor, hot: Connection) -> None:
@@ -88,30 +88,30 @@ async def test_who_loses_the_lease_stops_with_the_next_batch(cleaner: Janitor, h
     await hot.execute("UPDATE janitor_lease SET expires_at = now()")
     await cleaner.run([])
     runs, _ = await history.runs(hot)
-    assert [run.outcome for run in runs] == [Outcome.DONE, Outcome.DIED]
-    assert [task.outcome for task in runs[1].tasks] == [Outcome.DIED]
+    assert [run.outcome for run in runs] == [TaskOutcome.DONE, TaskOutcome.DIED]
+    assert [task.outcome for task in runs[1].tasks] == [TaskOutcome.DIED]
 
 
 async def test_a_task_that_runs_out_of_time_or_fails_keeps_nobody_from_theirs(
     cleaner: Janitor, hot: Connection
 ) -> None:
     reports = await cleaner.run([Bad(3), Slow(3)], limit=60)
-    assert [report.outcome for report in reports.values()] == [Outcome.FAILED, Outcome.DONE]
+    assert [report.outcome for report in reports.values()] == [TaskOutcome.FAILED, TaskOutcome.DONE]
     reports = await cleaner.run([Slow()], limit=0.2)
-    assert reports["slow"].outcome is Outcome.UNFINISHED
+    assert reports["slow"].outcome is TaskOutcome.UNFINISHED
     did = reports["slow"].done["things"]
     runs, _ = await history.runs(hot)
-    assert [run.outcome for run in runs] == [Outcome.UNFINISHED, Outcome.FAILED]
+    assert [run.outcome for run in runs] == [TaskOutcome.UNFINISHED, TaskOutcome.FAILED]
     assert {task.task: task.error for task in runs[1].tasks} == {
-        "bad": "A file could not be read or written. We try again by ourselves.",
+        "bad": classify(OSError("no")).message,
         "slow": None,
     }
     figures = await history.figures(hot)
     assert figures.totals == {("slow", "things"): 3 + runs[0].tasks[0].done["things"]}
     assert runs[0].tasks[0].done["things"] in (did, did - 1), "what was cut off in the middle may not be counted"
     assert figures.found == {("slow", "left"): 7.0}
-    assert figures.outcomes == {"bad": Outcome.FAILED, "slow": Outcome.UNFINISHED}
-    assert figures.outcome is Outcome.UNFINISHED
+    assert figures.outcomes == {"bad": TaskOutcome.FAILED, "slow": TaskOutcome.UNFINISHED}
+    assert figures.outcome is TaskOutcome.UNFINISHED
 
 
 async def test_a_dry_run_plans_the_same_and_changes_nothing(
@@ -157,7 +157,7 @@ async def test_the_program_says_a_line_per_task_and_exits_accordingly(
     assert lines["documents"].startswith("1 documents, 4 bytes, ")
     assert lines["tombstones"].startswith("nothing to do, ")
     assert len(lines) == 16
-    lease = await Lease.take(db)
+    lease = await JanitorLease.take(db)
     assert lease is not None
     code, said = await run_module(database_url, folder)
     assert code == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from local.running import NOBODY, UP, Stranger, Up
+from local.processes import NOBODY, UP, Stranger, Up
+from support import child_processes
 from waybill_cli.local.postgres import EmbeddedPostgres
 
 
@@ -31,19 +31,12 @@ def home(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def free_port() -> int:
     """For the API."""
-    return _free_port()
+    return child_processes.free_port()
 
 
 @pytest.fixture
 def gateway_port() -> int:
-    return _free_port()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return child_processes.free_port()
 
 
 StartUp = Callable[..., Up]
@@ -74,9 +67,13 @@ def stranger() -> Iterator[Stranger]:
     with tempfile.TemporaryDirectory(prefix="waybill-") as folder:
         root = Path(folder)
         root.chmod(0o755)
+        import waybill.files.private
         import waybill_cli.local
 
         shutil.copytree(Path(waybill_cli.local.__file__).parent, root / "src" / "waybill_cli" / "local")
+        # The one module outside that the server needs, without its package, which needs what a stranger has not got.
+        (root / "src" / "waybill" / "files").mkdir(parents=True)
+        shutil.copy(waybill.files.private.__file__, root / "src" / "waybill" / "files" / "private.py")
         own = root / "own"
         own.mkdir(mode=0o700)
         os.chown(own, NOBODY, NOBODY)

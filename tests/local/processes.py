@@ -8,25 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
+from support.patience import PATIENCE, wait_until
 from waybill_cli.local.orphans import MARK
 
 UP = (sys.executable, "-c", "from waybill_cli.main import main; main()", "up")
 NOBODY = 65534
-DEADLINE = 60.0
-
-
-def wait_until(true: Callable[[], object], what: str, within: float = DEADLINE) -> None:
-    deadline = time.monotonic() + within
-    while not true():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"did not happen within {within:g} s: {what}")
-        time.sleep(0.01)
 
 
 def processes_of(home: Path) -> list[psutil.Process]:
@@ -86,7 +77,7 @@ class Up:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def wait_for(self, part: str, within: float = DEADLINE) -> str:
+    def wait_for(self, part: str, within: float = PATIENCE) -> str:
         """The first line with `part` in it."""
 
         def found() -> str | None:
@@ -104,8 +95,8 @@ class Up:
         return self.wait()
 
     def wait(self) -> int:
-        code = self.process.wait(timeout=DEADLINE)
-        self._reader.join(timeout=DEADLINE)
+        code = self.process.wait(timeout=PATIENCE)
+        self._reader.join(timeout=PATIENCE)
         return code
 
     def close(self) -> None:
@@ -113,7 +104,7 @@ class Up:
             self.process.kill()
             self.process.wait()
         wait_until(lambda: self._end_children(), "the end of every process")
-        self._reader.join(timeout=DEADLINE)
+        self._reader.join(timeout=PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
 

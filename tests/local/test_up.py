@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from local.conftest import StartUp
-from local.running import NOBODY, UP, Stranger, Up, is_alive, processes_of, wait_until
+from local.processes import NOBODY, UP, Stranger, Up, is_alive, processes_of
+from support.patience import wait_until
 from waybill.console.local_address import published_url
 from waybill_cli.local.orphans import MARK
 
@@ -31,20 +32,78 @@ def service(up: Up, module: str) -> psutil.Process:
     return next(each for each in processes_of(up.home) if module in each.cmdline())
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)])
-def test_it_serves_when_it_says_so_and_leaves_no_process(
-    start_up: StartUp, home: Path, free_port: int, gateway_port: int, how: signal.Signals
+async def test_a_whole_life_from_the_first_start_to_the_last_stop(
+    start_up: StartUp, home: Path, free_port: int, gateway_port: int
 ) -> None:
+    """One life in two starts, because each start takes ten seconds: every step checks one promise."""
     up = start_up()
     assert up.wait_for(READY).startswith("waybill | ")
+    _serves_when_it_says_so(home, free_port, gateway_port)
+    _first_admin_key_works(up, free_port)
+    _starting_twice_is_a_clear_error(start_up, up, free_port)
+    _a_service_that_dies_is_started_again(up, free_port)
+    await execute(published_url(home), "CREATE TABLE memory AS SELECT 'kept' AS word")
+    assert stat.S_IMODE((home / "database-url").stat().st_mode) == 0o600
+
+    before = {each.pid for each in processes_of(home)}
+    up.process.kill()
+    up.process.wait()
+    up = start_up()  # at once, while the last of it may still be dying
+    up.wait_for(READY)
+    assert is_serving(free_port)
+    assert not [pid for pid in before if is_alive(pid)]
+    assert await execute(published_url(home), "SELECT word FROM memory") == "kept"
+    assert not [line for line in up.lines if "wb_" in line], "the admin key is shown once"
+    assert up.stop(signal.SIGINT) == 0, up.text
+    assert not processes_of(home)
+    assert published_url(home) is None
+    assert "\x1b[" not in up.text, "colours are for terminals"
+
+
+def _serves_when_it_says_so(home: Path, free_port: int, gateway_port: int) -> None:
     assert is_serving(free_port)
     assert is_serving(gateway_port)
     running = {part for each in processes_of(home) for part in each.cmdline()}
     assert {"waybill_api", "waybill_worker", "waybill_janitor", "waybill_gateway", "waybill_gateway.sandbox"} <= running
-    assert up.stop(how) == 0, up.text
+
+
+def _first_admin_key_works(up: Up, free_port: int) -> None:
+    (line,) = [line for line in up.lines if "admin key" in line]
+    key = line.rpartition(" ")[2]
+    answer = httpx.get(
+        f"http://127.0.0.1:{free_port}/api/session", headers={"Authorization": f"Bearer {key}"}, trust_env=False
+    )
+    assert answer.json() == {"signed_in": True, "tenant": "admin", "permissions": ["admin"]}
+
+
+def _starting_twice_is_a_clear_error(start_up: StartUp, up: Up, free_port: int) -> None:
+    second = start_up()
+    assert second.wait() == 1
+    assert f"already runs with {up.home} (process {up.process.pid})" in second.text
+    assert is_serving(free_port), "the first one is left alone"
+
+
+def _a_service_that_dies_is_started_again(up: Up, free_port: int) -> None:
+    service(up, "waybill_api").kill()
+    up.wait_for("api was ended by SIGKILL; starting it again in 0.5 s")
+
+    def is_back() -> bool:
+        try:
+            return is_serving(free_port)
+        except httpx.TransportError:
+            return False
+
+    wait_until(is_back, "the API's return")
+    assert len([line for line in up.lines if READY in line]) == 1, "one ready line, not one per restart"
+
+
+@pytest.mark.heavy
+def test_sigterm_leaves_no_process(start_up: StartUp, home: Path) -> None:
+    up = start_up()
+    up.wait_for(READY)
+    assert up.stop(signal.SIGTERM) == 0, up.text
     assert not processes_of(home)
     assert published_url(home) is None
-    assert "\x1b[" not in up.text, "colours are for terminals"
 
 
 @pytest.mark.heavy
@@ -55,34 +114,6 @@ def test_services_are_told_apart_by_their_prefix(start_up: StartUp) -> None:
     assert {line.split("|")[0].strip() for line in up.lines} == {"waybill", "worker", "gateway", "janitor", "api"}
 
 
-async def test_data_is_there_again_after_a_restart(start_up: StartUp, home: Path) -> None:
-    up = start_up()
-    up.wait_for(READY)
-    await execute(published_url(home), "CREATE TABLE memory AS SELECT 'kept' AS word")
-    assert stat.S_IMODE((home / "database-url").stat().st_mode) == 0o600
-    up.stop(signal.SIGTERM)
-    up = start_up()
-    up.wait_for(READY)
-    assert await execute(published_url(home), "SELECT word FROM memory") == "kept"
-    up.stop(signal.SIGTERM)
-
-
-def test_the_first_admin_key_works_and_is_shown_once(start_up: StartUp, free_port: int) -> None:
-    up = start_up()
-    up.wait_for(READY)
-    (line,) = [line for line in up.lines if "admin key" in line]
-    key = line.rpartition(" ")[2]
-    answer = httpx.get(
-        f"http://127.0.0.1:{free_port}/api/session", headers={"Authorization": f"Bearer {key}"}, trust_env=False
-    )
-    assert answer.json() == {"signed_in": True, "tenant": "admin", "permissions": ["admin"]}
-    up.stop(signal.SIGTERM)
-    again = start_up()
-    again.wait_for(READY)
-    assert not [line for line in again.lines if "wb_" in line]
-    again.stop(signal.SIGTERM)
-
-
 async def execute(url: str | None, statement: str) -> object:
     assert url is not None
     connection = await asyncpg.connect(url)
@@ -90,20 +121,6 @@ async def execute(url: str | None, statement: str) -> object:
         return await connection.fetchval(statement)
     finally:
         await connection.close()
-
-
-def test_after_kill_9_the_next_start_just_works(start_up: StartUp, home: Path, free_port: int) -> None:
-    killed = start_up()
-    killed.wait_for(READY)
-    before = {each.pid for each in processes_of(home)}
-    killed.process.kill()
-    killed.process.wait()
-    up = start_up()  # at once, while the last of it may still be dying
-    up.wait_for(READY)
-    assert is_serving(free_port)
-    assert not [pid for pid in before if is_alive(pid)]
-    assert up.stop(signal.SIGTERM) == 0
-    assert not processes_of(home)
 
 
 @pytest.mark.heavy
@@ -138,16 +155,6 @@ def test_what_a_killed_predecessor_left_running_is_ended(start_up: StartUp, home
     up.stop(signal.SIGTERM)
 
 
-def test_starting_twice_is_a_clear_error(start_up: StartUp, home: Path, free_port: int) -> None:
-    up = start_up()
-    up.wait_for(READY)
-    second = start_up()
-    assert second.wait() == 1
-    assert f"already runs with {home} (process {up.process.pid})" in second.text
-    assert is_serving(free_port), "the first one is left alone"
-    assert up.stop(signal.SIGTERM) == 0
-
-
 @pytest.mark.parametrize("service", ["API", "GATEWAY"])
 def test_a_taken_port_is_a_clear_error_before_anything_starts(
     start_up: StartUp, home: Path, free_port: int, gateway_port: int, service: str
@@ -162,10 +169,17 @@ def test_a_taken_port_is_a_clear_error_before_anything_starts(
 
 
 def test_a_bad_setting_of_any_service_is_a_clear_error_before_anything_starts(start_up: StartUp, home: Path) -> None:
-    up = start_up(WAYBILL_LEASE_TTL="soon", WAYBILL_API_HOST=" ", WAYBILL_WORKER_CONCURRENCY="0")
+    wrong = {
+        "WAYBILL_API_BODY_TIMEOUT": "never",  # the API's
+        "WAYBILL_LEASE_TTL": "soon",  # the worker's
+        "WAYBILL_GATEWAY_MEMORY_MB": "1",  # the gateway's
+        "WAYBILL_ORPHAN_GRACE": "long",  # the janitor's
+        "WAYBILL_PDF_TTL_DAYS": "-1",  # a pipeline's
+        "WAYBILL_LOG_LEVEL": "loud",  # everybody's
+    }
+    up = start_up(**wrong)
     assert up.wait() == 2
-    assert "WAYBILL_LEASE_TTL" in up.text
-    assert "WAYBILL_WORKER_CONCURRENCY" in up.text
+    assert sorted(line.partition(":")[0] for line in up.lines) == sorted(wrong), "every problem, and each one once"
     assert not home.exists()
 
 
@@ -177,24 +191,6 @@ def test_no_parser_outlives_a_gateway_that_was_killed(start_up: StartUp) -> None
     service(up, "waybill_gateway").kill()
     up.wait_for("gateway was ended by SIGKILL; starting it again in 0.5 s")
     wait_until(lambda: not [each for each in parsers if is_alive(each.pid)], "the end of its parsers")
-    assert up.stop(signal.SIGTERM) == 0
-
-
-def test_a_service_that_dies_is_started_again(start_up: StartUp, free_port: int) -> None:
-    up = start_up()
-    up.wait_for(READY)
-    killed = service(up, "waybill_api")
-    killed.kill()
-    up.wait_for("api was ended by SIGKILL; starting it again in 0.5 s")
-
-    def is_back() -> bool:
-        try:
-            return is_serving(free_port)
-        except httpx.TransportError:
-            return False
-
-    wait_until(is_back, "the API's return")
-    assert len([line for line in up.lines if READY in line]) == 1, "one ready line, not one per restart"
     assert up.stop(signal.SIGTERM) == 0
 
 
@@ -229,7 +225,7 @@ def test_a_second_ctrl_c_hurries(start_up: StartUp, home: Path) -> None:
     up.process.send_signal(signal.SIGINT)
     up.wait_for("Stopping (SIGINT)")
     assert up.stop(signal.SIGINT) == 0
-    assert "Hurrying" in up.text
+    assert "Killing what still runs" in up.text
     assert not processes_of(home)
 
 

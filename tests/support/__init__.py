@@ -1,1 +1,1 @@
-"""What tests of several areas share."""
+"""Helpers that the tests of several areas share."""

@@ -1,4 +1,4 @@
-"""The API over real HTTP, on real Postgres and a real folder."""
+"""Fixtures for tests of the API over real HTTP, on a real Postgres and a real folder. Several conftests import them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from support.api_server import Api, Converter, serving
 from support.gateway import Gateway
-from support.serving import Api, Converter, serving
-from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.storage import LocalStorage
 
@@ -21,7 +20,7 @@ Serve = Callable[..., AbstractAsyncContextManager[Api]]
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway as it is shipped, which draws pages."""
+    """A gateway as it ships, for drawing pages."""
     gateway = Gateway(tmp_path_factory.mktemp("gateway"))
     yield gateway
     gateway.close()
@@ -34,12 +33,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve(database_url: str, db: Database, folder: Path) -> Serve:
-    """Starts an API with settings of its own."""
+    """Returns a function that starts an API with the given settings."""
 
     def start(storage: Any = None, **settings: Any) -> AbstractAsyncContextManager[Api]:
         unlimited = {"api_uploads_per_minute": 1000, "api_address_uploads_per_minute": 0}
         given = {"database_url": database_url, "storage_min_free_mb": 0, **unlimited, **settings}
-        return serving(ApiSettings.model_validate(given), db, folder, storage)
+        return serving(given, db, folder, storage)
 
     return start
 

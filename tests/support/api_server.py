@@ -1,4 +1,4 @@
-"""The API as clients meet it: real HTTP on a free port of this machine, in the test's own event loop."""
+"""Serves the API over real HTTP on a free port, in the test's own event loop."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Failure
-from waybill.security import Permission, keys
+from waybill.security import keys
 from waybill.storage import LocalStorage
 from waybill.web.context import Context
 from waybill_api.app import create_app
 from waybill_api.server import Server, configured
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
-from waybill_engine import Lease
+from waybill_convert.settings import ConvertSettings
+from waybill_engine import ClaimedJob
 from waybill_engine.artefacts import artefact_key, publish
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import WorkerInfo
 
 _numbers = itertools.count(1)
 
-ALL = (Permission.CONVERT_READ, Permission.CONVERT_WRITE)
+ALL = ("convert:read", "convert:write")
 
 
 def pdf(text: str | None = None) -> bytes:
-    """A PDF as far as an upload looks at it; another one each time, unless it is given its text."""
+    """Bytes that an upload accepts as a PDF. They differ each time, unless the test gives the text."""
     return b"%PDF-1.7\n% " + (text or f"document {next(_numbers)}").encode() + b"\n%%EOF\n"
 
 
 @dataclass
 class Api:
-    """A running API, and ways to be different people to it."""
+    """A running API, with clients for different visitors."""
 
     url: str
     context: Context
@@ -53,20 +54,20 @@ class Api:
     def client(
         self, key: str | None = None, *, cookies: dict[str, str] | None = None, headers: dict[str, str] | None = None
     ) -> httpx.AsyncClient:
-        """A browser without a cookie yet, or a program with a key."""
+        """A client for a browser without a cookie, or for a program with a key."""
         headers = (headers or {}) | ({"Authorization": f"Bearer {key}"} if key else {})
         client = httpx.AsyncClient(base_url=self.url, headers=headers, cookies=cookies, trust_env=False, timeout=30)
         self.clients.append(client)
         return client
 
     async def browser(self) -> httpx.AsyncClient:
-        """A browser with a session of its own, which has uploaded nothing."""
+        """A client for a browser with a session of its own that has uploaded nothing."""
         client = self.client()
         session = self.context.signer.start(time.time())
         client.cookies.set("waybill_session", self.context.signer.dump(session), domain="127.0.0.1")
         return client
 
-    async def key(self, tenant: str = "acme", *permissions: Permission, expires_in: float | None = None) -> str:
+    async def key(self, tenant: str = "acme", *permissions: str, expires_in: float | None = None) -> str:
         async with self.context.database.hot() as connection:
             made = await keys.create(
                 connection, tenant=tenant, name="test", permissions=permissions or ALL, expires_in=expires_in
@@ -74,13 +75,13 @@ class Api:
         return made.text
 
     async def listening(self) -> None:
-        """Until changes are heard of."""
+        """Wait until the API listens for changes."""
         async with asyncio.timeout(10):
             while not self.context.changes.listening:
                 await asyncio.sleep(0.005)
 
     async def heard(self) -> None:
-        """Until all that was committed before is heard of: notifications come in the order of their commits."""
+        """Wait until the API has received every change so far. Notifications arrive in the order of commits."""
         changes, topic = self.context.changes, f"test:{uuid.uuid4()}"
         seen = {topic: changes.version(topic)}
         async with self.context.database.hot() as connection:
@@ -89,9 +90,17 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(settings: ApiSettings, database: Database, folder: Path, storage: Any = None) -> AsyncIterator[Api]:
-    app = create_app(settings, database, storage or LocalStorage(folder))
-    # The protocol is named, or asyncio does not take it for TCP and leaves every answer waiting for an ACK.
+async def serving(
+    settings: dict[str, Any], database: Database, folder: Path, storage: Any = None
+) -> AsyncIterator[Api]:
+    """Serve an API with these settings, which may belong to any part of the product."""
+    app = create_app(
+        ApiSettings.model_validate(settings),
+        database,
+        storage or LocalStorage(folder),
+        pipeline_settings=[ConvertSettings.model_validate(settings)],
+    )
+    # Without the protocol, asyncio does not recognise TCP, and every answer waits for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -120,14 +129,14 @@ async def upload(
 
 
 async def uploaded(client: httpx.AsyncClient, content: bytes | None = None, **fields: str) -> str:
-    """The id of a new job."""
+    """Upload a document and return the id of its new job."""
     answer = await upload(client, content, **fields)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["job"]["id"])
 
 
 class Converter:
-    """Stands in for a worker: takes conversions and ends them as a test wants it, through the engine's own steps."""
+    """Takes the place of a worker: claims conversions and ends them as a test wants, with the engine's functions."""
 
     def __init__(self, connection: Connection, storage: Any, worker: WorkerInfo) -> None:
         self.connection = connection
@@ -139,25 +148,25 @@ class Converter:
         worker = await start_worker(connection, queues=[CONVERT_PDF.queue], kinds=[CONVERT_PDF.name])
         return cls(connection, storage, worker)
 
-    async def take(self, limit: int = 100) -> list[Lease]:
+    async def take(self, limit: int = 100) -> list[ClaimedJob]:
         return await take_as(self.connection, self.worker.id, self.worker.queues, self.worker.kinds, limit)
 
-    async def finish(self, lease: Lease, xml: bytes = b"<a/>", provenance: bytes = b"{}") -> None:
+    async def finish(self, claimed: ClaimedJob, xml: bytes = b"<a/>", provenance: bytes = b"{}") -> None:
         async with self.connection.transaction():
             for name, data, kind in (
                 (XML, xml, "application/xml"),
                 (PROVENANCE, provenance, "application/json"),
             ):
-                stored = await self.storage.put(artefact_key(lease.id, lease.token, name), data)
-                await publish(self.connection, lease.id, lease.token, name, stored, kind)
-            await succeed(self.connection, self.worker.id, [(lease.id, lease.token)])
+                stored = await self.storage.put(artefact_key(claimed.id, claimed.token, name), data)
+                await publish(self.connection, claimed.id, claimed.token, name, stored, kind)
+            await succeed(self.connection, self.worker.id, [(claimed.id, claimed.token)])
 
     async def finish_all(self, xml: bytes = b"<a/>") -> list[uuid.UUID]:
-        leases = await self.take()
-        for lease in leases:
-            await self.finish(lease, xml)
-        return [lease.id for lease in leases]
+        claimed_jobs = await self.take()
+        for claimed in claimed_jobs:
+            await self.finish(claimed, xml)
+        return [claimed.id for claimed in claimed_jobs]
 
-    async def fail(self, lease: Lease, failure: Failure) -> None:
-        outcome = judge(lease, failure, CONVERT_PDF.retry)
-        await settle(self.connection, self.worker.id, [(lease.id, lease.token, outcome)])
+    async def fail(self, claimed: ClaimedJob, failure: Failure) -> None:
+        outcome = judge(claimed, failure, CONVERT_PDF.retry)
+        await settle(self.connection, self.worker.id, [(claimed.id, claimed.token, outcome)])

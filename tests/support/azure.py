@@ -1,7 +1,7 @@
-"""The few requests of Azure's blob protocol that a storage makes, answered from memory.
+"""Answers the few requests of Azure's blob protocol that a storage makes, from memory.
 
-A fake, because there is no Azure to be had offline. It knows no more than its documentation says, so it can show that
-we speak the protocol and not that Azure agrees.
+This is a fake, because Azure is not available offline. It was written from Azure's documentation, so it shows that we
+follow the protocol, not that Azure accepts what we send.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from xml.sax.saxutils import escape
 from pydantic import SecretStr
 
 from waybill.storage import Storage, open_storage
-from waybill.storage.factory import Access
+from waybill.storage.factory import StorageAccess
 
 _KEY = base64.b64encode(b"a key of an account").decode()
 
 
 class Container(ThreadingHTTPServer):
-    """One container of one account. Everything happens under one lock, so any order of requests is a valid one."""
+    """One container of one account. One lock guards everything, so any order of requests is valid."""
 
     daemon_threads = True
     allow_reuse_address = False
@@ -39,7 +39,7 @@ class Container(ThreadingHTTPServer):
 
     def storage(self) -> Storage:
         url = f"az://container/some/prefix?account=acme&endpoint=http://127.0.0.1:{self.server_address[1]}"
-        return open_storage(url, Access(secret=SecretStr(_KEY), backoff=0.01))
+        return open_storage(url, StorageAccess(secret=SecretStr(_KEY), backoff=0.01))
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ class _Answers(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the base class calls it so
 
     def do_POST(self) -> None:
-        """A batch of deletes: requests within a request."""
+        """Handle a batch of deletes, which are requests within a request."""
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         answers = []
         for number, path in enumerate(re.findall(r"DELETE (\S+) HTTP/1.1", body)):
@@ -123,7 +123,7 @@ class _Answers(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class calls it so
-        """Nothing: a test that fails says more."""
+        """Log nothing; a failing test says more."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """PDFs that are broken or hostile in every way we could think of, written byte by byte.
 
-A library that writes PDFs refuses to write these, so this is a small writer of its own that refuses nothing.
+Libraries that write PDFs refuse to write these, so this module has a small writer of its own that refuses nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TEXT = b"BT /F1 12 Tf 50 700 Td (Hello from page one) Tj ET"
 
 
 def write(objects: Mapping[int, bytes], *, root: int = 1, trailer: bytes = b"", version: bytes = b"1.7") -> bytes:
-    """A PDF file of these objects, with a table of where they are."""
+    """A PDF file with these objects and their cross-reference table."""
     out = bytearray(b"%PDF-" + version + b"\n%\xe2\xe3\xcf\xd3\n")
     places = {}
     for number, content in objects.items():
@@ -63,7 +63,7 @@ def truncated() -> bytes:
 
 
 def without_its_end() -> bytes:
-    """Without the table of where things are, and without the word on where to begin."""
+    """A PDF without its cross-reference table and trailer."""
     return good()[: good().index(b"xref")]
 
 
@@ -76,7 +76,7 @@ def encrypted() -> bytes:
 
 
 def encrypted_for_show() -> bytes:
-    """Encrypted with an empty password: everybody may read it, but not print it."""
+    """A PDF that is encrypted with an empty password: anybody may read it, but not print it."""
     file = io.BytesIO()
     canvas = Canvas(file, encrypt=StandardEncryption("", ownerPassword="owner", canPrint=0, strength=128))
     canvas.drawString(50, 700, "Everybody may read this")
@@ -160,14 +160,14 @@ def form_of_itself() -> bytes:
 
 
 def table_of_itself() -> bytes:
-    """The cross-reference table says that the one before it is itself."""
+    """A PDF whose cross-reference table names itself as the previous one."""
     written = good()
     at = int(written.rsplit(b"startxref\n", 1)[1].split()[0])
     return write(one_page(), trailer=b"/Prev %d" % at)
 
 
 def forms_of_forms(levels: int = 12, fan: int = 10) -> bytes:
-    """Each form draws the next one ten times: a trillion texts, in a kilobyte."""
+    """A PDF in which each form draws the next one ten times: a trillion texts in a kilobyte."""
     objects = one_page(b"/Fm Do", resources=b"/XObject << /Fm 10 0 R >>")
     for level in range(levels):
         inner = b"/Fm Do " * fan if level < levels - 1 else TEXT
@@ -180,7 +180,7 @@ def forms_of_forms(levels: int = 12, fan: int = 10) -> bytes:
 
 
 def bomb(megabytes: int = 1000) -> bytes:
-    """A content stream that is blank and gigantic once it is unpacked twice."""
+    """A PDF whose content stream is blank and gigantic once it is unpacked twice."""
     packer = zlib.compressobj(1)
     once = b"".join(packer.compress(b" " * 1_000_000) for _ in range(megabytes)) + packer.flush()
     twice = zlib.compress(once, 9)
@@ -189,7 +189,7 @@ def bomb(megabytes: int = 1000) -> bytes:
 
 
 def much_text(words: int = 200_000) -> bytes:
-    """More words on one page than any page has."""
+    """A PDF with more words on one page than any real page has."""
     lines = b"".join(b"1 0 0 1 %d %d Tm (w%d) Tj " % (n % 500, n % 800, n) for n in range(words))
     objects = one_page()
     objects[4] = stream(b"BT /F1 1 Tf " + lines + b"ET", compress=True)
@@ -197,7 +197,7 @@ def much_text(words: int = 200_000) -> bytes:
 
 
 def javascript() -> bytes:
-    """Would run for ever, if anybody ran it."""
+    """A PDF with a script that would run for ever."""
     action = b"<< /S /JavaScript /JS (while\\(true\\){app.alert\\('x'\\);}) >>"
     return write(
         {
@@ -213,7 +213,7 @@ def launches_a_program() -> bytes:
 
 
 def reads_a_file() -> bytes:
-    """A stream that says its content lies in a file of the reader's machine."""
+    """A PDF with a stream whose content is a file on the reader's machine."""
     return write({**one_page(), 4: b"<< /Length 0 /F (/etc/passwd) >>\nstream\n\nendstream"})
 
 
@@ -225,12 +225,12 @@ def gigantic_image() -> bytes:
 
 
 def gigantic_table() -> bytes:
-    """A cross-reference table that says it has two billion rows."""
+    """A PDF whose cross-reference table claims to have two billion rows."""
     return good().replace(b"xref\n0 6\n", b"xref\n0 2000000000\n")
 
 
 def gigantic_object_stream() -> bytes:
-    """An object stream that says it holds two billion objects."""
+    """A PDF whose object stream claims to contain two billion objects."""
     objects = one_page()
     objects[6] = stream(b"7 0 << >>", extra=b"/Type /ObjStm /N 2000000000 /First 4")
     return write(objects)
@@ -244,7 +244,7 @@ def gigantic_predictor() -> bytes:
 
 
 def half_characters(code: bytes = b"D800") -> bytes:
-    """A font that says its letters are halves of characters, which no text can hold."""
+    """A PDF with a font that maps its letters to halves of characters, which no text can contain."""
     cmap = (
         b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def"
         b" 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <20> <7E> <" + code + b"> endbfrange"
@@ -255,7 +255,7 @@ def half_characters(code: bytes = b"D800") -> bytes:
 
 
 def with_attachment(xml: bytes, name: bytes = b"factur-x.xml") -> bytes:
-    """A hybrid invoice, or what pretends to be one."""
+    """A PDF with an attached XML: a hybrid invoice, or something that pretends to be one."""
     names = b"<< /EmbeddedFiles << /Names [(" + name + b") 6 0 R] >> >>"
     return write(
         {
@@ -280,7 +280,7 @@ def random_after_the_head(size: int = 50_000, seed: int = 2) -> bytes:
 
 
 def mutated(original: bytes, seed: int, *, other: bytes = b"") -> bytes:
-    """The document with a few accidents: always the same ones for the same seed."""
+    """The document with a few random changes, the same ones for the same seed."""
     chance = random.Random(seed)
     data = bytearray(original)
     for _ in range(chance.choice((1, 1, 2, 4, 16, 64))):
@@ -313,7 +313,7 @@ def mutated(original: bytes, seed: int, *, other: bytes = b"") -> bytes:
 
 
 def _swap_number(data: bytearray, at: int, chance: random.Random) -> None:
-    """Change the next number in the text: most of what a PDF says is numbers that point somewhere."""
+    """Change the next number in the text. Most numbers in a PDF point somewhere."""
     while at < len(data) and not 48 <= data[at] <= 57:
         at += 1
     end = at

@@ -1,4 +1,4 @@
-"""Short words for what tests of circuit breakers do: a dependency, its failures, a claim that asks the gate first."""
+"""Helpers for tests of circuit breakers: let a dependency fail, and claim through its gate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncpg
 
 from support.engine import TTL, start_worker, take_as
 from waybill.db.database import Connection
-from waybill_engine import JobKind, Lease
+from waybill_engine import ClaimedJob, JobKind
 from waybill_engine.breaker import BreakerPolicy, record, register_kinds
 from waybill_engine.lease import WorkerInfo, renew
 from waybill_engine.retry import RetryPolicy
@@ -39,14 +39,14 @@ async def breaker_events(connection: Connection, name: str = CONVERTER) -> list[
 
 
 async def fail(connection: Connection, times: int = 10, policy: BreakerPolicy = POLICY) -> bool:
-    """So many calls failed; whether that opened the breaker."""
+    """Record `times` failed calls. Returns whether that opened the breaker."""
     return bool(await record(connection, [(CONVERTER, times, times)], policy))
 
 
 async def claim_gated(
     connection: Connection, worker: WorkerInfo, limit: int = 100, policy: BreakerPolicy = POLICY
-) -> list[Lease]:
-    """Claim jobs of the converter as a worker does: as many as the gate lets through, marked as probes."""
+) -> list[ClaimedJob]:
+    """Claim jobs of the converter as a worker does: as many as the gate allows, marked as probes."""
     await renew(connection, worker.id, TTL)
     return await take_as(
         connection,

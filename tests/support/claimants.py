@@ -1,4 +1,4 @@
-"""Workers as far as claiming goes, without their processes: each with shares that live as long as it does."""
+"""Workers that only claim, without processes. Each keeps its fair share for as long as it exists."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import TypeVar
 
 from support.engine import refresh, start_worker
 from waybill.db.database import Connection
-from waybill_engine import Lease
+from waybill_engine import ClaimedJob
+from waybill_engine.announcements import parse_lane
 from waybill_engine.claim import claim
-from waybill_engine.fair_share import Shares
-from waybill_engine.lanes import announced
+from waybill_engine.fair_share import FairShare
 from waybill_engine.lease import WorkerInfo
 
 T = TypeVar("T")
 
 _series = itertools.count(1)
 
-# Ids count up from long ago: these jobs are older than whatever is enqueued in the ordinary way, in any database.
+# Ids start long ago, so these jobs are older than all jobs that are enqueued in the ordinary way.
 _FILL = """
 INSERT INTO jobs (id, tenant, owner, kind, queue, priority, cost, state, run_at, payload, time_limit, max_attempts)
 SELECT (lpad(to_hex($1::int), 8, '0') || '-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
@@ -46,17 +46,19 @@ async def fill(
     state: str = "queued",
     payload: str = "{}",
 ) -> None:
-    """Many old jobs in one statement, unannounced; of several tenants called `tenant0`, `tenant1`, ..."""
+    """Insert many old jobs in one statement, without a notification. Several tenants are `tenant0`, `tenant1`, ..."""
     await connection.execute(
         _FILL, next(_series), count, tenant, kind, queue, priority, costs, state, payload, tenants, timeout=300
     )
 
 
 class Claimant:
-    def __init__(self, connection: Connection, worker: WorkerInfo, shares: Shares, *, isolated: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, worker: WorkerInfo, fair_share: FairShare, *, isolated: bool = False
+    ) -> None:
         self.connection = connection
         self.worker = worker
-        self.shares = shares
+        self.fair_share = fair_share
         self.isolated = isolated
         self.told_to_look = False
         self._told = asyncio.Event()
@@ -71,15 +73,15 @@ class Claimant:
         kinds: Sequence[str] = ("work", "other"),
         dependencies: dict[str, str | None] | None = None,
     ) -> Claimant:
-        """A worker that has registered and looked once."""
+        """Register a worker and let it find its lanes once."""
         worker = await start_worker(connection, queues=queues, kinds=kinds)
-        claimant = cls(connection, worker, Shares(dependencies, random.Random(seed)))
+        claimant = cls(connection, worker, FairShare(dependencies, random.Random(seed)))
         await claimant.look()
         return claimant
 
     def for_suspects(self) -> Claimant:
-        """The same worker, taking suspects of a crash."""
-        return Claimant(self.connection, self.worker, Shares(rng=random.Random(0)), isolated=True)
+        """The same worker, which claims suspects of a crash."""
+        return Claimant(self.connection, self.worker, FairShare(rng=random.Random(0)), isolated=True)
 
     @property
     def id(self) -> uuid.UUID:
@@ -87,18 +89,18 @@ class Claimant:
 
     async def look(self) -> None:
         self.told_to_look = False
-        await refresh(self.connection, self.shares, self.worker.queues, self.worker.kinds, isolated=self.isolated)
+        await refresh(self.connection, self.fair_share, self.worker.queues, self.worker.kinds, isolated=self.isolated)
 
     def heard(self, payload: str) -> None:
-        """A notification on `waybill_jobs`."""
+        """Handle a notification on `waybill_jobs`."""
         self._told.set()
-        if (found := announced(payload)) is None:
+        if (found := parse_lane(payload)) is None:
             self.told_to_look = True
         else:
-            self.shares.announce(*found)
+            self.fair_share.announce(*found)
 
     async def listen(self, listening: Connection) -> Callable[[], Awaitable[None]]:
-        """Hear what is said on this connection, until the answer is called."""
+        """Listen on this connection until the returned function is called."""
 
         def hear(_connection: object, _pid: int, _channel: str, payload: object) -> None:
             self.heard(str(payload))
@@ -107,22 +109,22 @@ class Claimant:
         return lambda: listening.remove_listener("waybill_jobs", hear)
 
     async def hears_of(self, happening: Awaitable[T]) -> T:
-        """Wait for something to happen, and for what the database says about it."""
+        """Wait for `happening` and for the database's notification about it."""
         self._told.clear()
         answer = await happening
         async with asyncio.timeout(10):
             await self._told.wait()
         return answer
 
-    async def claim(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> list[Lease]:
-        """One claim."""
-        return await claim(self.connection, self.id, self.shares, limit, isolated=self.isolated, clock=clock)
+    async def claim(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> list[ClaimedJob]:
+        """Claim once."""
+        return await claim(self.connection, self.id, self.fair_share, limit, isolated=self.isolated, clock=clock)
 
-    async def take(self, limit: int) -> list[Lease]:
-        """Claim until it is enough, or until there is nothing to claim from."""
-        taken: list[Lease] = []
+    async def take(self, limit: int) -> list[ClaimedJob]:
+        """Claim until there are `limit` jobs, or until no lane is open."""
+        taken: list[ClaimedJob] = []
         claims = 0
-        while len(taken) < limit and self.shares.any_open(time.monotonic()):
+        while len(taken) < limit and self.fair_share.any_open(time.monotonic()):
             taken += await self.claim(limit - len(taken))
             claims += 1
             assert claims < 10_000, "claims for ever, and gets nothing"
@@ -136,10 +138,10 @@ SELECT (SELECT COALESCE(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_
 
 
 async def pages_touched(connection: Connection, work: Callable[[], Awaitable[T]]) -> tuple[int, T]:
-    """How many pages of all tables and indexes the work on this connection touches; nobody else may be at work."""
+    """How many pages of all tables and indexes the work touches, and its result. No other work may run meanwhile."""
 
     async def so_far() -> int:
-        # What a connection has counted is reported when it is idle next.
+        # A connection reports its counts the next time it is idle.
         await connection.execute("SELECT pg_stat_force_next_flush()")
         await connection.execute("SELECT pg_stat_clear_snapshot()")
         return int(await connection.fetchval(_TOUCHED))

@@ -1,7 +1,7 @@
 """A database clock that tests can move.
 
-Every statement of the product says `now()` without a schema. A schema earlier in the search path offers another one,
-so time passes for all connections and processes at once, and the product carries no hook for it.
+Every statement of the product calls `now()` without a schema. A schema earlier in the search path has another `now()`,
+so time passes for all connections and processes at once, and the product needs no hook for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Clock:
         self._url = url
 
     async def forward(self, seconds: float) -> None:
-        """Let time pass for everybody who asks this database."""
+        """Move the time forward for every connection to this database."""
         connection = await asyncpg.connect(self._url)
         try:
             await connection.execute("UPDATE test_clock.shift SET seconds = seconds + $1", seconds)

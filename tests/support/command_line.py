@@ -1,11 +1,17 @@
-"""Two ways to run the command: in this process (fast), and as the executable people type (true)."""
+"""Fixtures that run the `waybill` command: in this process, which is fast, or as the executable that people type.
+
+`tests/cli` and the commands of each pipeline import them into their conftest.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,6 +28,7 @@ from waybill.db.database import Connection
 from waybill_cli.main import app
 
 EXECUTABLE = Path(sys.executable).with_name("waybill")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -43,8 +50,8 @@ Waybill = Callable[..., Awaitable[Ran]]
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Away from the `.env` and the `.waybill` of whoever runs the tests, and from their terminal."""
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the `.env`, the `.waybill` and the terminal of the person who runs the tests out of them."""
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
@@ -60,7 +67,7 @@ def bare() -> Iterator[Waybill]:
     """Runs the command in this process, with nothing configured."""
 
     async def run(*arguments: object, typed: str | None = None, **environment: str) -> Ran:
-        # In a thread, because the command runs an event loop of its own.
+        # It runs in a thread, because the command runs an event loop of its own.
         result = await asyncio.to_thread(
             CliRunner().invoke,
             app,
@@ -92,7 +99,7 @@ def waybill(bare: Waybill, database_url: str) -> Waybill:
 
 @pytest.fixture
 def executable(tmp_path: Path) -> Waybill:
-    """Runs the real `waybill`, as a process of its own; `WAYBILL_DATABASE_URL` is the caller's to give."""
+    """Runs the real `waybill` as a process of its own. The caller sets `WAYBILL_DATABASE_URL` if it needs it."""
 
     async def run(*arguments: object, **environment: str) -> Ran:
         process = await asyncio.create_subprocess_exec(
@@ -109,3 +116,35 @@ def executable(tmp_path: Path) -> Waybill:
         return Ran(process.returncode, out.decode(), err.decode())
 
     return run
+
+
+def on_a_terminal(database_url: str, folder: Path, *arguments: str, columns: int = 200, **environment: str) -> str:
+    """The executable's output on a pseudo-terminal, as a person would see it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [EXECUTABLE, *arguments],
+        env={
+            **os.environ,
+            "TERM": "xterm",
+            "COLUMNS": str(columns),
+            "WAYBILL_DATABASE_URL": database_url,
+            **environment,
+        },
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # Linux reports the end of the output this way
+        while piece := os.read(ours, 65536):
+            seen += piece
+    os.close(ours)
+    assert process.wait() == 0
+    return seen.decode().replace("\r\n", "\n")
+
+
+def assert_harmless(seen: str) -> None:
+    assert not [mark for mark in seen if not mark.isprintable() and mark != "\n"]
+    assert not [line for line in seen.splitlines() if line.startswith("fake")]

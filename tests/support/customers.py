@@ -1,4 +1,4 @@
-"""Somebody who uses the API over HTTP: uploads, waits, downloads."""
+"""A visitor who uses the API over HTTP: uploads, waits, downloads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx
 
-from support.waiting import eventually
+from support.patience import eventually
 
 FINAL = ("complete", "failed", "cancelled", "expired")
 
 
 class Customer:
-    """One session, kept by its cookie."""
+    """One session, identified by its cookie."""
 
     def __init__(self, url: str) -> None:
         self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
@@ -21,7 +21,7 @@ class Customer:
         await self.http.aclose()
 
     async def upload(self, name: str, pdf: bytes, **fields: str) -> dict[str, Any]:
-        """The job of an upload that must be accepted."""
+        """Upload a document and return its job. Fails if the API refuses it."""
         response = await self.http.post("/api/upload", files={"file": (name, pdf, "application/pdf")}, data=fields)
         assert response.status_code in (200, 201), response.text
         job: dict[str, Any] = response.json()["job"]
@@ -34,7 +34,7 @@ class Customer:
         return job
 
     async def ended(self, job_id: str, *, within: float = 60.0) -> dict[str, Any]:
-        """The job when it has ended, however it did."""
+        """Wait until the job has ended, in whatever status, and return it."""
 
         async def over() -> bool:
             return (await self.job(job_id))["status"] in FINAL

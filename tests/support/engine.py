@@ -1,4 +1,4 @@
-"""Short words for what the engine's tests do again and again: a worker, a job, what became of it."""
+"""Helpers for the engine's tests: start a worker, make a job, look at what became of it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import asyncpg
 from waybill.db.database import Connection
 from waybill.errors import Code, Failure
 from waybill.ids import new_id
-from waybill_engine import JobKind, Lease, NewJob, State
+from waybill_engine import ClaimedJob, JobKind, NewJob, State
 from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.claim import claim
 from waybill_engine.enqueue import enqueue_many
-from waybill_engine.fair_share import Shares
-from waybill_engine.lanes import MOST_LANES, look
+from waybill_engine.fair_share import FairShare
+from waybill_engine.lanes import MOST_LANES, find_lanes
 from waybill_engine.lease import WorkerInfo, register
 from waybill_engine.retry import RetryPolicy
 
 Connect = Callable[[], Awaitable[Connection]]
-"""The fixture `connect`: opens one more connection to the test's database."""
+"""The type of the fixture `connect`, which opens one more connection to the test's database."""
 
 WORK = JobKind("work", retry=RetryPolicy(retries=2, base=10.0, jitter=0.0), max_crashes=3)
-"""Three attempts, ten seconds apart; three crashes."""
+"""A kind with three attempts, ten seconds apart, and three crashes."""
 OTHER = JobKind("other", retry=RetryPolicy(retries=0))
 TTL = 60.0
 NO_SETTLE = -1.0
-"""For `rescue`: the server may have started a moment ago, and that is not what the test is about."""
+"""For `rescue`, in tests that are not about a server that has just started."""
 
 FINAL = ("succeeded", "failed", "dead_letter", "cancelled")
 ENDS_OF_RUNS = (
@@ -53,7 +53,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class StoredFile:
-    """What storing a file answers, as far as publishing it needs to know."""
+    """What storing a file returns, as far as publishing needs it."""
 
     key: str
     bytes: int = 3
@@ -95,31 +95,36 @@ async def take_as(
     isolated: bool = False,
     dependencies: Mapping[str, str | None] | None = None,
     policy: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - it cannot be changed
-) -> list[Lease]:
-    """Claim as a worker that has just started: look, then take until nothing is left or it has enough."""
-    shares = Shares(dependencies, random.Random(0))  # ties are broken the same way each time
-    await refresh(connection, shares, queues, kinds, isolated=isolated)
-    taken: list[Lease] = []
-    while len(taken) < limit and shares.any_open(time.monotonic()):
-        taken += await claim(connection, worker_id, shares, limit - len(taken), isolated=isolated, policy=policy)
+) -> list[ClaimedJob]:
+    """Claim like a worker that has just started: find lanes, then claim until none is open or `limit` is reached."""
+    fair_share = FairShare(dependencies, random.Random(0))  # so that ties are broken the same way each time
+    await refresh(connection, fair_share, queues, kinds, isolated=isolated)
+    taken: list[ClaimedJob] = []
+    while len(taken) < limit and fair_share.any_open(time.monotonic()):
+        taken += await claim(connection, worker_id, fair_share, limit - len(taken), isolated=isolated, policy=policy)
     return taken
 
 
 async def refresh(
-    connection: Connection, shares: Shares, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False
+    connection: Connection,
+    fair_share: FairShare,
+    queues: Sequence[str],
+    kinds: Sequence[str],
+    *,
+    isolated: bool = False,
 ) -> None:
-    """What a worker's lookout does."""
-    news = shares.news
-    lanes, rules = await look(connection, queues, kinds, isolated=isolated)
-    shares.rule(rules)
-    shares.seen(lanes, news, complete=len(lanes) < MOST_LANES)
+    """Find lanes and rules, as a worker's lane finder does."""
+    news = fair_share.announcements
+    lanes, rules = await find_lanes(connection, queues, kinds, isolated=isolated)
+    fair_share.apply(rules)
+    fair_share.found(lanes, news, complete=len(lanes) < MOST_LANES)
 
 
-async def take(connection: Connection, worker: WorkerInfo, limit: int = 100) -> list[Lease]:
+async def take(connection: Connection, worker: WorkerInfo, limit: int = 100) -> list[ClaimedJob]:
     return await take_as(connection, worker.id, worker.queues, worker.kinds, limit)
 
 
-async def take_isolated(connection: Connection, worker: WorkerInfo) -> list[Lease]:
+async def take_isolated(connection: Connection, worker: WorkerInfo) -> list[ClaimedJob]:
     return await take_as(connection, worker.id, worker.queues, worker.kinds, 1, isolated=True)
 
 
@@ -132,13 +137,13 @@ async def one_job(connection: Connection, kind: JobKind = WORK, **facts: Any) ->
     return (await some_jobs(connection, 1, kind, **facts))[0]
 
 
-async def running_job(connection: Connection, kind: JobKind = WORK, **facts: Any) -> tuple[WorkerInfo, Lease]:
-    """A job and the worker, of its own, that runs it."""
+async def running_job(connection: Connection, kind: JobKind = WORK, **facts: Any) -> tuple[WorkerInfo, ClaimedJob]:
+    """A new job and a new worker that runs it."""
     job_id = await one_job(connection, kind, **facts)
     worker = await start_worker(connection)
-    leases = await take(connection, worker, 1)
-    assert [lease.id for lease in leases] == [job_id]
-    return worker, leases[0]
+    claimed_jobs = await take(connection, worker, 1)
+    assert [claimed.id for claimed in claimed_jobs] == [job_id]
+    return worker, claimed_jobs[0]
 
 
 async def row(connection: Connection, job_id: uuid.UUID) -> asyncpg.Record:
@@ -186,9 +191,9 @@ def failure(
 
 
 async def find_contradictions(connection: Connection) -> list[str]:
-    """What must never be true of the tables, whoever did what to them. Empty when all is well."""
+    """List violations of the tables' invariants. The list is empty if everything is consistent."""
     checks = {
-        "a job is running without a living holder": """
+        "a job is running without a living worker": """
             SELECT jobs.id FROM jobs LEFT JOIN workers ON workers.id = lease_owner
              WHERE jobs.state = 'running' AND (workers.state IS NULL OR workers.state NOT IN ('active', 'draining'))""",
         "running and leased are not the same": """

@@ -1,6 +1,6 @@
-"""The engine as its documents tell it, in memory: no SQL, no concurrency, small enough to be believed.
+"""A model of the engine in memory, after its documents. Without SQL and concurrency it is small enough to be trusted.
 
-Each method says what must happen and answers what the engine must answer. Times are seconds on the model's own clock.
+Each method does what must happen and returns what the engine must return. Times are seconds on the model's own clock.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Model:
         self.paused: set[str] = set()
         self.caps: dict[tuple[str | None, str | None], int] = {}
         self.touched: set[uuid.UUID] = set()
-        """Jobs the last step was allowed to change."""
+        """Jobs that the last step was allowed to change."""
         self.happened: Counter[str] = Counter()
-        """How often what was tried: a game in which nothing runs proves nothing."""
+        """How often each event happened, because a test in which nothing happens proves nothing."""
 
-    # A job comes into being
+    # Enqueuing
 
     def enqueue(self, job: ModelJob, window: float | None) -> tuple[uuid.UUID, bool]:
         if job.key is not None:
@@ -96,7 +96,7 @@ class Model:
                 self.touched.add(one.id)
 
     def _holder(self, job: ModelJob) -> ModelJob | None:
-        """Whoever has the key: among the active ones for `active`, among all that are kept otherwise."""
+        """The job that has the key: among active jobs for the scope `active`, otherwise among all jobs."""
         for one in self._same_key(job):
             if job.scope == "active" and one.scope == "active" and one.active:
                 return one
@@ -104,15 +104,17 @@ class Model:
                 return one
         return None
 
-    # A worker takes it
+    # Claiming
 
     def may_claim(self, worker: ModelWorker) -> bool:
         return worker.state == "active" and worker.expires > self.now
 
     def claim(self, worker: ModelWorker, taken: list[tuple[uuid.UUID, int]], limit: int, *, isolated: bool) -> None:
-        """Check what a worker took, and take it here too. Which tenant goes first is the shares' to decide; that the
-        priority is the highest, the job the oldest of its lane, no cap exceeded and nothing left that could have been
-        taken, is not."""
+        """Check what a worker claimed, and claim it here too.
+
+        The fair share decides which tenant comes first. The model checks that the priority is the highest, that the job
+        is the oldest of its lane, that no cap is exceeded, and that nothing claimable was left.
+        """
         waiting = self.claimable(worker, isolated=isolated) if self.may_claim(worker) else []
         for job_id, token in taken:
             job = self.jobs[job_id]
@@ -127,10 +129,10 @@ class Model:
         left = [job.id for job in waiting if self.full_cap(job) is None]
         assert len(taken) == limit or not left, "it left what it could have taken"
         assert len(taken) <= limit
-        self.happened["held by a cap"] += len(waiting) > len(left)
+        self.happened["kept waiting by a cap"] += len(waiting) > len(left)
 
     def full_cap(self, job: ModelJob) -> tuple[str | None, str | None] | None:
-        """The tenant and kind of a cap that leaves this job no room."""
+        """The tenant and kind of a full cap that applies to this job."""
         for (tenant, kind), most in self.caps.items():
             if tenant in (None, job.tenant) and kind in (None, job.kind):
                 running = sum(
@@ -142,7 +144,7 @@ class Model:
         return None
 
     def reason(self, job: ModelJob) -> str:
-        """Why it is not running, as `explain` should say."""
+        """Why the job is not running, as `explain` should say."""
         if not job.active:
             return "ended"
         if job.state == "running":
@@ -162,7 +164,7 @@ class Model:
         return "waiting"
 
     def serving(self, job: ModelJob) -> list[ModelWorker]:
-        """The workers that would run it."""
+        """The workers that would run the job."""
         able = [one for one in self.workers.values() if self.may_claim(one)]
         return [one for one in able if job.kind in one.kinds and job.queue in one.queues]
 
@@ -184,7 +186,7 @@ class Model:
             self.touched.add(job.id)
         return len(due)
 
-    def held(self, worker: ModelWorker) -> dict[uuid.UUID, int]:
+    def running(self, worker: ModelWorker) -> dict[uuid.UUID, int]:
         return {job.id: job.token for job in self.jobs.values() if job.owner == worker.id}
 
     def renew(self, worker: ModelWorker, ttl: float) -> bool:
@@ -194,7 +196,7 @@ class Model:
         return True
 
     def fenced(self, job_id: uuid.UUID, token: int) -> ModelJob | None:
-        """The job, if this token still rules it."""
+        """The job, if it is still running under this token."""
         job = self.jobs.get(job_id)
         if job is None or job.state != "running" or job.token != token:
             if job is not None and job.state == "running":
@@ -203,7 +205,7 @@ class Model:
         self.touched.add(job_id)
         return job
 
-    # A run ends
+    # Ends of runs
 
     def _end(self, job: ModelJob, state: str, event: str) -> None:
         self.happened[event] += 1
@@ -222,7 +224,7 @@ class Model:
         return True
 
     def fail(self, job_id: uuid.UUID, token: int, how: str, delay: float) -> str | None:
-        """`how`: retryable, permanent, uncharged, released or cancelled."""
+        """End a run; `how` is retryable, permanent, uncharged, released or cancelled."""
         if (job := self.fenced(job_id, token)) is None:
             return None
         if how in ("retryable", "permanent"):
@@ -245,9 +247,9 @@ class Model:
         return state
 
     def rescue(self, worker: ModelWorker) -> set[uuid.UUID]:
-        held = [self.jobs[job_id] for job_id in self.held(worker)]
+        held = [self.jobs[job_id] for job_id in self.running(worker)]
         for job in held:
-            if worker.state == "draining" and not job.stop:  # it had been told to stop: a deploy, not a crash
+            if worker.state == "draining" and not job.stop:  # the worker had been told to stop: a deploy, not a crash
                 self._end(job, "queued", "released")
                 continue
             job.isolate = True
@@ -268,10 +270,10 @@ class Model:
     def expired_workers(self) -> list[ModelWorker]:
         return [one for one in self.workers.values() if one.state != "gone" and one.expires < self.now]
 
-    # A person steps in
+    # Cancelling and retrying
 
     def cancel(self, job_id: uuid.UUID) -> str | None:
-        """The state it is in afterwards; None for a conflict."""
+        """Cancel a job and return its new state; None for a conflict."""
         job = self.jobs[job_id]
         if not job.active:
             return None
@@ -286,7 +288,7 @@ class Model:
             return
         self.touched.add(job.id)
         if job.state == "running":
-            if not job.stop:  # asked twice is asked once
+            if not job.stop:  # a second request changes nothing
                 job.events.append(("cancel_requested", None))
         else:
             job.run_at = self.now if job.pending else job.run_at
@@ -325,7 +327,7 @@ class Model:
     def enqueue_family(
         self, parent: ModelJob, children: list[tuple[ModelJob, float | None]], within: uuid.UUID | None
     ) -> list[tuple[uuid.UUID, bool]] | None:
-        """The children's answers; None for a conflict. The parent has no unique key."""
+        """Return the result for each child; None for a conflict. The parent has no unique key."""
         if within is not None and not self.jobs[within].pending:
             return None
         self.enqueue(parent, None)

@@ -1,6 +1,6 @@
-"""Handlers of a family: one job fans out, its pieces end in every way a piece can, and one job sums up.
+"""Handlers of a family: one job fans out, its pieces end in every possible way, and one job sums up.
 
-Loaded beside `support.handlers`, whose table `effects` shows what happened, and how often.
+Workers load them beside `support.handlers`, whose table `effects` shows what happened, and how often.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Any
 
 from support.handlers import SOON, note_effect
 from waybill.errors import DocumentFault, GatewayUnavailable
-from waybill_engine import JobKind, NewJob, enqueue_family, queries
-from waybill_engine.context import JobContext
-from waybill_engine.registry import handles
+from waybill_engine import JobContext, JobKind, NewJob, enqueue_family, handles, queries
 
 FAN_OUT = JobKind("fan_out", retry=SOON)
 PIECE = JobKind("piece", retry=SOON)
@@ -23,16 +21,16 @@ SUM_UP = JobKind("sum_up", retry=SOON)
 @handles(FAN_OUT)
 async def fan_out(payload: dict[str, Any], job: JobContext) -> None:
     pieces = [
-        NewJob(PIECE, job.lease.tenant, {"number": number, "seconds": payload["seconds"]})
+        NewJob(PIECE, job.claimed.tenant, {"number": number, "seconds": payload["seconds"]})
         for number in range(payload["pieces"])
     ]
     async with job.complete() as session:
-        await enqueue_family(session, NewJob(SUM_UP, job.lease.tenant), pieces)
+        await enqueue_family(session, NewJob(SUM_UP, job.claimed.tenant), pieces)
 
 
 @handles(PIECE)
 async def piece(payload: dict[str, Any], job: JobContext) -> None:
-    """Of ten, one fails for good, one fails at first, four write rows and four just return."""
+    """Of ten pieces, one fails for good, one fails at first, four write rows and four just return."""
     await asyncio.sleep(payload["seconds"])
     number = payload["number"] % 10
     if number == 0:

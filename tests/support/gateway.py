@@ -1,4 +1,4 @@
-"""A gateway as a process of its own on a free port of loopback, and ways to talk to it, also rude ones."""
+"""Runs a gateway as a process of its own on a free port, and sends it requests, including malformed ones."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from typing import Any
 import httpx
 import psutil
 
+from support.child_processes import free_port
+from support.patience import PATIENCE
+
 TESTS = Path(__file__).parents[1]
 START = "import sys; from waybill_gateway.__main__ import main; main(*sys.argv[1:])"
 RUDE = "support.rude_parses:as_told"
-PATIENCE = 60.0
 
 
 class Gateway:
-    """Runs from the start to `close`; `ready=False` does not wait until it can take documents."""
+    """A gateway that runs until `close`. With `ready=False` the test does not wait until it accepts documents."""
 
     def __init__(self, folder: Path, parse: str | None = None, *, ready: bool = True, **settings: str) -> None:
         folder.mkdir(exist_ok=True)
@@ -71,13 +73,13 @@ class Gateway:
         headers: Mapping[str, str] | None = None,
         **fields: str,
     ) -> httpx.Response:
-        """`POST /process` as any client would."""
+        """Send `POST /process` like an ordinary client."""
         given = {**({"Accept": accept} if accept is not None else {}), **(headers or {})}
         files = {"file": ("a.bin", document, "application/octet-stream")} if document is not None else {"x": b""}
         return self.client.post("/process", files=files, data=fields, headers=given)
 
     def raw(self, head: str, *chunks: bytes, hang_up: bool = False) -> bytes:
-        """Send bytes as they are, and read whatever comes back until the other side closes."""
+        """Send bytes unchanged, and read the answer until the gateway closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(head.replace("\n", "\r\n").encode())
@@ -87,7 +89,7 @@ class Gateway:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """Every line so far."""
+        """Every line of the log so far."""
         lines = self._log.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
@@ -102,7 +104,7 @@ class Gateway:
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def spooled(self) -> list[Path]:
-        """The documents and answers that lie on disk at this moment."""
+        """The documents and answers that are on disk at this moment."""
         return [path for path in self.spool.rglob("*") if path.is_file() and path.name != "lock"]
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
@@ -113,13 +115,6 @@ class Gateway:
         self.client.close()
         if self.process.poll() is None:
             self.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -148,7 +143,7 @@ def form(*parts: bytes) -> bytes:
 
 
 def head(*, accept: str = "application/json", **headers: str) -> str:
-    """The head of a request, without its empty last line when more headers shall follow."""
+    """The head of a request to `/process`."""
     lines = {
         "Host": "waybill",
         "Accept": accept,
@@ -159,7 +154,7 @@ def head(*, accept: str = "application/json", **headers: str) -> str:
 
 
 def chunked(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Transfer-Encoding: chunked, by hand."""
+    """The pieces encoded for `Transfer-Encoding: chunked`."""
     for piece in pieces:
         yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
     yield b"0\r\n\r\n"

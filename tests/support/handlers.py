@@ -1,7 +1,7 @@
-"""Handlers the tests' workers run. Imported by real worker processes (`WAYBILL_WORKER_HANDLERS=support.handlers`).
+"""Handlers for the tests' workers. Real worker processes import them (`WAYBILL_WORKER_HANDLERS=support.handlers`).
 
-`effects` is a domain table without any constraint: if something happens twice, it shows. Handlers that wait do so on
-files: they announce themselves in one and go on when another appears, so that no test has to guess about time.
+The table `effects` has no constraints, so an effect that happens twice shows there. Handlers that wait do so at a gate:
+they announce themselves with one file and continue when another appears, so that no test depends on timing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ import sqlalchemy as sa
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import DocumentFault, GatewayUnavailable, RateLimited
-from waybill_engine import JobKind, NewJob, enqueue
-from waybill_engine.context import JobContext
-from waybill_engine.registry import handles
-from waybill_engine.retry import RetryPolicy
+from waybill_engine import JobContext, JobKind, NewJob, RetryPolicy, enqueue, handles
 
 SOON = RetryPolicy(retries=3, base=0.05, jitter=0.05)
 
@@ -40,13 +37,14 @@ EXIT = JobKind("exit", retry=RetryPolicy(retries=0))
 COMPLETE_AND_RAISE = JobKind("complete_and_raise", retry=SOON)
 
 CONVERT = JobKind("convert", retry=SOON, dependency="converter")
+CAPPED = JobKind("capped", retry=SOON, default_cap=lambda: int(os.environ.get("WAYBILL_TEST_CAPPED_AT", "0")))
 
 EFFECTS = "CREATE TABLE public.effects (job_id uuid NOT NULL, lease_token int NOT NULL, note text)"
 _INSERT = sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)")
 
 
 async def note_effect(session: AsyncSession, job: JobContext, note: str | None = None) -> None:
-    await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": note})
+    await session.execute(_INSERT, {"job_id": job.id, "token": job.claimed.token, "note": note})
 
 
 @handles(NOOP)
@@ -59,22 +57,22 @@ async def effect(payload: dict[str, Any], job: JobContext) -> None:
     if seconds := payload.get("seconds"):
         await asyncio.sleep(seconds)
     async with job.complete() as session:
-        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": payload.get("note")})
+        await note_effect(session, job, payload.get("note"))
 
 
 @handles(CHAIN)
 async def chain(payload: dict[str, Any], job: JobContext) -> None:
     """Each link enqueues the next in the transaction that completes it."""
     async with job.complete() as session:
-        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": f"link {payload['left']}"})
+        await note_effect(session, job, f"link {payload['left']}")
         if payload["left"] > 0:
-            await enqueue(session, NewJob(CHAIN, job.lease.tenant, {"left": payload["left"] - 1}))
+            await enqueue(session, NewJob(CHAIN, job.claimed.tenant, {"left": payload["left"] - 1}))
 
 
 async def at_the_gate(payload: dict[str, Any], job: JobContext) -> None:
     """Announce the run, then wait for the gate to open."""
     gate = Path(payload["gate"])
-    (gate / f"started-{job.id}-{job.lease.token}").touch()
+    (gate / f"started-{job.id}-{job.claimed.token}").touch()
     while not (gate / "open").exists():
         await asyncio.sleep(0.01)
 
@@ -83,14 +81,14 @@ async def at_the_gate(payload: dict[str, Any], job: JobContext) -> None:
 async def gated(payload: dict[str, Any], job: JobContext) -> None:
     await at_the_gate(payload, job)
     async with job.complete() as session:
-        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})
+        await note_effect(session, job)
 
 
 @handles(PUBLISH)
 async def publish(payload: dict[str, Any], job: JobContext) -> None:
     await at_the_gate(payload, job)
-    job.progress(0.5, f"token {job.lease.token}")
-    stored = await job.store("result.txt", f"by token {job.lease.token}".encode())
+    job.progress(0.5, f"token {job.claimed.token}")
+    stored = await job.store("result.txt", f"by token {job.claimed.token}".encode())
     async with job.complete() as session:
         await job.publish(session, "result.txt", stored, "text/plain")
 
@@ -134,8 +132,8 @@ async def stubborn(payload: dict[str, Any], job: JobContext) -> None:
 
 @handles(CRASH)
 async def crash(payload: dict[str, Any], job: JobContext) -> None:
-    # With a gate it waits for company first, so that several jobs are there when the worker dies.
-    if "gate" in payload and not job.lease.isolated:
+    # With a gate it first waits until other jobs run, so that the worker's crash ends several runs.
+    if "gate" in payload and not job.claimed.isolated:
         await at_the_gate(payload, job)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -148,7 +146,7 @@ async def exit_process(payload: dict[str, Any], job: JobContext) -> None:
 @handles(COMPLETE_AND_RAISE)
 async def complete_and_raise(payload: dict[str, Any], job: JobContext) -> None:
     async with job.complete() as session:
-        await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})
+        await note_effect(session, job)
     raise RuntimeError("too late to fail")
 
 
@@ -156,7 +154,7 @@ async def complete_and_raise(payload: dict[str, Any], job: JobContext) -> None:
 async def fail(payload: dict[str, Any], job: JobContext) -> None:
     if payload.get("permanent"):
         raise DocumentFault("page 3 is missing")
-    if (seconds := payload.get("retry_after")) is not None and job.lease.token == 1:
+    if (seconds := payload.get("retry_after")) is not None and job.claimed.token == 1:
         raise RateLimited("slow down", retry_after=seconds)
     if job.attempt <= payload.get("times", 0):
         raise GatewayUnavailable(f"attempt {job.attempt} fails")
@@ -164,7 +162,7 @@ async def fail(payload: dict[str, Any], job: JobContext) -> None:
 
 @handles(CONVERT)
 async def convert(payload: dict[str, Any], job: JobContext) -> None:
-    """Leans on a converter that is down while a file exists."""
+    """A job whose dependency is down while the file `down` exists."""
     if "gate" in payload:
         await at_the_gate(payload, job)
     if seconds := payload.get("seconds"):
@@ -175,4 +173,9 @@ async def convert(payload: dict[str, Any], job: JobContext) -> None:
         raise GatewayUnavailable()
     if payload.get("effect"):
         async with job.complete() as session:
-            await session.execute(_INSERT, {"job_id": job.id, "token": job.lease.token, "note": None})
+            await note_effect(session, job)
+
+
+@handles(CAPPED)
+async def capped(payload: dict[str, Any], job: JobContext) -> None:
+    pass

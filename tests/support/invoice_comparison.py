@@ -1,13 +1,10 @@
-"""Holds what was read from a printed invoice against what the invoice says: every field, cell, carry-over and place."""
+"""Compares what was read from a printed invoice with the invoice: every field, cell, carry-over and place."""
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from decimal import ROUND_HALF_UP, Decimal
-from functools import cache
-from importlib.resources import files
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,14 @@ from lxml import etree
 
 from support.invoices import Invoice, Layout, plan, wording
 from support.invoices.catalogue import UNIT_CODES
+from support.invoices.truth import half_up
 from support.pages import read_pages
+from support.records import pt_simon_loaded
 from waybill_documents.extraction import Extraction
-from waybill_documents.lines import lines_of
+from waybill_documents.geometry import Box, Page, Place, Word
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.text_lines import lines_of
 from waybill_documents.values import Value
-from waybill_documents.words import Box, Page, Place, Word
 
 _COLUMNS = {
     "no": "no",
@@ -35,11 +34,9 @@ _COLUMNS = {
 }
 
 
-@cache
 def pt_simon() -> Mapping:
     """The shipped mapping, as the extraction takes it."""
-    source = files("waybill_documents") / "mappings" / "pt_simon_invoice_v1" / "mapping.json"
-    return Mapping.model_validate(json.loads(source.read_text("utf-8")))
+    return pt_simon_loaded().mapping
 
 
 def expected_fields(invoice: Invoice, layout: Layout, page_count: int) -> dict[str, Any]:
@@ -76,7 +73,7 @@ def expected_carries(invoice: Invoice, layout: Layout) -> Iterator[tuple[int, st
 
 
 def differences(invoice: Invoice, layout: Layout, read: Extraction) -> list[str]:
-    """Everything that was read otherwise than it was printed."""
+    """Everything that was read differently from what was printed."""
     found = [f"finding: {finding.message}" for finding in read.findings]
     for name, wanted in expected_fields(invoice, layout, len(plan(invoice, layout))).items():
         got = read.extracted.fields[name].value
@@ -99,7 +96,7 @@ def differences(invoice: Invoice, layout: Layout, read: Extraction) -> list[str]
 
 
 def xml_differences(invoice: Invoice, xml: bytes) -> list[str]:
-    """Everything the XML says otherwise than the tax rules make of the invoice."""
+    """Everything in the XML that differs from what the tax rules give for the invoice."""
     goods = etree.fromstring(xml).findall(".//GoodService")
     found = [] if len(goods) == len(invoice.lines) else [f"{len(goods)} goods instead of {len(invoice.lines)}"]
     of_invoice = Decimal(0)
@@ -108,7 +105,7 @@ def xml_differences(invoice: Invoice, xml: bytes) -> list[str]:
         share = Decimal(said["TotalDiscount"]) - line.discount
         of_invoice += share
         base = line.amount - share
-        other = _half_up(base * 11 / 12)
+        other = half_up(base * 11 / 12)
         wanted = {
             "Opt": "B" if line.is_service else "A",
             "Code": (line.hs_code or "").ljust(6, "0")[:6],
@@ -118,7 +115,7 @@ def xml_differences(invoice: Invoice, xml: bytes) -> list[str]:
             "TaxBase": f"{base:.2f}",
             "OtherTaxBase": f"{other:.2f}",
             "VATRate": "12",
-            "VAT": f"{_half_up(other * 12 / 100):.2f}",
+            "VAT": f"{half_up(other * 12 / 100):.2f}",
             "STLGRate": "0",
             "STLG": "0",
         }
@@ -137,12 +134,8 @@ def xml_differences(invoice: Invoice, xml: bytes) -> list[str]:
     return found
 
 
-def _half_up(value: Decimal) -> Decimal:
-    return value.quantize(Decimal("0.01"), ROUND_HALF_UP)
-
-
 def misplaced(path: Path, read: Extraction) -> list[str]:
-    """Values whose boxes hold something else than their text."""
+    """Values whose boxes contain something else than their text."""
     pages = {page.number: _Sorted(page) for page in read_pages(path)}
     found = []
     values: list[tuple[str, Value]] = list(read.extracted.fields.items())
@@ -163,7 +156,7 @@ def misplaced(path: Path, read: Extraction) -> list[str]:
 
 
 class _Sorted:
-    """A page whose words are found by their height on it, for thousands of values are looked up."""
+    """A page with its words sorted by height, because thousands of values are looked up."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -187,5 +180,5 @@ def _text(sheet: _Sorted, place: Place) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the spaces and the commas that join two lines to one value."""
+    """The text without the spaces and commas that join two lines to one value."""
     return "".join(text.replace(",", "").split())

@@ -1,4 +1,4 @@
-"""A janitor to call, and documents for it: in any state, of any age, with real files."""
+"""A janitor that tests can run, and documents for it in any state and of any age, with real files."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from waybill.config import JanitorSettings
+from support.engine import FINAL
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill.janitor.models import Outcome
+from waybill.janitor.models import TaskOutcome
+from waybill.janitor.task import Task, Tools
 from waybill.storage import LocalStorage, Storage, upload_key
+from waybill_convert.settings import ConvertSettings
 from waybill_convert.stored_files import pages_of
 from waybill_engine.artefacts import artefact_folder, artefact_key
-from waybill_janitor.lease import Lease
-from waybill_janitor.run import Run, TaskReport, plan
-from waybill_janitor.task import Task, Tools
-from waybill_janitor.tasks import all_tasks
+from waybill_janitor.composition import all_tasks
+from waybill_janitor.lease import JanitorLease
+from waybill_janitor.run import JanitorRun, TaskReport, plan
+from waybill_janitor.settings import JanitorSettings
 
 DAY = 86400.0
-FINAL = ("succeeded", "failed", "dead_letter", "cancelled")
 
 _WORDS = {"scheduled": "queued", "running": "processing", "succeeded": "complete", "dead_letter": "failed"}
 
@@ -57,10 +58,10 @@ class Janitor:
     tools: Tools
 
     async def run(self, tasks: Iterable[Task] | None = None, *, limit: float = 600.0) -> dict[str, TaskReport]:
-        """One run of everything, or of these tasks; what became of each."""
-        lease = await Lease.take(self.tools.database)
+        """Run all tasks, or these, once. Returns the report of each."""
+        lease = await JanitorLease.take(self.tools.database)
         assert lease is not None, "another janitor is at work"
-        run = Run(self.tools.database, lease, limit=limit, task_limit=limit)
+        run = JanitorRun(self.tools.database, lease, limit=limit, task_limit=limit)
         try:
             reports = await run.go(list(tasks or all_tasks(self.tools)), lambda _: None)
         finally:
@@ -68,21 +69,22 @@ class Janitor:
         return {report.task.name: report for report in reports}
 
     async def clean(self) -> dict[str, dict[str, int]]:
-        """A run in which nothing may fail; what each task did."""
+        """Run all tasks, none of which may fail. Returns what each task did."""
         reports = await self.run()
-        failed = {name: one.error for name, one in reports.items() if one.outcome is not Outcome.DONE}
+        failed = {name: one.error for name, one in reports.items() if one.outcome is not TaskOutcome.DONE}
         assert failed == {}
         return {name: done for name, one in reports.items() if (done := {k: v for k, v in one.done.items() if v})}
 
     async def would(self) -> dict[str, int]:
-        """What a dry run says."""
+        """The plan of a dry run."""
         reports = await plan(all_tasks(self.tools), lambda _: None, task_limit=600)
         return {report.task.name: report.planned for report in reports if report.planned}
 
 
 def janitor(db: Database, storage: Storage, **settings: Any) -> Janitor:
+    """A janitor with these settings of its own and of the convert pipeline; all others have their defaults."""
     given = {"database_url": db.url, "janitor_scan_interval": 0, **settings}
-    return Janitor(Tools(db, storage, JanitorSettings.model_validate(given)))
+    return Janitor(Tools(db, storage, JanitorSettings.model_validate(given), ConvertSettings.model_validate(given)))
 
 
 async def document(
@@ -96,7 +98,7 @@ async def document(
     unpublished: bool = False,
     corrected: bool = False,
 ) -> uuid.UUID:
-    """A conversion in this state, with its document, and its results if it has ended well; as of now."""
+    """Make a conversion in this state as of now, with its document and, if it succeeded, its results."""
     job_id = new_id()
     owner = owner or f"tenant:{tenant}"
     worker = uuid.uuid4() if state == "running" else None
@@ -117,7 +119,7 @@ async def document(
 
 
 async def _correct(connection: Connection, storage: LocalStorage, job_id: uuid.UUID) -> None:
-    """A revision of it, and a picture of its first page."""
+    """Add a revision, and an image of the first page."""
     stem = f"{artefact_folder(job_id)}/r1-ab"
     xml, record = await storage.put(f"{stem}.xml", b"<a/>"), await storage.put(f"{stem}.json", b"{}")
     await storage.put(page_key(job_id), b"PNG")
@@ -130,12 +132,12 @@ def page_key(job_id: uuid.UUID) -> str:
 
 
 async def stored_keys(storage: Storage) -> set[str]:
-    """Everything that is in storage, but whose it is."""
+    """The keys of all objects in the storage, except for the mark of its database."""
     return {one.key async for one in storage.list()} - {"waybill-owner"}
 
 
 async def named_keys(connection: Connection) -> set[str]:
-    """Everything that rows name and do not say is missing."""
+    """The keys that rows name and do not mark as missing."""
     rows = await connection.fetch(
         """
         SELECT upload_key FROM conversions WHERE upload_deleted_at IS NULL AND upload_missing_at IS NULL

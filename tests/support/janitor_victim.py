@@ -1,8 +1,8 @@
-"""A janitor that is killed: `python -m support.janitor_victim URL FOLDER`, then a number per line.
+"""Runs janitors that are killed: `python -m support.janitor_victim URL FOLDER`, with a number per line of input.
 
-For each number a child runs the janitor and kills itself with SIGKILL at that step: after that many SQL statements
-(BEGIN and COMMIT among them) and touches of the storage. 0 lets it live. The answer is the exit code and, if it lived,
-how many steps it took. Children are forked, so that each costs a run and not a start of Python.
+For each number a child runs the janitor and kills itself with SIGKILL at that step, where every SQL statement (also
+BEGIN and COMMIT) and every operation of the storage is a step. With 0 it is not killed. The answer is the exit code
+and, if the child was not killed, the number of its steps. Children are forked, so that none has to start Python.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A network between a worker and Postgres that loses answers, or swallows everything without a word.
+"""A proxy between a worker and Postgres that can lose answers or silently drop everything.
 
-It speaks just enough of Postgres's protocol to know which statement an answer belongs to. TLS is refused by the
-embedded server, so everything is readable.
+It knows just enough of Postgres's protocol to tell which statement an answer belongs to. The embedded server refuses
+TLS, so the proxy can read everything.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class Network:
         self._lose: list[bytes] = []
         self._generation = 0
         self._swallowed = 0
-        """Connections up to this generation are dead, and nobody has told them."""
+        """Connections up to this generation are dead, although both ends believe they are open."""
         self.lost: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def lose_answer(self, statement: str) -> None:
-        """The next time this statement is executed, its answer is lost and the connection with it."""
+        """Lose the answer to the next execution of this statement, and the connection with it."""
         self._lose.append(statement.encode())
 
     def swallow(self) -> None:
-        """From now on existing connections are black holes: open, silent. New ones work."""
+        """Drop everything on existing connections from now on, without closing them. New connections work."""
         self._swallowed = self._generation
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +76,7 @@ class Network:
                 if mine <= self._swallowed:
                     continue
                 if losing.is_set():
-                    if b"Z\0\0\0\5" not in data:  # not before the server is ready again: it has committed
+                    if b"Z\0\0\0\5" not in data:  # the server is not ready again, so it has not committed
                         continue
                     break
                 writer.write(data)
@@ -109,7 +109,7 @@ class Network:
 
 @asynccontextmanager
 async def network(database_url: str) -> AsyncIterator[tuple[Network, str]]:
-    """The network, and the URL of the same database through it."""
+    """The proxy, and the URL of the same database through it."""
     parts = urlsplit(database_url)
     assert parts.hostname is not None
     assert parts.port is not None

@@ -1,7 +1,7 @@
-"""Pages for the extraction's tests: made of words directly, drawn into a PDF, or read from one.
+"""Pages for tests of the extraction: made from words, drawn into a PDF, or read from one.
 
-A word's letters are half as wide as they are high and its box is as high as its size, so that a test can say where
-something stands by counting.
+A word's letters are half as wide as they are high and its box is as high as its size, so that a test can
+compute positions by counting letters.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 from reportlab.pdfgen.canvas import Canvas
 
 from waybill_documents.extraction import Extraction, extract
-from waybill_documents.limits import Limits
-from waybill_documents.lines import Line, Lines, lines_of
+from waybill_documents.geometry import Page, Word
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
-from waybill_documents.pdf.words import pages
+from waybill_documents.pdf.word_reader import pages
 from waybill_documents.stages import Stages
-from waybill_documents.words import Page, Word
+from waybill_documents.text_lines import Line, Lines, lines_of
 
 SIZE = 10.0
 WIDTH, HEIGHT = 595.0, 842.0
 
 Printed = tuple[float, float, str] | tuple[float, float, str, float]
-"""left, top, text and, where it is not SIZE, the size"""
+"""Left, top, text and, if it is not SIZE, the size."""
 
 
 def words_at(x: float, y: float, text: str, size: float = SIZE) -> Iterator[Word]:
@@ -51,7 +51,7 @@ def line(text: str, y: float = 0.0) -> Line:
 
 
 def table(rows: Iterable[str], *, y: float = 100.0, leading: float = 12.0, x: float = 30.0) -> list[Printed]:
-    """Lines as a typewriter prints them: columns stand where they stand in the test."""
+    """Lines as a typewriter prints them: columns are where they are in the test's text."""
     return [(x, y + number * leading, text) for number, text in enumerate(rows) if text.strip()]
 
 
@@ -66,9 +66,9 @@ def drawn(path: Path, *draw: Callable[[Canvas], None], size: tuple[float, float]
     return path
 
 
-def read_pages(path: Path, limits: Limits | None = None) -> list[Page]:
-    with opened(path, limits or Limits()) as document:
-        return list(pages(document, limits or Limits()))
+def read_pages(path: Path, limits: PdfLimits | None = None) -> list[Page]:
+    with opened(path, limits or PdfLimits()) as document:
+        return list(pages(document, limits or PdfLimits()))
 
 
 def extract_pages(mapping: Mapping, *given: Page) -> Extraction:
@@ -76,5 +76,5 @@ def extract_pages(mapping: Mapping, *given: Page) -> Extraction:
 
 
 def extract_file(mapping: Mapping, path: Path) -> Extraction:
-    with opened(path, Limits()) as document:
-        return extract(pages(document, Limits()), len(document), mapping, Stages(time.perf_counter))
+    with opened(path, PdfLimits()) as document:
+        return extract(pages(document, PdfLimits()), len(document), mapping, Stages(time.perf_counter))

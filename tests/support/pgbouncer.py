@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode, in front of a test's database."""
+"""Runs a real PgBouncer in transaction mode in front of a test's database."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
+
+from support.child_processes import free_port
+from support.patience import wait_until
 
 _CONFIG = """
 [databases]
@@ -43,9 +45,7 @@ def pgbouncer(database_url: str) -> Iterator[str]:
     program = _program()
     assert program is not None
     parts = urlsplit(database_url)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        listen = probe.getsockname()[1]
+    listen = free_port()
     with tempfile.TemporaryDirectory(prefix="waybill-bouncer-") as name:
         folder = Path(name)
         (folder / "pgbouncer.ini").write_text(
@@ -59,7 +59,7 @@ def pgbouncer(database_url: str) -> Iterator[str]:
             )
         )
         account: dict[str, int] = {}
-        if os.geteuid() == 0:  # it refuses to run as root
+        if os.geteuid() == 0:  # PgBouncer refuses to run as root
             account = {"user": 65534, "group": 65534}
             for path in (folder, folder / "pgbouncer.ini"):
                 os.chown(path, 65534, 65534)
@@ -78,12 +78,11 @@ def pgbouncer(database_url: str) -> Iterator[str]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 10
-    while True:
+    def answers() -> bool:
         assert process.poll() is None, "pgbouncer did not start"
-        try:
+        with suppress(OSError):
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "pgbouncer does not answer"
-            time.sleep(0.02)
+            return True
+        return False
+
+    wait_until(answers, "an answer of pgbouncer")

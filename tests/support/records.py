@@ -1,4 +1,4 @@
-"""Records as they are kept: what was read from a document, after a way through JSON."""
+"""Records of documents as they are stored, after a round trip through JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from support.invoices import Invoice, Layout, print_invoice
 from support.pages import extract_pages
 from waybill_documents.conversion import Reading, judged, read_pdf
-from waybill_documents.limits import Limits
+from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping, parse, shipped
+from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.provenance import pages_of
 from waybill_documents.stages import Stages
-from waybill_documents.words import Page
 
 Record = dict[str, Any]
 
@@ -25,14 +25,14 @@ def pt_simon_loaded() -> LoadedMapping:
 
 
 def read_invoice(invoice: Invoice, layout: Layout, folder: Path) -> Reading:
-    """What is read from the invoice when it is printed."""
+    """Print the invoice and read it."""
     path = folder / "invoice.pdf"
     path.write_bytes(print_invoice(invoice, layout))
-    return read_pdf(path, pt_simon_loaded(), Limits(), Stages(lambda: 0.0))
+    return read_pdf(path, pt_simon_loaded(), PdfLimits(), Stages(lambda: 0.0))
 
 
 def read_page(mapping: dict[str, Any], *pages: Page) -> Reading:
-    """What a mapping of a test reads from pages that are made of words."""
+    """Read pages that are made of words with a mapping of the test."""
     loaded = LoadedMapping(parse(json.dumps(mapping).encode()), "0" * 64, None)
     extraction = extract_pages(loaded.mapping, *pages)
     source = {"kind": "pdf", "pages": pages_of(extraction.pages)}

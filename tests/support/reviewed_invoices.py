@@ -1,4 +1,4 @@
-"""Invoices that were really read, so that there is something to review: converted here, without a gateway."""
+"""Invoices that were really read, for tests of the review. The test's own process converts them, not a gateway."""
 
 from __future__ import annotations
 
@@ -12,39 +12,33 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from support.api_server import Converter
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import wrong_subtotal
-from support.serving import Converter
+from support.patience import PATIENCE
+from support.records import pt_simon_loaded
 from waybill.errors import Code, Failure
 from waybill_convert.kinds import PROVENANCE
-from waybill_convert.reviser import Corrector
+from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Typed
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault
-from waybill_documents.mapping.loader import LoadedMapping, shipped
-from waybill_engine import Lease
+from waybill_engine import ClaimedJob
 from waybill_engine.artefacts import artefact_key, publish
 
-PATIENCE = 60.0
 RIGHT, WRONG = "6.608.687,80", "6609687.80"
-"""The subtotal of the broken invoice as it should be, and as its record has it."""
-
-
-def mapping() -> LoadedMapping:
-    found = shipped("pt_simon_invoice_v1")
-    assert found is not None
-    return found
+"""The right subtotal of the broken invoice, and the one in its record."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A document and what was made of it."""
+    """A document with its record and XML."""
 
     pdf: bytes
     record: bytes
     xml: bytes | None
-    """None if it was refused."""
+    """None if the document was refused."""
 
     @property
     def data(self) -> Any:
@@ -53,13 +47,13 @@ class Read:
 
 @cache
 def good() -> Read:
-    """An invoice without a fault, of three lines."""
+    """An invoice of three lines without a fault."""
     return read(print_invoice(make_invoice(1, 3), REFERENCE))
 
 
 @cache
 def broken() -> Read:
-    """One whose subtotal is not the sum of its three lines."""
+    """An invoice whose subtotal is not the sum of its three lines."""
     return read(print_invoice(wrong_subtotal(make_invoice(5, 3)), REFERENCE))
 
 
@@ -68,7 +62,7 @@ def read(pdf: bytes) -> Read:
         Path(file.name).write_bytes(pdf)
         try:
             answer = convert(
-                Path(file.name), "pdf", mapping=mapping(), wants="conversion", clock=time.monotonic, pretty=True
+                Path(file.name), "pdf", mapping=pt_simon_loaded(), wants="conversion", clock=time.monotonic, pretty=True
             )
         except DocumentFault as fault:
             return Read(pdf, json.dumps(fault.partial).encode(), None)
@@ -77,22 +71,22 @@ def read(pdf: bytes) -> Read:
     return Read(pdf, json.dumps(made).encode(), xml)
 
 
-async def end(converter: Converter, document: Read) -> Lease:
-    """End the only waiting conversion as a worker does that got this from the gateway."""
-    (lease,) = await converter.take()
+async def end(converter: Converter, document: Read) -> ClaimedJob:
+    """End the only queued conversion like a worker that got this document from the gateway."""
+    (claimed,) = await converter.take()
     if document.xml is not None:
-        await converter.finish(lease, document.xml, document.record)
-        return lease
-    stored = await converter.storage.put(artefact_key(lease.id, lease.token, PROVENANCE), document.record)
-    await publish(converter.connection, lease.id, lease.token, PROVENANCE, stored, "application/json")
+        await converter.finish(claimed, document.xml, document.record)
+        return claimed
+    stored = await converter.storage.put(artefact_key(claimed.id, claimed.token, PROVENANCE), document.record)
+    await publish(converter.connection, claimed.id, claimed.token, PROVENANCE, stored, "application/json")
     findings = json.loads(document.record)["findings"]
     failure = Failure(Code.GW_4XX, findings[0]["message"], 422, False, True, None, {"findings": findings})
-    await converter.fail(lease, failure)
-    return lease
+    await converter.fail(claimed, failure)
+    return claimed
 
 
-class Together(Corrector):
-    """Goes on when as many corrections are under way as were announced: then nobody has saved and all have looked."""
+class Together(MappingReviser):
+    """A reviser that waits until `parties` corrections run: all have read the record, and none has saved."""
 
     def __init__(self, parties: int) -> None:
         super().__init__()

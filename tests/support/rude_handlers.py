@@ -1,4 +1,4 @@
-"""Handlers that misbehave, each in one way. Loaded beside `support.handlers` by the tests that need them."""
+"""Handlers that misbehave, each in one way. Tests load them together with the others as `BOTH`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from support.handlers import SOON, at_the_gate
+from support.handlers import SOON, at_the_gate, note_effect
 from waybill.errors import DocumentFault, RateLimited
-from waybill_engine import JobKind
-from waybill_engine.context import JobContext
-from waybill_engine.registry import handles
-from waybill_engine.retry import RetryPolicy
+from waybill_engine import JobContext, JobKind, RetryPolicy, handles
+
+BOTH = "support.handlers,support.rude_handlers"
 
 RUDE = JobKind("rude", retry=RetryPolicy(retries=1, base=0.05, jitter=0.0), time_limit=30.0)
 SWALLOW = JobKind("swallow", retry=RetryPolicy(retries=0), time_limit=30.0)
@@ -30,11 +29,11 @@ IDLE = JobKind("idle", retry=RetryPolicy(retries=1, base=0.05, jitter=0.0))
 
 
 class Panic(BaseException):
-    """What a library written in Rust raises when it panics (pyo3's PanicException is no Exception)."""
+    """The error of a panicking Rust library (pyo3's PanicException is not an Exception)."""
 
 
 class Unreadable:
-    """Can be pickled, but not read back in another process."""
+    """An object that can be pickled but not unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_refuse, ())
@@ -100,10 +99,7 @@ async def pooled(payload: dict[str, Any], job: JobContext) -> None:
     else:
         answer = await job.run_blocking(echo, payload["value"])
         async with job.complete() as session:
-            await session.execute(
-                sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)"),
-                {"job_id": job.id, "token": job.lease.token, "note": str(answer)},
-            )
+            await note_effect(session, job, str(answer))
 
 
 @handles(HURRIED)
@@ -130,7 +126,7 @@ async def together(payload: dict[str, Any], job: JobContext) -> None:
 
 @handles(IDLE)
 async def idle(payload: dict[str, Any], job: JobContext) -> None:
-    """Holds a transaction open while it does something else, for longer than the server allows."""
+    """Keeps a transaction open without using it, for longer than the server allows."""
     async with job.complete() as session:
         await session.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = '50ms'"))
         await asyncio.sleep(0.3)
@@ -143,7 +139,7 @@ LOCKED = JobKind("locked", retry=RetryPolicy(retries=3, base=0.05, jitter=0.0))
 @handles(BRITTLE)
 async def brittle(payload: dict[str, Any], job: JobContext) -> None:
     """Ignores its cancellation for ever."""
-    (Path(payload["gate"]) / f"started-{job.id}-{job.lease.token}").touch()
+    (Path(payload["gate"]) / f"started-{job.id}-{job.claimed.token}").touch()
     while True:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -160,6 +156,6 @@ QUIET = JobKind("quiet", retry=SOON)
 
 @handles(QUIET)
 async def quiet(payload: dict[str, Any], job: JobContext) -> None:
-    """Says how far it is, waits at the gate and writes nothing: its completion is buffered."""
+    """Reports progress, waits at the gate and writes nothing, so its completion is buffered."""
     job.progress(0.25, "a quarter")
     await at_the_gate(payload, job)

@@ -1,6 +1,6 @@
-"""Parses that misbehave in every way a document could make a parser misbehave, for the pool to survive.
+"""Parses that misbehave in every way in which a document could make a parser misbehave. The pool must survive them.
 
-They run in sandboxed processes: `support.rude_parses:NAME` is what the pool is told to run.
+They run in sandboxed processes. A test tells the pool to run `support.rude_parses:NAME`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Call = Mapping[str, Any]
 
 
 def obey(call: Call, result: Path) -> dict[str, Any]:
-    """Does what the call says: the name of one of the functions below."""
+    """Run the function below that the call names."""
     done: dict[str, Any] = globals()[call["do"]](call, result)
     return done
 
@@ -48,8 +48,13 @@ def spin(call: Call, result: Path) -> dict[str, Any]:
 
 
 def sleep(call: Call, result: Path) -> dict[str, Any]:
+    """Sleep until the file `until` exists, for `for` seconds, or for ever."""
     _started(call)
-    time.sleep(float(call.get("for", 3600)))
+    if "until" in call:
+        while not Path(call["until"]).exists():
+            time.sleep(0.01)
+    else:
+        time.sleep(float(call.get("for", 3600)))
     return {"pid": os.getpid()}
 
 
@@ -66,7 +71,7 @@ def hoard(call: Call, result: Path) -> dict[str, Any]:
 
 
 def tangle(call: Call, result: Path) -> dict[str, Any]:
-    """Leaves behind what only the garbage collector finds."""
+    """Leave cycles behind that only the garbage collector finds."""
     for _ in range(int(call["megabytes"])):
         ring: list[Any] = [bytearray(1024 * 1024)]
         ring.append(ring)
@@ -74,13 +79,13 @@ def tangle(call: Call, result: Path) -> dict[str, Any]:
 
 
 def swell(call: Call, result: Path) -> dict[str, Any]:
-    """Keeps what it used, as a leaking library would."""
+    """Keep memory like a library that leaks."""
     globals().setdefault("_kept", []).append(b"x" * int(call["bytes"]))
     return {"pid": os.getpid()}
 
 
 def scribble(call: Call, result: Path) -> dict[str, Any]:
-    """Writes more than it may."""
+    """Write more than the sandbox allows."""
     with result.open("wb") as file:
         while True:
             file.write(b"x" * 1_000_000)
@@ -103,7 +108,7 @@ def recurse(call: Call, result: Path) -> dict[str, Any]:
 
 
 def shout(call: Call, result: Path) -> dict[str, Any]:
-    """Answers with more than a message can hold."""
+    """Answer with more than a message can contain."""
     return {"shout": "x" * 10_000_000}
 
 
@@ -113,7 +118,7 @@ def chatter(call: Call, result: Path) -> dict[str, Any]:
 
 
 def forge(call: Call, result: Path) -> dict[str, Any]:
-    """Speaks into the channel as if it were the service's own code."""
+    """Write into the channel as if it were the service's own code."""
     order = json.loads(sys.argv[1])
     os.write(order["channel"], b"\xff\xff\xff\xff nonsense")
     return {}
@@ -125,7 +130,7 @@ def spawn(call: Call, result: Path) -> dict[str, Any]:
 
 
 def fork(call: Call, result: Path) -> dict[str, Any]:
-    """Leaves a process behind that would go on for ever."""
+    """Leave a process behind that would run for ever."""
     if (pid := os.fork()) == 0:
         time.sleep(3600)
     _started({**call, "pid": pid})
@@ -151,7 +156,7 @@ def environment(call: Call, result: Path) -> dict[str, Any]:
 
 
 def _started(call: Call) -> None:
-    """Tell the test that we are there: an empty file beside the result, or our pid in it."""
+    """Tell the test that the parse has started, with a file that contains the process id."""
     if "started" in call:
         half = Path(str(call["started"]) + ".half")
         half.write_text(str(call.get("pid", os.getpid())))
@@ -159,7 +164,7 @@ def _started(call: Call) -> None:
 
 
 def as_told(call: Call, result: Path) -> dict[str, Any]:
-    """For documents that say themselves what happens, as `%PDF-{"do": "segfault"}`; answers with the call."""
+    """Do what the document says, such as `%PDF-{"do": "segfault"}`, and answer with the call."""
     content = Path(call["source"]).read_bytes()
     told = json.loads(content.removeprefix(b"%PDF-").split(b"\n")[0]) if content.startswith(b"%PDF-{") else {}
     note: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""A real S3 protocol server on loopback (moto's), and a line to it that can be slow, cut, or answer nonsense.
+"""A server of the S3 protocol on loopback (moto's), and a line to it that can be slow, break, or answer nonsense.
 
-The server is a process of its own: it shares neither our interpreter's lock nor our memory, which tests measure.
+The server is a process of its own, so it shares neither our interpreter's lock nor our memory, which tests measure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import httpx
 from pydantic import SecretStr
 
 from waybill.storage import Storage, open_storage
-from waybill.storage.factory import Access
+from waybill.storage.factory import StorageAccess
 
 KEY_ID, SECRET = "AKIATESTKEYIDENTIFIER", "the-secret-that-nobody-may-see"
 
@@ -40,7 +40,7 @@ _numbers = itertools.count()
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The URL of a server that lives as long as this block, or this process."""
+    """Run a server until the block or this process ends, and yield its URL."""
     command = [sys.executable, "-c", _SERVER]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -53,7 +53,7 @@ def s3_server() -> Iterator[str]:
 
 
 class Bucket:
-    """A bucket, seen from outside of what is tested."""
+    """A bucket that tests look at without the storage under test."""
 
     def __init__(self, server: str) -> None:
         self.server = server
@@ -63,18 +63,18 @@ class Bucket:
 
     def storage(self, server: str | None = None, *, prefix: str = "/some/prefix", timeout: float = 10.0) -> Storage:
         url = f"s3://{self.name}{prefix}?endpoint={server or self.server}&region=us-east-1"
-        return open_storage(url, Access(KEY_ID, SecretStr(SECRET), timeout, backoff=0.01))
+        return open_storage(url, StorageAccess(KEY_ID, SecretStr(SECRET), timeout, backoff=0.01))
 
     def google_storage(self, server: str) -> Storage:
-        """The same bucket, taken for one of Google's; by a line that translates."""
+        """The same bucket as a bucket of Google, through a line that translates."""
         key = SecretStr(json.dumps({**_GOOGLE_KEY, "gcs_base_url": server}))
-        return open_storage(f"gs://{self.name}/some/prefix?endpoint={server}", Access(secret=key, backoff=0.01))
+        return open_storage(f"gs://{self.name}/some/prefix?endpoint={server}", StorageAccess(secret=key, backoff=0.01))
 
     def objects(self) -> list[str]:
         return self._keys("?list-type=2")
 
     def unfinished(self) -> list[str]:
-        """Uploads in parts that were neither finished nor aborted."""
+        """Multipart uploads that were neither finished nor aborted."""
         return self._keys("?uploads")
 
     def _keys(self, query: str) -> list[str]:
@@ -88,27 +88,27 @@ class Bucket:
 
 @dataclass
 class Request:
-    """What is known of a request when its fate is decided."""
+    """A request, as `Line.fate` sees it."""
 
     method: str
     path: str
     number: int
-    """From 1, over all requests."""
+    """The number of the request, counted from 1."""
 
 
 @dataclass
 class Fault:
-    """What befalls a request."""
+    """What happens to a request."""
 
     status: int = 0
-    """Answered by us, without asking the server."""
+    """If set, the line answers with this status and does not ask the server."""
     body: bytes = b""
     wait: asyncio.Event | None = None
-    """Held until this is set. The server has not seen it."""
+    """The request waits until this is set. The server has not seen it yet."""
     swallow: bool = False
-    """The server does it, but its answer is lost, and the connection with it."""
+    """The server handles the request, but its answer and the connection are lost."""
     cut_after: int | None = None
-    """Only so many bytes of the answer's body arrive."""
+    """Only this many bytes of the answer's body arrive."""
 
 
 SLOW_DOWN = Fault(503, b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>")
@@ -117,15 +117,15 @@ BROKEN = Fault(500, b"<Error><Code>InternalError</Code></Error>")
 
 @dataclass
 class Line:
-    """The line: `fate` decides over each request, and `seen` remembers them."""
+    """The line: `fate` decides what happens to each request, and `seen` lists the requests."""
 
     fate: Callable[[Request], Fault | None] = lambda request: None
     url: str = ""
     seen: list[Request] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once a request is being held."""
+    """Set once a request waits."""
     google: bool = False
-    """Whether Google's dialect is spoken on this side: S3's, but for how one says who one is and writes a path."""
+    """Whether clients speak Google's dialect, which differs from S3 in authentication and in the encoding of paths."""
 
 
 @asynccontextmanager
@@ -157,11 +157,11 @@ async def line_to(server: str, *, google: bool = False) -> AsyncIterator[Line]:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        await asyncio.sleep(0)  # for the transports to close
+        await asyncio.sleep(0)  # lets the transports close
 
 
 async def _serve(line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
-    """One request for one connection, which keeps this short."""
+    """Handle one request. Each connection carries only one, which keeps this short."""
     head = await reader.readuntil(b"\r\n\r\n")
     method, path, _ = head.decode("latin-1").split(" ", 2)
     request = Request(method, path, len(line.seen) + 1)
@@ -181,7 +181,7 @@ async def _serve(line: Line, reader: asyncio.StreamReader, writer: asyncio.Strea
     try:
         if line.google:
             head = _in_amazons_words(head)
-        # Signed with the line's own address, so that one stays as it is.
+        # The client signed the line's address, so the Host header stays as it is.
         to_server.write(head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + body)
         await to_server.drain()
         answer = await from_server.readuntil(b"\r\n\r\n")

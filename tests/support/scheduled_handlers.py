@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from support.handlers import EFFECT
-from waybill_engine.schedules import Schedule
-from waybill_engine.worker.scheduler import declares
+from waybill_engine import Schedule, declares
 
 HOURLY = declares(Schedule("hourly", EFFECT, "0 * * * *", tenant="acme", payload={"note": "hourly"}))

@@ -1,4 +1,4 @@
-"""Short words for the tests of periodic jobs: the time of day, and which ticks have fired."""
+"""Helpers for tests of periodic jobs: set the time, and see which ticks have fired."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ def utc(text: str) -> datetime:
 
 
 def nightly(**facts: Any) -> Schedule:
-    """At 02:30 UTC, unless told otherwise."""
+    """A schedule for 02:30 UTC, unless the test changes it."""
     usual: dict[str, Any] = {"name": "nightly", "kind": WORK, "cron": "30 2 * * *", "tenant": "acme"}
     return Schedule(**(usual | facts))
 
 
 async def set_time(connection: Connection, moment: datetime) -> None:
-    """Let it be `moment` for everybody who asks the database."""
+    """Set the time to `moment` for every connection to the database."""
     await connection.execute(
         "UPDATE test_clock.shift SET seconds = extract(epoch FROM $1::timestamptz - pg_catalog.now())", moment
     )
 
 
 async def fired_ticks(connection: Connection, name: str = "nightly") -> list[datetime]:
-    """The tick of every job a schedule has made, twice if there are two jobs."""
+    """The tick of every job that a schedule has made; twice if there are two jobs."""
     rows = await connection.fetch(
         "SELECT payload -> 'schedule' ->> 'tick' FROM jobs WHERE payload -> 'schedule' ->> 'name' = $1 ORDER BY 1", name
     )
     return [datetime.fromisoformat(row[0]) for row in rows]
 
 
-# Stops a firer after it has enqueued and before it has moved on: for as long as somebody holds the lock.
+# Stops a scheduler after it has enqueued and before it has moved on, while somebody has the lock.
 STOP_BEFORE_MOVING_ON = """
 CREATE FUNCTION public.wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END $$;

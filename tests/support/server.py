@@ -1,8 +1,8 @@
-"""Which Postgres the tests use: the embedded one, a given one, a container, or another version.
+"""Starts the Postgres server that the tests use.
 
-`WAYBILL_TEST_DATABASE_URL` names a server (its user must be allowed to create databases);
-`WAYBILL_TEST_POSTGRES` chooses otherwise: `18` (default) and `16` embedded, `debian` for the one installed
-from Debian's packages, `container` for testcontainers.
+`WAYBILL_TEST_DATABASE_URL` names an existing server whose user may create databases. Otherwise `WAYBILL_TEST_POSTGRES`
+chooses: `18` (the default) and `16` are embedded, `debian` is the one from Debian's packages, and `container` uses
+testcontainers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from waybill_cli.local.postgres import EmbeddedPostgres, debian_binaries
 
-# Many short-lived databases and many worker processes at once.
+# Tests use many short-lived databases and many worker processes at once.
 SETTINGS = {"max_connections": "400", "shared_buffers": "256MB", "autovacuum_naptime": "5s"}
 
 _MEMORY = Path("/dev/shm")
@@ -26,13 +26,13 @@ _ENOUGH = 6 * 2**30
 
 
 def _folder() -> Path | None:
-    """Where data lies that is thrown away: in memory, if there is plenty, which halves what a database costs."""
+    """The folder for temporary data: in memory if there is enough, which halves the cost of a database."""
     return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH else None
 
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """The URL of a server's maintenance database."""
+    """Yield the URL of the server's maintenance database."""
     if given := os.environ.get("WAYBILL_TEST_DATABASE_URL"):
         yield given
         return
@@ -49,7 +49,7 @@ def postgres_server() -> Iterator[str]:
 
 @contextmanager
 def embedded(choice: str | None = None) -> Iterator[EmbeddedPostgres]:
-    """A server of one's own, for tests that stop and start it."""
+    """A separate server, for tests that stop and start it."""
     choice = choice or os.environ.get("WAYBILL_TEST_POSTGRES", "18")
     if choice not in ("18", "16", "debian"):
         pytest.exit(f"WAYBILL_TEST_POSTGRES is 18, 16, debian or container, not {choice!r}", returncode=2)
@@ -63,11 +63,11 @@ def embedded(choice: str | None = None) -> Iterator[EmbeddedPostgres]:
 
 @contextmanager
 def frozen(server: EmbeddedPostgres) -> Iterator[None]:
-    """All of the server's processes are stopped: what is connected stays so, and nobody answers."""
+    """Freeze all of the server's processes: connections stay open, and nothing answers."""
     stopped: list[int] = []
     try:
         family = [server.pid]
-        for pid in family:  # the first one first, so that it has no more children
+        for pid in family:  # the parent first, so that it starts no more children
             os.kill(pid, signal.SIGSTOP)
             stopped.append(pid)
             family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())

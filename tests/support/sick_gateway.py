@@ -1,4 +1,4 @@
-"""A server that does to its callers what a gateway in trouble does: refuses, stalls, breaks off, talks nonsense."""
+"""A server that behaves like a gateway in trouble: it refuses, stalls, breaks off or answers nonsense."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class SickGateway:
-    """Where it listens, and what it was sent."""
+    """The server's URL and the requests it received."""
 
     url: str
     requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
@@ -20,7 +20,7 @@ class SickGateway:
 
 
 def answering(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> Answer:
-    """Answer like this."""
+    """Answer with this status, body and headers."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}"]
@@ -32,20 +32,20 @@ def answering(status: int, body: bytes = b"", headers: dict[str, str] | None = N
 
 
 async def breaking_off(writer: asyncio.StreamWriter) -> None:
-    """Promise an answer and close in the middle of it."""
+    """Begin an answer and close the connection in the middle of it."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
     await writer.drain()
     writer.close()
 
 
 async def stalling(_writer: asyncio.StreamWriter) -> None:
-    """Say nothing, for as long as anybody would wait."""
+    """Never answer."""
     await asyncio.sleep(3600)
 
 
 @asynccontextmanager
 async def sick_gateway(answer: Answer, *, hasty: bool = False) -> AsyncIterator[SickGateway]:
-    """A server on loopback that reads a request and then does this; a hasty one does it after the headers."""
+    """Run a server that reads a request and then calls `answer`. A `hasty` one calls it after the headers."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

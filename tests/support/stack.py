@@ -1,44 +1,38 @@
-"""The product as it runs for a person: the API's process, and where a test needs them a gateway and a worker."""
+"""Runs the product for a test: the API and, if the test needs them, a gateway and a worker."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import httpx
-import psutil
 
-from support.waiting import eventually
+from support.child_processes import free_port, kill_with_children
+from support.patience import PATIENCE, eventually
+from support.zygote import Program, start_program
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class Stack:
-    """Processes over one database. Browsers are told apart by their cookies, so that tests can share one."""
+    """The product's processes over one database. Visitors differ by their cookies, so tests can share a stack."""
 
-    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+    def __init__(self, database_url: str, folder: Path, *, shared_imports: bool = True, **settings: str) -> None:
+        """`settings` are environment variables. Without `shared_imports` every process is a new interpreter."""
         self.database_url = database_url
         self.port, self.gateway_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.home = folder / "home"
-        self._folder = folder
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._settings = {
+        self.folder = folder
+        self._shared_imports = shared_imports
+        self._processes: dict[str, Program | subprocess.Popen[bytes]] = {}
+        self.settings = {
             "WAYBILL_DATABASE_URL": database_url,
             "WAYBILL_HOME": str(self.home),
             "WAYBILL_LOG_FORMAT": "console",
@@ -53,13 +47,21 @@ class Stack:
     def start(self, name: str, **settings: str) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("WAYBILL_")}
         with self._log(name).open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", f"waybill_{name}"],
-                env={**environment, **self._settings, **settings},
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
+            self._processes[name] = start_program(
+                f"waybill_{name}",
+                env={**environment, **self.settings, **settings},
+                output=log,
+                cwd=self.folder,
+                shared_imports=self._shared_imports,
             )
+
+    async def start_all(self, *names: str) -> None:
+        """Start these services and wait until they are ready."""
+        for name in names:
+            self.start(name)
+        for name in names:
+            if name != "worker":  # a worker listens on no port; its jobs show that it works
+                await self.ready(name)
 
     async def ready(self, name: str) -> None:
         port = self.port if name == "api" else self.gateway_port
@@ -71,24 +73,17 @@ class Stack:
                     return (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
                 return False
 
-            await eventually(answers, within=60, every=0.05, what=f"the {name} is ready")
+            await eventually(answers, within=PATIENCE, every=0.05, what=f"the {name} is ready")
 
     def stop(self, name: str) -> None:
-        """Dead at once, with all its children."""
-        process = self._processes.pop(name)
-        family = [psutil.Process(process.pid)] if process.poll() is None else []
-        for each in family:
-            family += each.children(recursive=True)
-        for each in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-        process.wait()
+        """Kill the service with all its children, without a chance to shut down."""
+        kill_with_children(self._processes.pop(name))
 
     def pid(self, name: str) -> int:
         return self._processes[name].pid
 
     def wait(self, name: str) -> None:
-        """Until it has ended by itself."""
+        """Wait until the service has ended by itself."""
         self._processes.pop(name).wait(timeout=30)
 
     def close(self) -> None:
@@ -99,7 +94,7 @@ class Stack:
         return self._log(name).read_text(errors="replace")[-4000:]
 
     def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+        return self.folder / f"{name}.log"
 
     async def sql(self, statement: str, *arguments: Any) -> list[Any]:
         connection = await asyncpg.connect(self.database_url)
@@ -109,7 +104,7 @@ class Stack:
             await connection.close()
 
     async def become(self, job_id: str, state: str, **columns: Any) -> None:
-        """Put a job into a state as a worker would leave it: for states that are hard to meet at the right moment."""
+        """Put a job into a state as a worker would leave it, for states that are hard to catch at the right moment."""
         if state == "running":
             columns = {"lease_owner": uuid.uuid4(), **columns}
         names = list(columns)

@@ -1,4 +1,4 @@
-"""Lanes of jobs in memory: what Postgres is to a worker's `Shares`, one process, no time lost."""
+"""Lanes of jobs in memory, in place of Postgres, for the tests of `FairShare`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from waybill_engine import Lease
-from waybill_engine.fair_share import Gate, Portion, Shares
-from waybill_engine.lanes import Cap, Lane, Rules
+from waybill_engine import ClaimedJob
+from waybill_engine.fair_share import FairShare, Portion
+from waybill_engine.gates import Gate
+from waybill_engine.lanes import Lane
+from waybill_engine.rules import Cap, Rules
 
 _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -20,9 +22,9 @@ def lane(tenant: str, kind: str = "work", priority: int = 0, queue: str = "defau
     return Lane(queue, kind, priority, tenant)
 
 
-def job(where: Lane, number: int, cost: int = 1) -> Lease:
-    """A job as a claim answers it; a lower number is older."""
-    return Lease(
+def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
+    """A job as a claim returns it. Lower numbers are older."""
+    return ClaimedJob(
         id=uuid.UUID(int=number),
         token=1,
         tenant=where.tenant,
@@ -47,12 +49,12 @@ def concerns(cap: Cap, lane: Lane) -> bool:
 
 
 class Store:
-    def __init__(self, shares: Shares) -> None:
-        self.shares = shares
-        self.waiting: dict[Lane, list[Lease]] = {}
-        self.running: list[Lease] = []
+    def __init__(self, fair_share: FairShare) -> None:
+        self.fair_share = fair_share
+        self.waiting: dict[Lane, list[ClaimedJob]] = {}
+        self.running: list[ClaimedJob] = []
         self.work: Counter[str] = Counter()
-        """What each tenant was given so far, by cost."""
+        """The cost of the work that each tenant got so far."""
         self.now = 0.0
         self.caps: Sequence[Cap] = ()
         self._numbers = itertools.count(1)
@@ -61,39 +63,41 @@ class Store:
         new = [job(where, next(self._numbers), cost) for cost in costs]
         self.waiting.setdefault(where, []).extend(new)
         if tell and new:
-            self.shares.announce(where, new[0].id)
+            self.fair_share.announce(where, new[0].id)
 
     def look(self) -> None:
-        self.shares.seen({where: jobs[0].id for where, jobs in self.waiting.items() if jobs}, self.shares.news)
+        self.fair_share.found(
+            {where: jobs[0].id for where, jobs in self.waiting.items() if jobs}, self.fair_share.announcements
+        )
 
     def cap(self, *caps: Cap) -> None:
         self.caps = caps
-        self.shares.rule(Rules(caps=caps))
+        self.fair_share.apply(Rules(caps=caps))
 
     def room(self, gate: Gate) -> int:
         assert isinstance(gate, Cap)
         return gate.most - sum(concerns(gate, lane(one.tenant, one.kind)) for one in self.running)
 
-    def claim(self, limit: int) -> list[Lease]:
+    def claim(self, limit: int) -> list[ClaimedJob]:
         """The steps of `waybill_engine.claim.claim`, one after the other."""
-        portions = self.shares.plan(limit, self.now)
-        if self.shares.gates(portions):
-            for gate in self.shares.gates_in_question(self.now):
+        portions = self.fair_share.plan(limit, self.now)
+        if self.fair_share.gates_of(portions):
+            for gate in self.fair_share.gates_in_question(self.now):
                 if self.room(gate) <= 0:
-                    self.shares.close(gate, self.now)
-            portions = self.shares.plan(limit, self.now)
-        if gates := self.shares.gates(portions):
+                    self.fair_share.gates.close(gate, self.now)
+            portions = self.fair_share.plan(limit, self.now)
+        if gates := self.fair_share.gates_of(portions):
             rooms = {gate: self.room(gate) for gate in gates}
             for gate, room in rooms.items():
                 if room <= 0:
-                    self.shares.close(gate, self.now)
-            portions = self.shares.plan(limit, self.now, rooms)
-        leases = self.take(portions)
-        self.shares.served(portions, leases)
-        return leases
+                    self.fair_share.gates.close(gate, self.now)
+            portions = self.fair_share.plan(limit, self.now, rooms)
+        claimed_jobs = self.take(portions)
+        self.fair_share.served(portions, claimed_jobs)
+        return claimed_jobs
 
-    def take(self, portions: Iterable[Portion]) -> list[Lease]:
-        taken: list[Lease] = []
+    def take(self, portions: Iterable[Portion]) -> list[ClaimedJob]:
+        taken: list[ClaimedJob] = []
         for portion in portions:
             there = self.waiting.get(portion.lane, [])
             begin = bisect_left(there, portion.start, key=lambda one: one.id)
@@ -104,7 +108,7 @@ class Store:
             self.work[one.tenant] += one.cost
         return taken
 
-    def finish(self, leases: Iterable[Lease]) -> None:
-        for one in list(leases):
+    def finish(self, claimed_jobs: Iterable[ClaimedJob]) -> None:
+        for one in list(claimed_jobs):
             self.running.remove(one)
-        self.shares.reopen()
+        self.fair_share.gates.reopen_caps()

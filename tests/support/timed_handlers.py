@@ -1,4 +1,4 @@
-"""Handlers that tell when they ran, by a clock all processes of a machine share. Loaded beside `support.handlers`."""
+"""Handlers that record when they ran, on the machine's monotonic clock. Workers load them beside `support.handlers`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-import sqlalchemy as sa
-
-from support.handlers import SOON
+from support.handlers import SOON, note_effect
 from waybill.db.database import Connection
-from waybill_engine import JobKind
-from waybill_engine.context import JobContext
-from waybill_engine.registry import handles
+from waybill_engine import JobContext, JobKind, handles
 
 BOTH = "support.handlers,support.timed_handlers"
 
@@ -26,10 +22,7 @@ async def timed(payload: dict[str, Any], job: JobContext) -> None:
     began = time.monotonic_ns()
     await asyncio.sleep(payload["seconds"])
     async with job.complete() as session:
-        await session.execute(
-            sa.text("INSERT INTO public.effects (job_id, lease_token, note) VALUES (:job_id, :token, :note)"),
-            {"job_id": job.id, "token": job.lease.token, "note": f"{began} {time.monotonic_ns()}"},
-        )
+        await note_effect(session, job, f"{began} {time.monotonic_ns()}")
 
 
 @handles(TIMED_TOO)
@@ -38,7 +31,7 @@ async def timed_too(payload: dict[str, Any], job: JobContext) -> None:
 
 
 def most_at_once(spans: Iterable[tuple[int, int]]) -> int:
-    """How many of these ran at the same moment, at most."""
+    """The highest number of runs at the same moment."""
     steps = sorted([(began, 1) for began, _ in spans] + [(ended, -1) for _, ended in spans])
     running = most = 0
     for _, step in steps:

@@ -1,4 +1,4 @@
-"""Excel workbooks and Word packages made by hand, so that a test can also make what Excel and Word never would."""
+"""Writes Excel workbooks and Word packages by hand, also such as Excel and Word would never write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cell = str | int | float | bool | None | tuple[float, str]
 
 
 def column(number: int) -> str:
-    """0 is A, 26 is AA."""
+    """The letters of a column: 0 is A, 26 is AA."""
     letters = ""
     number += 1
     while number:

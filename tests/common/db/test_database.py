@@ -36,7 +36,7 @@ async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(empty_
 async def test_a_schema_that_is_ahead_is_refused(empty_database_url: str) -> None:
     await upgrade(empty_database_url)
     connection = await asyncpg.connect(empty_database_url)
-    await connection.execute("UPDATE alembic_version SET version_num = 'from_the_future'")
+    await connection.execute("INSERT INTO alembic_version (version_num) VALUES ('from_the_future')")
     await connection.close()
     with pytest.raises(SchemaMismatch, match="ahead"):
         await Database.connect(settings(empty_database_url))

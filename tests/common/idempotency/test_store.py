@@ -17,8 +17,8 @@ from waybill.errors import IdempotencyConflict, Refused
 from waybill.idempotency import (
     Begun,
     HolderReplaced,
+    KeyRecord,
     KeyState,
-    Record,
     begin,
     fail,
     find,
@@ -328,7 +328,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 3))  # noqa: DTZ0
 def test_a_finished_answer_is_never_made_again_before_it_expires(
     state: KeyState, stale_at: datetime, expires_at: datetime, now: datetime
 ) -> None:
-    record = Record("t", "k", "f", state, 1, None, now, stale_at, expires_at)
+    record = KeyRecord("t", "k", "f", state, 1, None, now, stale_at, expires_at)
     if now >= expires_at:
         assert should_reprocess(record, now)
     elif state is KeyState.DONE:

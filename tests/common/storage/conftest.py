@@ -1,17 +1,12 @@
-"""What the library's tests share."""
+"""An S3 server for the tests of the storage."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from hypothesis import settings
 
 from support.s3 import Bucket, Line, line_to, s3_server
-
-# A busy machine is slow, not wrong: what must be fast has a test of its own.
-settings.register_profile("waybill", deadline=None)
-settings.load_profile("waybill")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from waybill.db import Database
 from waybill.errors import IoFailure
 from waybill.ids import new_id
 from waybill.storage import LocalStorage, Stored, upload_key
-from waybill.storage.copier import Migration
+from waybill.storage.copier import Copier
 
 
 class Source(LocalStorage):
@@ -63,7 +63,7 @@ async def source(tmp_path: Path) -> Source:
 async def test_what_comes_in_meanwhile_comes_along(db: Database, source: Source, tmp_path: Path) -> None:
     source.late = [upload_key(new_id()) for _ in range(3)]
     target = LocalStorage(tmp_path / "there")
-    done = await Migration(db, source, target, "there").run()
+    done = await Copier(db, source, target, "there").run()
     assert (done.objects, done.known, done.failed) == (13, 0, {})
     assert await stored_keys(target) == await stored_keys(source)
     for key in await stored_keys(source):
@@ -72,17 +72,17 @@ async def test_what_comes_in_meanwhile_comes_along(db: Database, source: Source,
 
 async def test_interrupted_it_goes_on_where_it_was(db: Database, source: Source, tmp_path: Path) -> None:
     target = Full(tmp_path / "there")
-    done = await Migration(db, source, target, "there").run()
+    done = await Copier(db, source, target, "there").run()
     assert (done.objects, len(done.failed)) == (4, 6)
     source.read.clear()
-    done = await Migration(db, source, LocalStorage(tmp_path / "there"), "there").run()
+    done = await Copier(db, source, LocalStorage(tmp_path / "there"), "there").run()
     assert (done.objects, done.known, done.failed) == (6, 4, {})
     assert len(source.read) == 6, "what was copied is not read again"
 
 
 async def test_what_arrives_changed_is_no_copy(db: Database, source: Source, tmp_path: Path) -> None:
     target = Rotten(tmp_path / "there")
-    done = await Migration(db, source, target, "there").run()
+    done = await Copier(db, source, target, "there").run()
     assert (done.objects, len(done.failed)) == (0, 10)
-    assert set(done.failed.values()) == {"What arrived is not what was sent."}
+    assert set(done.failed.values()) == {"The copy differs from the original."}
     assert await stored_keys(target) == set()

@@ -17,7 +17,7 @@ from waybill.config import CommonSettings
 from waybill.errors import IoFailure
 from waybill.ids import made_at, new_id
 from waybill.storage import LocalStorage, open_storage, storage_of, upload_key
-from waybill.storage.factory import Access
+from waybill.storage.factory import StorageAccess
 from waybill.storage.keys import checked
 from waybill_engine.artefacts import artefact_key
 
@@ -65,7 +65,7 @@ def test_every_cloud_can_be_opened_without_touching_it(url: str) -> None:
 )
 def test_what_cannot_be_opened_says_so_without_showing_its_secret(url: str, secret: str | None) -> None:
     with pytest.raises(IoFailure, match="cannot be opened") as refused:
-        open_storage(url, Access(secret=SecretStr(secret) if secret else None))
+        open_storage(url, StorageAccess(secret=SecretStr(secret) if secret else None))
     assert "hunter2" not in "".join(traceback.format_exception(refused.value))
 
 
@@ -92,13 +92,13 @@ _MEMORY = """
 import asyncio, json, resource, sys
 from pydantic import SecretStr
 from waybill.storage import open_storage
-from waybill.storage.factory import Access
+from waybill.storage.factory import StorageAccess
 
 def highest():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 async def main():
-    storage = open_storage(sys.argv[1], Access("id", SecretStr("secret")))
+    storage = open_storage(sys.argv[1], StorageAccess("id", SecretStr("secret")))
     async def incoming(size):
         for _ in range(size // 65536):
             yield bytes(65536)

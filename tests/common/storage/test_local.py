@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.waiting import eventually
+from support.patience import eventually
 from waybill.errors import Code, IoFailure, StorageFull, UnsafePath, classify
 from waybill.files import AtomicFile
 from waybill.storage import LocalStorage, Space

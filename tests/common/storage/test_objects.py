@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from support.patience import eventually
 from support.s3 import BROKEN, KEY_ID, SECRET, SLOW_DOWN, Bucket, Fault, Line, Request
-from support.waiting import eventually
 from waybill.errors import Code, IoFailure, NotFound, classify
 from waybill.storage import Space, Storage
 
@@ -74,10 +74,10 @@ async def test_a_passing_fault_is_waited_out(bucket: Bucket, line: Line, operati
     [
         (BROKEN, "could not be read or written"),
         (SLOW_DOWN, "busy"),
-        (Fault(403, b"<Error><Code>AccessDenied</Code></Error>"), "does not let this service in"),
+        (Fault(403, b"<Error><Code>AccessDenied</Code></Error>"), "refuses access to this service"),
         (
             Fault(403, f"<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>{KEY_ID}</AWSAccessKeyId>".encode()),
-            "does not let this service in",
+            "refuses access to this service",
         ),
         (Fault(200, b"this is not S3"), ""),
     ],

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from support.serving import Converter, upload, uploaded
+from support.api_server import Converter, upload, uploaded
 from waybill.errors import Code, Failure
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import httpx
 
+from support.api_server import Api, Converter, pdf, upload, uploaded
 from support.clock import Clock
-from support.serving import Api, Converter, pdf, upload, uploaded
-from support.waiting import eventually
+from support.patience import eventually
 from waybill.db import Database
-from waybill.errors import Code, Failure
+from waybill.errors import Code, Failure, GatewayUnavailable, classify
+from waybill.messages import msg
 from waybill_engine.artefacts import artefact_key
 
 
@@ -34,9 +35,16 @@ async def test_a_jobs_life_as_its_owner_sees_it(browser: httpx.AsyncClient, conv
     seen = (await browser.get(self)).json()
     assert (seen["status"], seen["attempt"], seen["max_attempts"]) == ("processing", 1, 4)
 
-    await converter.fail(lease, Failure(Code.GW_5XX, "The converter had a problem.", 502, True, True, None, None))
+    await converter.fail(lease, classify(GatewayUnavailable(msg("convert.gateway.too_large", megabytes=256))))
     seen = (await browser.get(self)).json()
-    assert (seen["status"], seen["attempt"], seen["error"]["code"]) == ("queued", 1, "GW_5XX")
+    assert (seen["status"], seen["attempt"]) == ("queued", 1)
+    assert seen["error"] == {
+        "code": "GW_5XX",
+        "key": "convert.gateway.too_large",
+        "params": {"megabytes": 256},
+        "message": "The converter's answer is larger than 256 MB.",
+        "findings": [],
+    }
     assert seen["retry_at"] > seen["updated_at"]
     assert (await browser.get(f"{self}/explain")).json()["reason"] == "scheduled"
 
@@ -50,6 +58,8 @@ async def test_a_jobs_life_as_its_owner_sees_it(browser: httpx.AsyncClient, conv
     assert (seen["status"], seen["dead_letter"], seen["attempt"]) == ("failed", False, 2)
     assert seen["error"] == {
         "code": "GW_4XX",
+        "key": None,
+        "params": {},
         "message": "The converter could not read it.",
         "findings": [{"code": "MISSING", "message": "There is no NPWP."}],
     }
@@ -212,6 +222,18 @@ async def test_an_open_breaker_is_said(api: Api, browser: httpx.AsyncClient, con
     listing = await listed(browser)
     assert listing["on_hold"] == listing["jobs"][0]["on_hold"] == hold
     assert listing["active_count"] == 1
+    assert (hold["key"], hold["params"]) == ("convert.paused", {})
+    assert hold["reason"].startswith("The converter is having an issue.")
+
+
+async def test_progress_is_told_in_english_whether_it_was_stored_as_a_key_or_not(
+    browser: httpx.AsyncClient, converter: Converter
+) -> None:
+    job = await uploaded(browser)
+    await converter.take()
+    for stored, told in (("convert.progress.storing", "Storing the result"), ("Page 3 of 10", "Page 3 of 10")):
+        await converter.connection.execute("UPDATE jobs SET progress_message = $1", stored)
+        assert (await browser.get(f"/api/jobs/{job}")).json()["progress_message"] == told
 
 
 async def test_purging_jobs_by_hand_takes_their_conversions_along(browser: httpx.AsyncClient, db: Database) -> None:

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 import asyncpg
 import httpx
 
-from support.serving import Api, Converter, uploaded
-from support.waiting import eventually
-from waybill.changes.subscriptions import Changes
+from support.api_server import Api, Converter, uploaded
+from support.patience import eventually
+from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill_convert.listing_cache import Answer
-from waybill_convert.models import ConversionView, Fault, Listing
+from waybill_convert.listing_cache import ListingAnswer
 from waybill_convert.status import Status
+from waybill_convert.views import ConversionView, Fault, Listing
 
 PAGES = 20
 ROUNDS = 10
@@ -122,7 +122,7 @@ async def test_one_pages_polls_are_remembered_too(api: Api, db: Database) -> Non
 
 
 async def test_versions_survive_a_lost_connection(db: Database) -> None:
-    changes = Changes(db)
+    changes = Subscriptions(db)
     changes.start()
     try:
         async with asyncio.timeout(10):
@@ -146,7 +146,7 @@ def test_what_a_list_takes_to_remember_is_not_underestimated() -> None:
         tracemalloc.start()
         try:
             views = [_view(findings, words) for _ in range(200)]
-            answer = Answer(Listing(views, None, "", dict.fromkeys(Status, 0), None))
+            answer = ListingAnswer(Listing(views, None, "", dict.fromkeys(Status, 0), None))
             assert answer.body
             assert answer.etag
             held, _ = tracemalloc.get_traced_memory()

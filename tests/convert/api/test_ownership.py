@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from support.serving import Api, Converter, uploaded
-from waybill.security import Permission
+from support.api_server import Api, Converter, uploaded
+from waybill.security import ADMIN
 
 # What each endpoint answers: (owner, everybody else). A foreign id looks like a missing one; only downloads say 403.
 ENDPOINTS: list[tuple[str, str, int, int]] = [
@@ -43,7 +43,7 @@ async def test_every_endpoint_for_everybody(api: Api, converter: Converter) -> N
         "no cookie": api.client(),
         "other session": await api.browser(),
         "other tenant's key": api.client(await api.key("other")),
-        "other tenant's admin": api.client(await api.key("boss", Permission.ADMIN)),
+        "other tenant's admin": api.client(await api.key("boss", ADMIN)),
         "forged cookie": api.client(cookies={"waybill_session": "1.eyJzIjoiMDAifQ.AAAA"}),
     }
     known = [stranger for name, stranger in strangers.items() if "cookie" not in name]
@@ -99,8 +99,8 @@ async def _first_event(client: httpx.AsyncClient) -> str:
 
 async def test_a_key_may_do_what_it_was_made_for(api: Api, converter: Converter) -> None:
     full = api.client(await api.key("acme"))
-    reads = api.client(await api.key("acme", Permission.CONVERT_READ))
-    writes = api.client(await api.key("acme", Permission.CONVERT_WRITE))
+    reads = api.client(await api.key("acme", "convert:read"))
+    writes = api.client(await api.key("acme", "convert:write"))
     job = await uploaded(full)
     assert (await reads.get(f"/api/jobs/{job}")).status_code == 200
     assert (await writes.get(f"/api/jobs/{job}")).status_code == 403
@@ -119,14 +119,14 @@ async def test_a_key_may_do_what_it_was_made_for(api: Api, converter: Converter)
 
 
 async def test_our_machines_names_are_for_operators(api: Api, converter: Converter) -> None:
-    person, boss = api.client(await api.key("acme")), api.client(await api.key("acme", Permission.ADMIN))
+    person, boss = api.client(await api.key("acme")), api.client(await api.key("acme", ADMIN))
     job = await uploaded(person)
     await converter.take()
     for path in ("explain", "events"):
         assert converter.worker.name not in (await person.get(f"/api/jobs/{job}/{path}")).text
     assert converter.worker.name in (await boss.get(f"/api/jobs/{job}/explain")).text
     told: dict[str, Any] = (await person.get(f"/api/jobs/{job}/explain")).json()
-    assert (told["reason"], told["sentence"]) == ("running", "It is being converted.")
+    assert (told["reason"], told["sentence"]) == ("running", "This document is being converted.")
 
 
 async def test_an_archive_holds_what_was_asked_for(api: Api, converter: Converter) -> None:

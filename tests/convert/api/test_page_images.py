@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.conftest import Serve
+from support.api_fixtures import Serve
+from support.api_server import Api, Converter, uploaded
 from support.gateway import Gateway
-from support.reviewing import end, good
-from support.serving import Api, Converter, uploaded
+from support.reviewed_invoices import end, good
 from support.sick_gateway import answering, breaking_off, sick_gateway
 
 PNG = b"\x89PNG\r\n\x1a\n"

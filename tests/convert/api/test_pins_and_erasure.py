@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.serving import Api, Converter, uploaded
+from support.api_server import Api, Converter, uploaded
 from waybill import retention
 from waybill.storage import LocalStorage
 

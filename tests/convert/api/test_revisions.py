@@ -12,9 +12,10 @@ import httpx
 import pytest
 from lxml import etree
 
-from support.reviewing import RIGHT, broken, end, good, mapping
-from support.serving import Api, Converter, uploaded
-from waybill.security import Permission
+from support.api_server import Api, Converter, uploaded
+from support.records import pt_simon_loaded
+from support.reviewed_invoices import RIGHT, broken, end, good
+from waybill.security import ADMIN
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ async def test_a_preview_tells_and_keeps_nothing(browser: httpx.AsyncClient, job
     assert [refused["path"] for refused in preview["refused"]] == ["due_date"]
     assert [finding["path"] for finding in preview["findings"]] == ["buyer_name"]
     assert {"path": "buyer_name", "value": None, "confidence": 100} in preview["values"]
-    assert [check["name"] for check in preview["checks"]] == list(mapping().mapping.checks)
+    assert [check["name"] for check in preview["checks"]] == list(pt_simon_loaded().mapping.checks)
     assert (await browser.get(f"/api/jobs/{job}/revisions")).json()["latest"] == 0
 
 
@@ -131,7 +132,7 @@ async def test_whoever_comes_second_hears_who_was_first(api: Api, converter: Con
     assert (problem["code"], problem["paths"]) == ("CONFLICT", ["buyer_name"])
     assert problem["latest"] == first.json()
     assert first.json()["author"] == "key:test"
-    assert problem["detail"].startswith("Revision 1 was saved meanwhile, by key:test.")
+    assert problem["detail"].startswith("Revision 1 was saved in the meantime, by key:test.")
     assert len((await ann.get(url)).json()["revisions"]) == 1
 
 
@@ -213,7 +214,7 @@ async def test_every_endpoint_for_everybody(api: Api, converter: Converter) -> N
         "no cookie": api.client(),
         "other session": await api.browser(),
         "other tenant's key": api.client(await api.key("other")),
-        "other tenant's admin": api.client(await api.key("boss", Permission.ADMIN)),
+        "other tenant's admin": api.client(await api.key("boss", ADMIN)),
         "forged cookie": api.client(cookies={"waybill_session": "1.eyJzIjoiMDAifQ.AAAA"}),
     }
     for owner, others in ((session, [api.client(key)]), (api.client(key), [session])):
@@ -232,8 +233,8 @@ async def test_every_endpoint_for_everybody(api: Api, converter: Converter) -> N
 
 async def test_a_key_corrects_only_if_it_may(api: Api, converter: Converter) -> None:
     full = api.client(await api.key("acme"))
-    reads = api.client(await api.key("acme", Permission.CONVERT_READ))
-    writes = api.client(await api.key("acme", Permission.CONVERT_WRITE))
+    reads = api.client(await api.key("acme", "convert:read"))
+    writes = api.client(await api.key("acme", "convert:write"))
     job = await uploaded(full, good().pdf)
     await end(converter, good())
     for method, path, body in ENDPOINTS:

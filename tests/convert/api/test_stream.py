@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 
-from api.conftest import Serve
+from support.api_fixtures import Serve
+from support.api_server import Api, Converter, uploaded
 from support.clock import Clock
-from support.serving import Api, Converter, uploaded
-from support.waiting import eventually
+from support.patience import eventually
 from waybill.db import Database
 from waybill.security import keys
 from waybill_convert.cursors import Since

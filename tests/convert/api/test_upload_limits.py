@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from api.conftest import Serve
+from support.api_fixtures import Serve
+from support.api_server import Api, upload
 from support.clock import Clock
-from support.serving import Api, upload
-from support.waiting import eventually
-from waybill.config import ApiSettings
+from support.patience import eventually
 from waybill.db import Database
+from waybill_convert.settings import ConvertSettings
 
 _MB = 1024 * 1024
 _HEAD = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n%PDF-1.7\n'
@@ -224,7 +224,7 @@ async def test_behind_a_proxy_it_is_the_forwarded_address_that_counts(serve: Ser
 
 
 def test_an_address_has_a_limit_unless_somebody_lifts_it() -> None:
-    assert ApiSettings.model_validate({"database_url": "postgresql://x/y"}).api_address_uploads_per_minute == 60
+    assert ConvertSettings().api_address_uploads_per_minute == 60
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: https"])

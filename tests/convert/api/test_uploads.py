@@ -10,11 +10,12 @@ import asyncpg
 import httpx
 import pytest
 
-from api.conftest import Serve
-from support.serving import Api, Converter, pdf, upload, uploaded
+from support.api_fixtures import Serve
+from support.api_server import Api, Converter, pdf, upload, uploaded
 from waybill.db import Database
 from waybill.errors import Code, Failure
-from waybill_convert.repository import conversions
+from waybill_convert.repository import durations
+from waybill_engine import breaker_control
 
 _MB = 1024 * 1024
 
@@ -255,8 +256,8 @@ async def test_a_job_keeps_its_document_whatever_fails_after_it_was_committed(
     async def times_out(*_: object) -> None:
         raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
 
-    for statement in ("samples", "breaker"):
-        monkeypatch.setattr(conversions, statement, times_out)
+    monkeypatch.setattr(durations, "samples", times_out)
+    monkeypatch.setattr(breaker_control, "not_closed", times_out)
     await upload(api.client(), pdf())
     assert await jobs_in(db) == len(stored(folder)) == 1
 

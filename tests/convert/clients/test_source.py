@@ -92,7 +92,7 @@ async def test_a_gateway_that_is_silent_is_still_to_blame(remote: Storage) -> No
         (DOCUMENT[:-1], "only a part"),
         (b"", "only a part"),
         (DOCUMENT + b"x", "longer"),
-        (DOCUMENT[:-1] + b"x", "not what was uploaded"),
+        (DOCUMENT[:-1] + b"x", "not the uploaded one"),
     ],
     ids=["short", "empty", "long", "other"],
 )

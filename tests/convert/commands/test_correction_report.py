@@ -6,7 +6,7 @@ import json
 import uuid
 from typing import Any
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from waybill.db.database import Connection
 from waybill.ids import new_id
 
@@ -82,9 +82,9 @@ async def test_what_was_never_corrected_or_converted(waybill: Waybill, hot: Conn
     await conversion(hot)
     good = await waybill("mapping", "report", "pt_simon_invoice_v1")
     assert (good.code, good.out) == (0, "")
-    assert "Of one document converted by pt_simon_invoice_v1, none was corrected." in good.err
+    assert "Of one document converted with pt_simon_invoice_v1, none was corrected." in good.err
     unused = await waybill("mapping", "report", "en16931_cii")
     assert (unused.code, "Of 0 documents" in unused.err) == (0, True)
     unknown = await waybill("mapping", "report", "no_such")
     assert unknown.code == 1
-    assert "No document was converted by a mapping called 'no_such'." in unknown.err
+    assert "No document was converted with a mapping called 'no_such'." in unknown.err

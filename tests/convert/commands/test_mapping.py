@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Waybill
+from support.command_line import Waybill
 from support.invoices import LAYOUTS, make_invoice, print_invoice
 from waybill_convert.commands.mapping.json_positions import place_of
 
@@ -81,7 +81,7 @@ async def test_a_file_that_is_no_pdf_is_refused(bare: Waybill, tmp_path: Path) -
 async def test_a_sound_mapping_is_said_to_be(bare: Waybill, tmp_path: Path) -> None:
     path = written(tmp_path, LEAST | {"fields": {"total": {"label": "Total"}}})
     ran = await bare("mapping", "check", path)
-    assert (ran.code, ran.out) == (0, f"{path}: sound. 1 field.\n")
+    assert (ran.code, ran.out) == (0, f"{path}: valid. 1 field.\n")
 
 
 async def test_mistakes_are_told_with_their_lines(bare: Waybill, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_golden_cases_are_checked_too(bare: Waybill, tmp_path: Path) -> No
     (tmp_path / "golden/one.json").write_text('{"total": "7"}')
     (tmp_path / "golden/one.xml").write_text('<?xml version="1.0" encoding="UTF-8"?>\n<Total>7</Total>\n')
     ran = await bare("mapping", "check", tmp_path)
-    assert (ran.code, ran.out) == (0, f"{tmp_path / 'mapping.json'}: sound. 1 field, 1 golden case.\n")
+    assert (ran.code, ran.out) == (0, f"{tmp_path / 'mapping.json'}: valid. 1 field, 1 golden case.\n")
     (tmp_path / "golden/one.json").write_text('{"total": "8"}')
     ran = await bare("mapping", "check", tmp_path)
     assert ran.code == 2

@@ -13,8 +13,7 @@ from lxml import etree
 from reportlab.pdfgen.canvas import Canvas
 from rich.cells import cell_len
 
-from cli.conftest import Waybill
-from cli.test_terminal import COLOURS, assert_harmless, on_a_terminal
+from support.command_line import COLOURS, Waybill, assert_harmless, on_a_terminal
 from support.invoices import LAYOUTS, make_invoice, print_invoice, reference_invoice
 from support.invoices.tamper import unknown_unit, wrong_amount
 

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from cli.conftest import EXECUTABLE, Ran, Waybill
-from support.serving import Api, Converter, pdf, serving
-from support.stack import free_port
-from support.waiting import eventually
-from waybill.config import ApiSettings
+from support.api_server import Api, Converter, pdf, serving
+from support.child_processes import free_port
+from support.command_line import EXECUTABLE, Ran, Waybill
+from support.patience import eventually
 from waybill.db import Database
 from waybill.errors import GatewayRejected, classify
 from waybill.storage import LocalStorage
@@ -44,7 +43,7 @@ async def serve(database_url: str, db: Database, folder: Path) -> AsyncIterator[
 
             async def start(**settings: Any) -> Api:
                 given = {"database_url": database_url, "storage_min_free_mb": 0, **settings}
-                return await stack.enter_async_context(serving(ApiSettings.model_validate(given), db, folder))
+                return await stack.enter_async_context(serving(given, db, folder))
 
             yield start
 
@@ -206,7 +205,7 @@ async def test_an_api_that_says_too_fast_is_waited_for(
     ran = await submit(api, *many, "--json")
     assert ran.code == 0, ran.err
     assert len({each["job"]["id"] for each in ran.json}) == 4
-    assert "patience" in ran.err
+    assert "asked us to wait 1 s" in ran.err
 
 
 async def test_an_api_that_takes_less_at_once_gets_less_at_once(serve: Serve, submit: Submit, tmp_path: Path) -> None:
@@ -276,7 +275,7 @@ async def test_something_else_answers(bare: Waybill, invoices: list[Path]) -> No
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ran = await bare("submit", invoices[0], "--url", url, WAYBILL_API_KEY="wb_x")
     assert ran.code == 1
-    assert "is no Waybill" in ran.err
+    assert "is not Waybill" in ran.err
 
 
 async def test_on_a_terminal_each_file_has_a_bar_and_ctrl_c_tells_what_goes_on(

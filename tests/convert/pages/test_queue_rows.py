@@ -1,81 +1,18 @@
-"""What the pages say about sizes, times and jobs."""
+"""What a row of the queue says about its job."""
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import pytest
-
-from waybill.web.languages import ENGLISH
-from waybill_convert.models import ConversionView, Fault, Hold
+from support.views import NOW, job
+from waybill.messages import msg
+from waybill.web.languages import ENGLISH, LANGUAGES
 from waybill_convert.pages.queue_rows import row
 from waybill_convert.status import Status
+from waybill_convert.views import Fault, Pause
 
-NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1 KB"),
-        (48_213, "48 KB"),
-        (999_499, "999 KB"),
-        (999_500, "1.0 MB"),
-        (52_428_800, "52.4 MB"),
-    ],
-)
-def test_sizes(number: int, said: str) -> None:
-    assert ENGLISH.size(number) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (-5, "just now"),
-        (44, "just now"),
-        (50, "1 min ago"),
-        (600, "10 min ago"),
-        (3000, "1 h ago"),
-        (7200, "2 h ago"),
-        (86400, "yesterday"),
-        (3 * 86400, "3 days ago"),
-        (30 * 86400, "8 Jul 2025"),
-    ],
-)
-def test_times(seconds: int, said: str) -> None:
-    assert ENGLISH.ago(NOW - timedelta(seconds=seconds), NOW) == said
-
-
-def job(status: Status = Status.QUEUED, **changes: object) -> ConversionView:
-    view = ConversionView(
-        id=uuid.uuid4(),
-        status=status,
-        dead_letter=False,
-        original_name="Faktur.pdf",
-        bytes=48_213,
-        mapping="pt_simon_invoice_v1",
-        created_at=NOW,
-        listed_at=NOW,
-        updated_at=NOW,
-        started_at=None,
-        finished_at=None,
-        attempt=1,
-        max_attempts=4,
-        progress=None,
-        progress_message=None,
-        retry_at=None,
-        remaining_seconds=None,
-        reused=False,
-        stopping=False,
-        on_hold=None,
-        error=None,
-        source_kept=True,
-    )
-    return replace(view, **changes)  # type: ignore[arg-type]
+INDONESIAN = LANGUAGES["id"]
 
 
 def test_an_estimate_is_said_only_if_there_is_one() -> None:
@@ -90,7 +27,7 @@ def test_the_first_try_is_not_counted() -> None:
 
 
 def test_on_hold_wins_over_waiting_for_a_retry() -> None:
-    held = job(on_hold=Hold("down", None), retry_at=NOW + timedelta(seconds=30))
+    held = job(on_hold=Pause(msg("convert.paused"), None), retry_at=NOW + timedelta(seconds=30))
     assert (row(held, NOW, ENGLISH).word, row(held, NOW, ENGLISH).icon) == ("On hold", "hold")
     assert row(replace(held, on_hold=None), NOW, ENGLISH).going == "Retry in 30 s"
     assert row(replace(held, on_hold=None), NOW + timedelta(minutes=1), ENGLISH).going == "", "its time has come"
@@ -111,3 +48,34 @@ def test_findings_are_counted_once_and_cut_short() -> None:
     assert shown.findings_word == "2,000 things to look at"
     assert len(shown.findings) == 51
     assert shown.findings[-1] == "… and 1,950 more"
+
+
+def test_an_error_is_said_by_its_key_and_else_by_what_is_known_of_it() -> None:
+    busy = Fault("GW_5XX", "The converter is busy.", key="convert.gateway.busy")
+    assert row(job(Status.FAILED, error=busy), NOW, ENGLISH).error == "The converter is busy."
+    assert row(job(Status.FAILED, error=busy), NOW, INDONESIAN).error == "Konverter sedang sibuk."
+    early = Fault("GW_5XX", "Said before there were keys.")
+    assert row(job(Status.FAILED, error=early), NOW, ENGLISH).error == "Said before there were keys."
+    assert row(job(Status.FAILED, error=early), NOW, INDONESIAN).error == INDONESIAN.say("errors.GW_5XX")
+    assert row(job(Status.FAILED), NOW, ENGLISH).error == ENGLISH.say("errors.UNKNOWN")
+
+
+def test_progress_is_said_by_its_key_and_other_text_as_it_is() -> None:
+    storing = job(Status.PROCESSING, progress_message="convert.progress.storing")
+    assert row(storing, NOW, ENGLISH).going == "Storing the result"
+    assert row(storing, NOW, INDONESIAN).going == "Menyimpan hasil"
+    assert row(job(Status.PROCESSING, progress_message="Page 3"), NOW, INDONESIAN).going == "Page 3"
+
+
+def test_a_row_in_indonesian() -> None:
+    busy = row(job(attempt=2, retry_at=NOW + timedelta(minutes=4), error=Fault("GW_5XX", "Odd.")), NOW, INDONESIAN)
+    assert (busy.word, busy.attempt) == ("Menunggu", "Percobaan 2 dari 4")
+    assert busy.going == f"{INDONESIAN.say('errors.GW_5XX')} Dicoba lagi dalam 4 menit"
+    faulty = Fault(
+        "GW_4XX",
+        "Wrong. (and 1 more)",
+        [{"message": "Wrong.", "page": 3, "params": {"messages": {"id": "Salah."}}}, {"message": "Aneh."}],
+    )
+    shown = row(job(Status.FAILED, error=faulty), NOW, INDONESIAN)
+    assert shown.error == "Salah. (dan 1 lainnya)"
+    assert (shown.findings, shown.findings_word) == (("Halaman 3: Salah.", "Aneh."), "2 hal perlu diperiksa")

@@ -1,4 +1,4 @@
-"""One breaker for three processes: it opens once, holds at no cost, lets the configured probes through, and closes.
+"""One breaker for three processes: it opens once, blocks at no cost, lets the configured probes through, and closes.
 
 Nobody polls here: what workers learn in time, they were told, or knew when to look.
 """
@@ -17,12 +17,11 @@ import pytest
 from support.breakers import CONVERTER, breaker_events, fail, standing, state_of
 from support.engine import count, events, find_contradictions, some_jobs
 from support.handlers import CONVERT
-from support.waiting import eventually
-from support.workers import WorkerProcess, all_ended, counts, started_runs
+from support.patience import eventually
+from support.workers import StartWorker, WorkerProcess, all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.breaker_control import reset, trip
-from worker.conftest import StartWorker
 
 A_SECOND = timedelta(seconds=1)
 
@@ -208,15 +207,15 @@ async def test_a_worker_killed_with_a_probe_in_hand_does_not_wedge_it(
     jobs = await some_jobs(connection, 8, CONVERT, payload={"gate": str(gate)})
     workers = await fleet(connection, start_worker, worker_concurrency=1)
     await eventually(at_gate(gate, 2))
-    held = await connection.fetch(
+    running = await connection.fetch(
         "SELECT jobs.id, pid FROM jobs JOIN workers ON workers.id = lease_owner WHERE jobs.state = 'running'"
     )
-    assert len(held) == len({row["pid"] for row in held}) == 2, "two workers have a probe each"
-    victim = next(worker for worker in workers if worker.pid == held[0]["pid"])
+    assert len(running) == len({row["pid"] for row in running}) == 2, "two workers have a probe each"
+    victim = next(worker for worker in workers if worker.pid == running[0]["pid"])
     victim.kill()
 
     async def rescued() -> bool:
-        return await events(connection, held[0]["id"]) == ["suspected"]
+        return await events(connection, running[0]["id"]) == ["suspected"]
 
     await eventually(rescued)
     await eventually(at_gate(gate, 3))
@@ -226,7 +225,7 @@ async def test_a_worker_killed_with_a_probe_in_hand_does_not_wedge_it(
     (gate / "open").touch()
     await eventually(lambda: all_ended(connection))
     assert await breaker_events(connection) == ["opened", "half_opened", "closed"]
-    assert await events(connection, held[0]["id"]) == ["suspected", "succeeded"]
+    assert await events(connection, running[0]["id"]) == ["suspected", "succeeded"]
     await all_succeeded_at_no_cost(connection, len(jobs))
 
 

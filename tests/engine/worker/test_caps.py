@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from support import handlers
+from support.patience import eventually
 from support.timed_handlers import BOTH, TIMED, TIMED_TOO, most_at_once, spans
-from support.waiting import eventually
-from support.workers import all_ended, counts, started_runs
+from support.workers import StartWorker, all_ended, counts, started_runs
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue_many
 from waybill_engine.caps import list_caps, remove_cap, set_cap
-from worker.conftest import StartWorker
 
 
 async def test_three_processes_never_run_more_than_the_caps_at_once_though_one_is_killed(
@@ -66,12 +65,20 @@ async def test_workers_hear_of_a_changed_cap_at_once(
     assert await counts(connection) == {"succeeded": 9}
 
 
-async def test_calls_to_the_gateway_are_capped_from_the_start(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    start_worker(worker_handlers="waybill_worker.handlers", gateway_calls=3)
+async def test_a_kinds_default_cap_applies_from_the_start(connection: Connection, start_worker: StartWorker) -> None:
+    """What the kind says is read when the worker starts, so it can come from a setting."""
+    start_worker(worker_handlers="support.handlers", test_capped_at=3, shared_imports=False)
+    cap = await eventually(lambda: the_cap(connection))
+    assert cap == ("capped", 3)
+    start_worker(worker_handlers="support.handlers", test_capped_at=0, shared_imports=False)
 
-    async def capped() -> bool:
-        return [(cap.kind, cap.most) for cap in await list_caps(connection)] == [("convert_pdf", 3)]
+    async def lifted() -> bool:
+        return await the_cap(connection) is None
 
-    await eventually(capped)
+    await eventually(lifted)
+
+
+async def the_cap(connection: Connection) -> tuple[str | None, int] | None:
+    caps = await list_caps(connection)
+    assert len(caps) <= 1
+    return (caps[0].kind, caps[0].most) if caps else None

@@ -1,4 +1,4 @@
-"""What runs meet of the things they lean on reaches the breaker: every failure, every probe's end, and nothing else."""
+"""Every failure of a dependency and every probe's end reaches the breaker, and nothing else does."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from support.breakers import CONVERTER, POLICY, breaker_events, claim_gated, con
 from support.clock import Clock
 from support.engine import events, one_job, row, some_jobs, state
 from support.handlers import CONVERT
-from support.outside import outside
-from support.waiting import eventually
-from support.workers import all_ended
-from waybill.config import WorkerSettings
+from support.patience import eventually
+from support.workers import StartWorker, all_ended
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import DocumentFault, GatewayUnavailable
-from waybill_engine import JobKind, Lease, State
+from waybill.storage import LocalStorage
+from waybill_engine import ClaimedJob, JobKind, State
 from waybill_engine.context import JobContext
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
+from waybill_engine.settings import WorkerSettings
+from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
 from waybill_engine.worker.process_pool import BlockingPool
-from waybill_engine.worker.slots import Bench
+from waybill_engine.worker.slots import Slots
 from waybill_engine.worker.worker import Worker
-from worker.conftest import StartWorker
 
 Work = Callable[[dict[str, Any], JobContext], Awaitable[None]]
 
@@ -62,62 +62,62 @@ async def mistaken(payload: dict[str, Any], job: JobContext) -> None:
 
 
 @asynccontextmanager
-async def bench_of(
+async def slots_of(
     db: Database, folder: Path, worker_id: Any, work: Work, kind: JobKind = CONVERT
-) -> AsyncIterator[Bench]:
-    """A worker's bench, without the loops that would claim for it."""
+) -> AsyncIterator[Slots]:
+    """A worker's slots, without the loops that would claim for it."""
     health = DatabaseHealth()
     dependencies = Dependencies(db, health, POLICY)
     handlers = {kind.name: Handler(kind, work)}
-    bench = Bench(worker_id, db, health, outside(folder), BlockingPool(1), handlers, 50, dependencies)
-    loops = [asyncio.create_task(bench.completions.run()), asyncio.create_task(dependencies.run())]
-    yield bench
+    slots = Slots(worker_id, db, health, LocalStorage(folder), Clients(), BlockingPool(1), handlers, 50, dependencies)
+    loops = [asyncio.create_task(slots.completer.run()), asyncio.create_task(dependencies.run())]
+    yield slots
     for loop in loops:
         loop.cancel()
     await asyncio.gather(*loops, return_exceptions=True)
 
 
-async def run(db: Database, folder: Path, worker_id: Any, leases: list[Lease], work: Work) -> None:
-    async with bench_of(db, folder, worker_id, work) as bench:
-        bench.take(leases)
-        await bench.emptied()
+async def run(db: Database, folder: Path, worker_id: Any, claimed_jobs: list[ClaimedJob], work: Work) -> None:
+    async with slots_of(db, folder, worker_id, work) as slots:
+        slots.take(claimed_jobs)
+        await slots.emptied()
 
 
-async def probes(connection: Connection, clock: Clock) -> tuple[Any, list[Lease]]:
-    """Two probes of a breaker that has just half-opened, and the worker that holds them."""
+async def probes(connection: Connection, clock: Clock) -> tuple[Any, list[ClaimedJob]]:
+    """Two probes of a breaker that has just half-opened, and the worker that runs them."""
     worker = await converter_worker(connection)
     await some_jobs(connection, 2, CONVERT)
     await fail(connection)
     await clock.forward(31)
-    leases = await claim_gated(connection, worker)
-    assert len(leases) == 2
-    return worker.id, leases
+    claimed_jobs = await claim_gated(connection, worker)
+    assert len(claimed_jobs) == 2
+    return worker.id, claimed_jobs
 
 
 @pytest.mark.parametrize("work", [well, well_and_says_so])
 async def test_probes_that_succeed_close_the_breaker(
     db: Database, connection: Connection, clock: Clock, tmp_path: Path, work: Work
 ) -> None:
-    worker_id, leases = await probes(connection, clock)
-    await run(db, tmp_path, worker_id, leases, work)
-    assert [await state(connection, lease.id) for lease in leases] == [State.SUCCEEDED, State.SUCCEEDED]
+    worker_id, claimed_jobs = await probes(connection, clock)
+    await run(db, tmp_path, worker_id, claimed_jobs, work)
+    assert [await state(connection, claimed.id) for claimed in claimed_jobs] == [State.SUCCEEDED, State.SUCCEEDED]
     assert await breaker_events(connection) == ["opened", "half_opened", "closed"]
 
 
 async def test_a_probe_that_is_let_down_opens_it_for_longer_and_costs_no_attempt(
     db: Database, connection: Connection, clock: Clock, tmp_path: Path
 ) -> None:
-    worker_id, leases = await probes(connection, clock)
-    await run(db, tmp_path, worker_id, leases, let_down)
+    worker_id, claimed_jobs = await probes(connection, clock)
+    await run(db, tmp_path, worker_id, claimed_jobs, let_down)
     assert await breaker_events(connection) == ["opened", "half_opened", "reopened"]
     breaker = await standing(connection)
     assert breaker["open_seconds"] == 60
     assert "GW_5XX" in breaker["reason"]
-    for lease in leases:
-        job = await row(connection, lease.id)
+    for claimed in claimed_jobs:
+        job = await row(connection, claimed.id)
         assert (job["state"], job["attempts"]) == ("scheduled", 0)
         assert job["run_at"] > breaker["open_until"], "others find out first, the next time"
-        assert await events(connection, lease.id) == ["postponed"]
+        assert await events(connection, claimed.id) == ["postponed"]
 
 
 @pytest.mark.parametrize(
@@ -127,23 +127,23 @@ async def test_a_probe_that_is_let_down_opens_it_for_longer_and_costs_no_attempt
 async def test_a_probe_that_ends_otherwise_says_nothing_about_the_dependency(
     db: Database, connection: Connection, clock: Clock, tmp_path: Path, work: Work, event: str
 ) -> None:
-    worker_id, leases = await probes(connection, clock)
-    await run(db, tmp_path, worker_id, leases, work)
+    worker_id, claimed_jobs = await probes(connection, clock)
+    await run(db, tmp_path, worker_id, claimed_jobs, work)
     assert await breaker_events(connection) == ["opened", "half_opened"]
     assert (await standing(connection))["successes"] == 0
-    assert await events(connection, leases[0].id) == [event]
+    assert await events(connection, claimed_jobs[0].id) == [event]
 
 
 @pytest.mark.parametrize("work", [well, well_and_says_so, let_down])
 async def test_a_probe_that_lost_its_lease_has_no_say(
     db: Database, connection: Connection, clock: Clock, tmp_path: Path, work: Work
 ) -> None:
-    worker_id, leases = await probes(connection, clock)
+    worker_id, claimed_jobs = await probes(connection, clock)
     await rescue_worker(connection, worker_id)
-    await run(db, tmp_path, worker_id, leases, work)
+    await run(db, tmp_path, worker_id, claimed_jobs, work)
     assert await breaker_events(connection) == ["opened", "half_opened"]
     assert (await standing(connection))["successes"] == 0
-    assert [await events(connection, lease.id) for lease in leases] == [["suspected"], ["suspected"]]
+    assert [await events(connection, claimed.id) for claimed in claimed_jobs] == [["suspected"], ["suspected"]]
 
 
 async def test_runs_that_are_let_down_open_the_breaker_and_the_rest_costs_nothing(
@@ -151,15 +151,15 @@ async def test_runs_that_are_let_down_open_the_breaker_and_the_rest_costs_nothin
 ) -> None:
     worker = await converter_worker(connection)
     await some_jobs(connection, 20, CONVERT)
-    leases = await claim_gated(connection, worker)
-    async with bench_of(db, tmp_path, worker.id, let_down) as bench:
-        bench.take(leases[:9])
-        await bench.emptied()
-        bench.take(leases[9:10])  # opens it, before or after its own end is written
+    claimed_jobs = await claim_gated(connection, worker)
+    async with slots_of(db, tmp_path, worker.id, let_down) as slots:
+        slots.take(claimed_jobs[:9])
+        await slots.emptied()
+        slots.take(claimed_jobs[9:10])  # opens it, before or after its own end is written
         await eventually(lambda: _is_open(connection))
-        bench.take(leases[10:])
-        await bench.emptied()
-    attempts = [(await row(connection, lease.id))["attempts"] for lease in leases]
+        slots.take(claimed_jobs[10:])
+        await slots.emptied()
+    attempts = [(await row(connection, claimed.id))["attempts"] for claimed in claimed_jobs]
     assert attempts[:9] + attempts[10:] == [1] * 9 + [0] * 10
     assert await breaker_events(connection) == ["opened"]
 
@@ -171,12 +171,12 @@ async def _is_open(connection: Connection) -> bool:
 async def test_successes_are_counted_too(db: Database, connection: Connection, tmp_path: Path) -> None:
     worker = await converter_worker(connection)
     await some_jobs(connection, 30, CONVERT)
-    leases = await claim_gated(connection, worker)
+    claimed_jobs = await claim_gated(connection, worker)
 
     async def some_fail(payload: dict[str, Any], job: JobContext) -> None:
-        if job.id in {lease.id for lease in leases[:9]}:
+        if job.id in {claimed.id for claimed in claimed_jobs[:9]}:
             raise GatewayUnavailable()
-        if job.id in {lease.id for lease in leases[9:20]}:
+        if job.id in {claimed.id for claimed in claimed_jobs[9:20]}:
             async with job.complete():
                 pass
 
@@ -184,8 +184,8 @@ async def test_successes_are_counted_too(db: Database, connection: Connection, t
         rows = await connection.fetch("SELECT sum(calls) AS calls, sum(failures) AS failures FROM breaker_counts")
         return (rows[0]["calls"], rows[0]["failures"]) == (30, 9)
 
-    async with bench_of(db, tmp_path, worker.id, some_fail) as bench:
-        bench.take(leases)
+    async with slots_of(db, tmp_path, worker.id, some_fail) as slots:
+        slots.take(claimed_jobs)
         await eventually(counted)
     assert await state_of(connection) == "closed"
 
@@ -194,10 +194,10 @@ async def test_what_leans_on_nothing_is_not_counted(db: Database, connection: Co
     alone = replace(CONVERT, dependency=None)
     worker = await converter_worker(connection)
     await some_jobs(connection, 20, alone)
-    leases = await claim_gated(connection, worker)
-    async with bench_of(db, tmp_path, worker.id, let_down, alone) as bench:
-        bench.take(leases)
-        await bench.emptied()
+    claimed_jobs = await claim_gated(connection, worker)
+    async with slots_of(db, tmp_path, worker.id, let_down, alone) as slots:
+        slots.take(claimed_jobs)
+        await slots.emptied()
         await fail(connection, 1)  # what there is to flush has been flushed before this, or never
     assert await connection.fetchval("SELECT sum(calls) FROM breaker_counts") == 1
     assert await connection.fetchval("SELECT min(attempts) FROM jobs") == 1
@@ -228,7 +228,7 @@ async def test_a_worker_that_stops_tells_what_it_counted_last(
         worker.stop()
 
     settings = WorkerSettings.model_validate({"database_url": database_url})
-    worker = Worker(settings, db, outside(tmp_path), {CONVERT.name: Handler(CONVERT, well_and_the_last)})
+    worker = Worker(settings, db, LocalStorage(tmp_path), {CONVERT.name: Handler(CONVERT, well_and_the_last)})
     await one_job(connection, CONVERT)
     async with asyncio.timeout(60):
         await worker.run()

@@ -6,10 +6,10 @@ import uuid
 
 from support import handlers
 from support.claimants import fill
-from support.waiting import eventually
+from support.patience import eventually
+from support.workers import StartWorker
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue
-from worker.conftest import StartWorker
 
 SLOTS = 4
 FEW = 4

@@ -11,12 +11,11 @@ import pytest
 from support import handlers
 from support.engine import find_contradictions
 from support.family_handlers import FAN_OUT, SUM_UP
-from support.waiting import eventually
-from support.workers import WorkerProcess, all_ended, started_runs
+from support.patience import eventually
+from support.workers import StartWorker, WorkerProcess, all_ended, started_runs
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue, enqueue_family
 from waybill_engine.control import cancel
-from worker.conftest import StartWorker
 
 LOADED = "support.handlers,support.family_handlers"
 

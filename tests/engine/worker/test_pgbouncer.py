@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from support import handlers
+from support.patience import eventually
 from support.pgbouncer import installed, pgbouncer
-from support.waiting import eventually
-from support.workers import all_ended, counts
+from support.workers import StartWorker, all_ended, counts
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue, enqueue_many
-from worker.conftest import StartWorker
 
 pytestmark = pytest.mark.skipif(not installed(), reason="pgbouncer is not installed (Debian's package pgbouncer)")
 

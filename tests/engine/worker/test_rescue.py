@@ -1,4 +1,4 @@
-"""Whatever dies, and whenever: nothing is lost, effects happen once, and only the guilty are charged."""
+"""Whatever dies, and whenever: nothing is lost, effects happen once, and no innocent job is charged."""
 
 from __future__ import annotations
 
@@ -14,30 +14,20 @@ import asyncpg
 import pytest
 
 from support import handlers
+from support.patience import eventually
 from support.server import embedded
-from support.waiting import eventually
-from support.workers import all_ended, counts, started_runs
+from support.workers import (
+    StartWorker,
+    all_ended,
+    counts,
+    effects_happened_once,
+    enqueue_effects,
+    started_runs,
+)
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
 from waybill_cli.local.postgres import EmbeddedPostgres
 from waybill_engine import NewJob, enqueue, enqueue_many
-from worker.conftest import StartWorker
-
-
-async def effects_happened_once(connection: Connection, jobs: int) -> None:
-    """Every job succeeded, and its effect is there exactly once."""
-    assert await counts(connection) == {"succeeded": jobs}
-    assert await connection.fetchval("SELECT count(*) FROM public.effects") == jobs
-    assert await connection.fetchval("SELECT count(DISTINCT job_id) FROM public.effects") == jobs
-    twice = await connection.fetch(
-        "SELECT job_id FROM job_events WHERE event = 'succeeded' GROUP BY job_id HAVING count(*) > 1"
-    )
-    assert twice == []
-
-
-async def enqueue_effects(connection: Connection, count: int, **payload: object) -> None:
-    for _ in range(0, count, 1000):
-        await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme", payload) for _ in range(min(1000, count))])
 
 
 @pytest.mark.heavy
@@ -167,112 +157,3 @@ async def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(
     assert artefact["lease_token"] == 2
     stored = tmp_path / "home" / "storage" / artefact["storage_key"]
     assert stored.read_text() == "by token 2"
-
-
-async def test_sigterm_under_load_charges_nobody_and_released_jobs_restart_elsewhere_within_a_second(
-    connection: Connection, start_worker: StartWorker, gate: Path
-) -> None:
-    leaving = start_worker(worker_concurrency=5, shutdown_grace=0)
-    jobs = await enqueue_many(connection, [NewJob(handlers.GATED, "acme", {"gate": str(gate)}) for _ in range(5)])
-
-    async def all_started() -> bool:
-        return len(started_runs(gate)) == 5
-
-    await eventually(all_started)
-    start_worker(worker_concurrency=5, poll_interval=30)
-
-    async def two_workers() -> bool:
-        return bool(await connection.fetchval("SELECT count(*) = 2 FROM workers WHERE state = 'active'"))
-
-    await eventually(two_workers)
-    leaving.signal(signal.SIGTERM)
-    assert await leaving.ended() == 0
-
-    async def restarted() -> bool:
-        return len(started_runs(gate)) == 10
-
-    await eventually(restarted)
-    (gate / "open").touch()
-    await eventually(lambda: all_ended(connection))
-
-    await effects_happened_once(connection, 5)
-    assert await connection.fetchval("SELECT sum(attempts + crashes) FROM jobs") == 0
-    # By the database's clock: from the release of each job to its next start.
-    gaps = await connection.fetch(
-        """
-        SELECT extract(epoch FROM jobs.started_at - released.at) AS seconds
-          FROM jobs JOIN job_events AS released ON released.job_id = jobs.id AND released.event = 'released'
-        """
-    )
-    assert len(gaps) == len(jobs)
-    assert max(gap["seconds"] for gap in gaps) < 1
-    assert await connection.fetchval("SELECT count(*) FROM workers WHERE state = 'stopped'") == 1
-
-
-async def test_a_graceful_stop_lets_running_jobs_finish(
-    connection: Connection, start_worker: StartWorker, gate: Path
-) -> None:
-    worker = start_worker(worker_concurrency=2)
-    await enqueue_many(connection, [NewJob(handlers.GATED, "acme", {"gate": str(gate)}) for _ in range(3)])
-
-    async def two_started() -> bool:
-        return len(started_runs(gate)) == 2
-
-    await eventually(two_started)
-    worker.signal(signal.SIGTERM)
-
-    async def draining() -> bool:
-        return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM workers WHERE state = 'draining')"))
-
-    await eventually(draining)
-    (gate / "open").touch()
-    assert await worker.ended() == 0
-
-    assert await counts(connection) == {"succeeded": 2, "queued": 1}
-
-
-async def test_a_job_that_kills_its_worker_ends_in_the_dead_letter_queue_and_its_neighbours_are_unharmed(
-    connection: Connection, start_worker: StartWorker, gate: Path
-) -> None:
-    payload = {"gate": str(gate)}
-    neighbours = await enqueue_many(connection, [NewJob(handlers.GATED, "acme", payload) for _ in range(3)])
-    killer = await enqueue(connection, NewJob(handlers.CRASH, "acme", payload))
-    victim = start_worker(worker_concurrency=4)
-
-    async def all_started() -> bool:
-        return len(started_runs(gate)) == 4
-
-    await eventually(all_started)
-    (gate / "open").touch()
-    await victim.ended()
-    start_worker(worker_concurrency=4)
-
-    await eventually(lambda: all_ended(connection), within=60)
-
-    row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", killer.id)
-    assert row is not None
-    assert (row["state"], row["error_code"], row["crashes"]) == ("dead_letter", "WORKER_CRASHED", 3)
-    for job in neighbours:
-        row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id)
-        assert row is not None
-        assert (row["state"], row["crashes"], row["attempts"]) == ("succeeded", 0, 0)
-    assert await connection.fetchval("SELECT count(DISTINCT job_id) FROM effects") == 3
-    assert await connection.fetchval("SELECT count(*) FROM effects") == 3
-
-
-@pytest.mark.heavy
-async def test_a_lone_job_that_kills_its_worker_is_blamed_at_once(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    job = await enqueue(connection, NewJob(handlers.CRASH, "acme"))
-    victim = start_worker(worker_concurrency=1)
-    await victim.ended()
-    start_worker(worker_concurrency=1)
-
-    await eventually(lambda: all_ended(connection), within=60)
-
-    row = await connection.fetchrow("SELECT * FROM jobs WHERE id = $1", job.id)
-    assert row is not None
-    assert (row["state"], row["error_code"], row["crashes"]) == ("dead_letter", "WORKER_CRASHED", 3)
-    events = await connection.fetch("SELECT event FROM job_events WHERE job_id = $1 ORDER BY id", job.id)
-    assert [row["event"] for row in events] == ["crashed", "crashed", "dead_lettered"]

@@ -1,64 +1,21 @@
-"""A worker runs jobs: once each, within limits, and tells the truth about how they ended."""
+"""A run ends in one of the ways it can end, within its limits, whatever its handler does."""
 
 from __future__ import annotations
 
-import os
+import signal
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from support import handlers
-from support.waiting import eventually
-from support.workers import all_ended, counts, started_runs
+from support import rude_handlers as rude
+from support.engine import events
+from support.patience import eventually
+from support.rude_handlers import BOTH
+from support.workers import StartWorker, counts, started_runs, the_end
 from waybill.db.database import Connection
-from waybill_engine import JobKind, NewJob, enqueue, enqueue_many
-from waybill_engine.control import cancel, pause, resume
-from worker.conftest import StartWorker
-
-
-async def the_end(connection: Connection, job_id: object) -> dict[str, Any]:
-    """The job's row, once it has ended."""
-
-    async def ended() -> dict[str, Any] | None:
-        row = await connection.fetchrow(
-            "SELECT * FROM jobs WHERE id = $1 AND state IN ('succeeded', 'failed', 'dead_letter', 'cancelled')", job_id
-        )
-        return dict(row) if row else None
-
-    found = await eventually(ended)
-    assert found is not None
-    return found
-
-
-async def events(connection: Connection, job_id: object) -> list[str]:
-    rows = await connection.fetch("SELECT event FROM job_events WHERE job_id = $1 ORDER BY id", job_id)
-    return [row["event"] for row in rows]
-
-
-async def test_ten_workers_run_a_hundred_jobs_once_each(connection: Connection, start_worker: StartWorker) -> None:
-    for _ in range(10):
-        start_worker(worker_concurrency=2)
-    await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(100)])
-
-    await eventually(lambda: all_ended(connection), within=60)
-
-    assert await counts(connection) == {"succeeded": 100}
-    assert await connection.fetchval("SELECT count(*) FROM effects") == 100
-    assert await connection.fetchval("SELECT count(DISTINCT job_id) FROM effects") == 100
-    assert await connection.fetchval("SELECT max(lease_token) FROM jobs") == 1
-
-
-async def test_an_idle_worker_is_woken_by_the_commit(connection: Connection, start_worker: StartWorker) -> None:
-    start_worker(poll_interval=60)
-    first = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    await the_end(connection, first.id)  # it has started and is listening
-
-    second = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-
-    await eventually(lambda: all_ended(connection))
-    assert (await the_end(connection, second.id))["state"] == "succeeded"
+from waybill_engine import JobKind, NewJob, enqueue
+from waybill_engine.control import cancel
 
 
 async def test_what_a_handler_writes_enqueues_and_completes_commits_together(
@@ -157,35 +114,6 @@ async def test_a_run_past_its_time_limit_is_stopped_and_charged(
     assert (row["state"], row["attempts"], row["error_code"]) == ("dead_letter", 1, "TIMEOUT")
 
 
-async def test_blocking_work_past_its_time_limit_is_killed(
-    connection: Connection, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    pid_file = tmp_path / "pid"
-    job = await enqueue(connection, NewJob(handlers.HANG_BLOCKING, "acme", {"pid_file": str(pid_file)}))
-
-    row = await the_end(connection, job.id)
-
-    assert (row["state"], row["error_code"]) == ("dead_letter", "TIMEOUT")
-
-    async def dead() -> bool:
-        return not psutil.pid_exists(int(pid_file.read_text()))
-
-    await eventually(dead)
-
-
-async def test_work_that_blocks_a_cpu_for_three_lease_lengths_keeps_its_lease(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    start_worker(lease_ttl=1, heartbeat_interval=0.25)
-    start_worker(lease_ttl=1, heartbeat_interval=0.25)  # would rescue it
-    job = await enqueue(connection, NewJob(handlers.BURN, "acme", {"seconds": 3}))
-
-    row = await the_end(connection, job.id)
-
-    assert (row["state"], row["lease_token"], row["crashes"]) == ("succeeded", 1, 0)
-
-
 async def test_a_running_job_can_be_cancelled(connection: Connection, start_worker: StartWorker, gate: Path) -> None:
     start_worker(heartbeat_interval=20, lease_ttl=60)  # it is told, it does not find out by the way
     job = await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
@@ -202,80 +130,6 @@ async def test_a_running_job_can_be_cancelled(connection: Connection, start_work
     assert await connection.fetchval("SELECT count(*) FROM effects") == 0
 
 
-async def test_a_paused_queue_starts_nothing_until_it_is_resumed(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    start_worker(poll_interval=0.1)
-    await pause(connection, "default")
-    held = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    other = JobKind("noop", queue="other")
-    start_worker(worker_queues="other,default", poll_interval=0.1)
-    passed = await enqueue(connection, NewJob(other, "acme"))
-
-    await the_end(connection, passed.id)  # somebody claimed, and did not claim the held one
-    assert await connection.fetchval("SELECT state FROM jobs WHERE id = $1", held.id) == "queued"
-
-    await resume(connection, "default")
-    assert (await the_end(connection, held.id))["state"] == "succeeded"
-
-
-async def test_a_kind_the_old_worker_does_not_know_stays_for_the_new_one(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    start_worker(worker_kinds="effect", poll_interval=0.1)
-    new_kind = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    known = await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(20)])
-
-    for job in known:
-        await the_end(connection, job.id)
-    assert await connection.fetchval("SELECT state FROM jobs WHERE id = $1", new_kind.id) == "queued"
-
-    start_worker(worker_kinds="effect,noop")
-    assert (await the_end(connection, new_kind.id))["state"] == "succeeded"
-
-
-async def test_scheduled_jobs_start_when_they_are_due(connection: Connection, start_worker: StartWorker) -> None:
-    start_worker(poll_interval=60)
-    first = await enqueue(connection, NewJob(handlers.NOOP, "acme"))
-    await the_end(connection, first.id)
-
-    job = await enqueue(connection, NewJob(handlers.NOOP, "acme", delay=0.5))
-    row = await the_end(connection, job.id)
-
-    assert row["started_at"] >= row["run_at"]
-
-
-async def test_several_processes_work_under_one_supervisor_and_stop_together(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    supervisor = start_worker(worker_processes=3)
-
-    async def three() -> bool:
-        return bool(await connection.fetchval("SELECT count(*) = 3 FROM workers WHERE state = 'active'"))
-
-    await eventually(three)
-    children = psutil.Process(supervisor.pid).children()
-    await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(200)])
-    os.kill(children[0].pid, 9)
-    await eventually(lambda: all_ended(connection))
-
-    supervisor.process.terminate()
-    assert await supervisor.ended() == 0
-    assert not any(child.is_running() for child in children)
-    assert await counts(connection) == {"succeeded": 200}
-    assert await connection.fetchval("SELECT count(*) FROM effects") == 200
-
-
-async def test_a_worker_that_cannot_start_says_why(database_url: str, start_worker: StartWorker) -> None:
-    worker = start_worker(worker_kinds="nonsense")
-    assert await worker.ended() == 2
-    assert "no handler for nonsense" in worker.text
-    worker = start_worker(worker_concurrency=0, lease_ttl=1, heartbeat_interval=5)
-    assert await worker.ended() == 2
-    assert "WAYBILL_WORKER_CONCURRENCY" in worker.text
-    assert "WAYBILL_HEARTBEAT_INTERVAL" in worker.text
-
-
 async def test_logs_of_a_job_carry_its_id(connection: Connection, start_worker: StartWorker) -> None:
     worker = start_worker(log_format="json")
     job = await enqueue(connection, NewJob(handlers.FAIL, "acme", {"permanent": True}))
@@ -285,3 +139,73 @@ async def test_logs_of_a_job_carry_its_id(connection: Connection, start_worker: 
         return any("job_failed" in line and str(job.id) in line for line in worker.text.splitlines())
 
     await eventually(logged)
+
+
+@pytest.mark.parametrize(
+    "way", ["progress_text", "retry_after_nan", "retry_after_text", "exit", "panic", "exit_in_pool", "panic_in_pool"]
+)
+async def test_a_handlers_mistake_costs_its_own_job_an_attempt_and_its_worker_nothing(
+    connection: Connection, start_worker: StartWorker, way: str
+) -> None:
+    worker = start_worker(worker_handlers=BOTH)
+    job = await enqueue(connection, NewJob(rude.RUDE, "acme", {"way": way}))
+
+    row = await the_end(connection, job.id)
+
+    assert row["state"] == "dead_letter"
+    assert row["crashes"] == 0
+    after = await enqueue(connection, NewJob(handlers.EFFECT, "acme", {"seconds": 1}))
+    await the_end(connection, after.id)
+    assert worker.process.poll() is None
+
+
+@pytest.mark.parametrize("why", ["cancel", "shutdown"])
+async def test_a_handler_that_swallows_its_cancellation_did_not_succeed(
+    connection: Connection, start_worker: StartWorker, gate: Path, why: str
+) -> None:
+    worker = start_worker(worker_handlers=BOTH, shutdown_grace=0)
+    job = await enqueue(connection, NewJob(rude.SWALLOW, "acme", {"gate": str(gate)}))
+
+    async def started() -> bool:
+        return bool(started_runs(gate))
+
+    await eventually(started)
+    if why == "cancel":
+        await cancel(connection, job.id)
+        assert (await the_end(connection, job.id))["state"] == "cancelled"
+    else:
+        worker.signal(signal.SIGTERM)
+        assert await worker.ended() == 0
+        assert await connection.fetchval("SELECT state FROM jobs WHERE id = $1", job.id) == "queued"
+
+
+async def test_what_a_handler_does_after_its_completion_is_not_cut_off(
+    connection: Connection, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    worker = start_worker(worker_handlers=BOTH)
+    await enqueue(connection, NewJob(rude.AFTERWARDS, "acme", {"file": str(tmp_path / "after")}))
+
+    async def after() -> bool:
+        return (tmp_path / "after").exists()
+
+    await eventually(after)
+    assert "lease_lost" not in worker.text
+
+
+async def test_an_error_in_a_task_group_is_judged_by_what_it_is(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    start_worker(worker_handlers=BOTH)
+    job = await enqueue(connection, NewJob(rude.TOGETHER, "acme"))
+    row = await the_end(connection, job.id)
+    assert (row["state"], row["error_code"], row["attempts"]) == ("failed", "PARSE_ERROR", 1)
+
+
+@pytest.mark.heavy
+async def test_a_transaction_the_server_ended_for_idleness_is_the_handlers_fault(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    start_worker(worker_handlers=BOTH)
+    job = await enqueue(connection, NewJob(rude.IDLE, "acme"))
+    row = await the_end(connection, job.id, within=60)
+    assert (row["state"], row["attempts"]) == ("dead_letter", 2)

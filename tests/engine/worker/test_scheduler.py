@@ -8,12 +8,12 @@ import pytest
 
 from support import handlers
 from support.clock import Clock
+from support.patience import eventually
 from support.pgbouncer import installed, pgbouncer
 from support.schedules import HOLD, LET_GO, STOP_BEFORE_MOVING_ON, fired_ticks, nightly, set_time, utc
-from support.waiting import eventually
+from support.workers import StartWorker
 from waybill.db.database import Connection
 from waybill_engine.schedules import Missed, declare, pause
-from worker.conftest import StartWorker
 
 DECLARING = {"worker_handlers": "support.handlers,support.scheduled_handlers"}
 HOUR = timedelta(hours=1)

@@ -1,0 +1,5 @@
+"""The `waybill` command, against a real Postgres."""
+
+from support.command_line import bare, elsewhere, executable, hot, waybill
+
+__all__ = ["bare", "elsewhere", "executable", "hot", "waybill"]

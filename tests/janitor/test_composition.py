@@ -1,0 +1,43 @@
+"""The janitor's tasks come from the platform, the engine and the installed pipelines, in an order that matters."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.janitor import Janitor
+from waybill_convert.retention import RETENTION
+from waybill_janitor.composition import all_tasks, by_task
+
+
+def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines_have_of_them(cleaner: Janitor) -> None:
+    names = [task.name for task in all_tasks(cleaner.tools)]
+    assert names == [
+        "leases",
+        "workers",
+        "erasures",
+        "durations",
+        "documents",
+        "results",
+        "events",
+        "jobs",
+        "tombstones",
+        "counters",
+        "orphans",
+        "garbage",
+        "missing",
+        "dead_letters",
+        "health",
+        "history",
+    ]
+
+
+def test_rules_of_one_task_are_reported_as_one() -> None:
+    assert [[rule.name for rule in rules] for rules in by_task(RETENTION.rules)] == [
+        ["documents"],
+        ["results", "downloads"],
+    ]
+
+
+def test_two_pipelines_cannot_share_a_rules_name() -> None:
+    with pytest.raises(ValueError, match="several pipelines call a retention rule or a task documents"):
+        by_task([*RETENTION.rules, RETENTION.rules[0]])

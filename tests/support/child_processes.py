@@ -1,0 +1,32 @@
+"""Helpers for processes that tests start: a port to listen on, and a way to kill a process with its children."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+
+import psutil
+
+from support.zygote import Program
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def kill_with_children(process: Program | subprocess.Popen[bytes]) -> None:
+    """Kill the process and everything it started, and wait until it has ended."""
+    family: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):  # it may end in the meantime
+        if process.poll() is None:
+            family = [psutil.Process(process.pid)]
+            family += family[0].children(recursive=True)
+    for each in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    process.wait()

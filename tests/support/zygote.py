@@ -1,0 +1,215 @@
+"""Starts service processes for tests by forking one that has imported them already.
+
+Importing a service takes a second of processor time, and the suite starts hundreds of them. What runs is the same
+program, in a process of its own with its own environment, folder, output and signals; only the imports are shared.
+`Program` looks like `subprocess.Popen` as far as tests use it.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+TESTS = Path(__file__).parent.parent
+# Not the pipelines' handlers: importing them registers them, and a test chooses which ones its worker serves.
+PRELOADED = (
+    "waybill_engine.worker.program",
+    "waybill_convert.clients.gateway",
+    "waybill_convert.api_part",
+    "waybill_api.app",
+    "waybill_janitor.__main__",
+)
+_LENGTH = 4
+
+
+class Program:
+    """A running `python -m MODULE`."""
+
+    def __init__(self, module: str, *, env: Mapping[str, str], output: IO[bytes], cwd: Path) -> None:
+        self.args = [sys.executable, "-m", module]
+        self.pid, self._exit = _zygote().fork({"module": module, "env": dict(env), "cwd": str(cwd)}, output.fileno())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._exit], [], [], 0)[0]:
+            self._read()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._exit], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self._read()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def _read(self) -> None:
+        said = os.read(self._exit, 16)
+        os.close(self._exit)
+        self.returncode = int(said) if said else -signal.SIGKILL
+
+
+def start_program(
+    module: str, *, env: Mapping[str, str], output: IO[bytes], cwd: Path, shared_imports: bool = True
+) -> Program | subprocess.Popen[bytes]:
+    """Start `python -m MODULE`; without `shared_imports` as a new interpreter."""
+    if shared_imports:
+        return Program(module, env=env, output=output, cwd=cwd)
+    return subprocess.Popen([sys.executable, "-m", module], env=env, stdout=output, stderr=output, cwd=cwd)
+
+
+class _Zygote:
+    """This process's end of the line to the process that forks."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
+        environment["PYTHONPATH"] = str(TESTS)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.zygote", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._socket = ours
+
+    def fork(self, wanted: dict[str, Any], output: int) -> tuple[int, int]:
+        """The new process's id, and a pipe on which its exit code arrives."""
+        data = json.dumps(wanted).encode()
+        self._socket.sendmsg(
+            [len(data).to_bytes(_LENGTH, "big")],
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [output]).tobytes())],
+        )
+        self._socket.sendall(data)
+        pid, ends, _, _ = socket.recv_fds(self._socket, 16, 1)
+        return int(pid), ends[0]
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+_started: _Zygote | None = None
+
+
+def _zygote() -> _Zygote:
+    global _started
+    if _started is None:
+        _started = _Zygote()
+        atexit.register(_started.close)
+    return _started
+
+
+# What follows runs in the process that forks.
+
+
+def _serve(line: socket.socket) -> None:
+    for module in PRELOADED:
+        __import__(module)
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda *_: os.write(woken, b"."))
+    children: dict[int, int] = {}
+    while True:
+        ready: list[int] = select.select([line.fileno(), wake], [], [])[0]
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
+            _reap(children)
+        if line.fileno() in ready and not _answer(line, children, (wake, woken)):
+            for pid in children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return
+
+
+def _answer(line: socket.socket, children: dict[int, int], ours: tuple[int, int]) -> bool:
+    head, fds, _, _ = socket.recv_fds(line, _LENGTH, 1)
+    if not head:
+        return False
+    while len(head) < _LENGTH:
+        head += line.recv(_LENGTH - len(head))
+    data = b""
+    while len(data) < int.from_bytes(head, "big"):
+        data += line.recv(1 << 16)
+    exit_read, exit_write = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        for fd in (line.fileno(), exit_read, exit_write, *ours, *children.values()):
+            os.close(fd)
+        _become(json.loads(data), fds[0])
+    children[pid] = exit_write
+    socket.send_fds(line, [str(pid).encode()], [exit_read])
+    os.close(exit_read)
+    os.close(fds[0])
+    return True
+
+
+def _reap(children: dict[int, int]) -> None:
+    for pid, pipe in list(children.items()):
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
+            os.close(children.pop(pid))
+
+
+def _become(wanted: dict[str, Any], output: int) -> None:
+    """Be the program that was asked for, and never return."""
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        os.chdir(wanted["cwd"])
+        os.environ.clear()
+        os.environ.update(wanted["env"])
+        if zone := wanted["env"].get("TZ"):
+            os.environ["TZ"] = zone
+        time.tzset()
+        for folder in reversed(wanted["env"].get("PYTHONPATH", "").split(os.pathsep)):
+            if folder and folder not in sys.path:
+                sys.path.insert(0, folder)
+        sys.argv = [wanted["module"]]
+        # Imported as a library before; run as a program it is another module.
+        sys.modules.pop(f"{wanted['module']}.__main__", None)
+        runpy.run_module(wanted["module"], run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
+    except BaseException:  # noqa: BLE001 - as an interpreter does: say it and exit with 1
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(Exception):
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
