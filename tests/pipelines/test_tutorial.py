@@ -24,13 +24,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page's package, built and installed into a folder of its own."""
     source, target = tmp_path_factory.mktemp("waybill-notes"), tmp_path_factory.mktemp("installed")
     files = FILE.findall(PAGE.read_text())
-    assert len(files) == 14
+    assert len(files) == 15
     for name, text in files:
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    for package in ("", "migrations", "pages"):
-        (source / "src" / "waybill_notes" / package / "__init__.py").touch()
+    touch = re.search(r"^touch (.*)$", PAGE.read_text(), re.MULTILINE)
+    assert touch is not None
+    for name in touch[1].split():
+        (source / name).touch()
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
     subprocess.run([*uv, "--python", sys.executable, "--target", str(target), str(source)], check=True)
     return target
@@ -86,5 +88,8 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
             return [(note["text"], note["words"]) for note in notes][:1] == [("Received invoice.pdf", 2)]
 
         await eventually(heard, what="the listener writes a note, and the worker counts its words")
+        async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as forgotten:
+            assert (await forgotten.post("/api/notes", json={"text": "mine"})).status_code == 201
+            assert (await forgotten.request("DELETE", "/api/session")).json()["jobs"] == 1
         assert "2 notes" in waybill(stack, "janitor", "run")
         assert (await client.get("/api/notes")).json() == []
