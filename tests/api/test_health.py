@@ -139,13 +139,14 @@ async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str,
 
 
 def test_a_bad_configuration_exits_with_2() -> None:
-    environment = {**os.environ, "WAYBILL_API_PORT": "many"}
+    environment = {**os.environ, "WAYBILL_API_PORT": "many", "WAYBILL_MAX_UPLOAD_MB": "much"}
     run = subprocess.run(
         [sys.executable, "-m", "waybill_api"], env=environment, capture_output=True, text=True, cwd="/"
     )
     assert run.returncode == 2
     assert "WAYBILL_API_PORT" in run.stderr
     assert "WAYBILL_DATABASE_URL" in run.stderr
+    assert "WAYBILL_MAX_UPLOAD_MB" in run.stderr, "a pipeline's setting is checked with the rest"
 
 
 def test_an_empty_database_is_refused_with_the_command_to_run(empty_database_url: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from support.patience import eventually
 from support.workers import StartWorker, the_worker
 from waybill.db.database import Connection
@@ -42,3 +45,12 @@ async def test_a_pipelines_wrong_setting_stops_it_at_once(start_worker: StartWor
     worker = start_worker(worker_handlers="", gateway_calls="many")
     assert await worker.ended() == 2
     assert "WAYBILL_GATEWAY_CALLS: must be a whole number, got many" in worker.text
+
+
+def test_the_handlers_module_that_0_1_0_documented_still_has_every_handler() -> None:
+    code = """
+from waybill_engine.registry import load_handlers
+print(*sorted(load_handlers(["waybill_worker.handlers"])))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.split() == ["convert_pdf", "selftest"], ran.stderr

@@ -12,7 +12,7 @@ from waybill.console.database import with_database
 from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
-from waybill.pipelines import installed, resolve
+from waybill.pipelines import brought
 from waybill_engine import Enqueued, JobKind, NewJob, Unique, kind_named, known_kinds, register_kinds
 from waybill_engine import enqueue as enqueue_job
 
@@ -30,9 +30,8 @@ def known_kind(name: str) -> JobKind:
 
 
 def _register_pipelines() -> None:
-    for pipeline in installed():
-        if pipeline.kinds is not None:
-            register_kinds(resolve(pipeline.kinds))
+    for kinds in brought("kinds"):
+        register_kinds(kinds)
 
 
 def enqueue(

@@ -9,11 +9,12 @@ web pages, the API never loads handlers.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, NoReturn
 
 GROUP = "waybill.pipelines"
 
@@ -38,6 +39,8 @@ class Pipeline:
     """The package with `templates/`, `static/` and `languages/`."""
     navigation: Sequence[tuple[str, str]] = ()
     """Its entries in the pages' header: path and message key."""
+    landing: str | None = None
+    """The page that a browser sees after signing in. The first pipeline that has one decides."""
     retention: str | None = None
     """A `waybill.retention.PipelineRetention`: how long its rows and files are kept, and who names stored files."""
     erasure: str | None = None
@@ -56,9 +59,26 @@ class Pipeline:
 
 @cache
 def installed() -> tuple[Pipeline, ...]:
-    """Every pipeline there is, in the order of their names."""
-    found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return tuple(entry.load() for entry in found)
+    """Every pipeline there is, in the order of their names.
+
+    One that cannot be loaded ends the process with exit code 2 and a sentence: running without it would leave its jobs
+    and its files to nobody.
+    """
+    found: dict[str, Pipeline] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            pipeline: Pipeline = entry.load()
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's package raises
+            _refuse(f"The pipeline {entry.name!r} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}")
+        if pipeline.name in found:
+            _refuse(f"Two installed pipelines are called {pipeline.name!r}. Uninstall one of them.")
+        found[pipeline.name] = pipeline
+    return tuple(found.values())
+
+
+def _refuse(sentence: str) -> NoReturn:
+    sys.stderr.write(f"{sentence}\n")
+    raise SystemExit(2)
 
 
 def resolve(reference: str) -> Any:

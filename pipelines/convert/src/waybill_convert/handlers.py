@@ -73,8 +73,9 @@ async def _publish(job: JobContext, conversion: Conversion) -> None:
     async with job.complete() as session:
         await job.publish(session, XML, xml, "application/xml")
         await job.publish(session, PROVENANCE, provenance, "application/json")
-        await note_result(await driver(session), job.id, conversion.pages)
-        await publish(session, Event(COMPLETED, job.tenant, job.owner, job.id, {"pages": conversion.pages}))
+        # Its owner may have signed in since the job was claimed, and taken it along.
+        owner = await note_result(await driver(session), job.id, conversion.pages) or job.owner
+        await publish(session, Event(COMPLETED, job.tenant, owner, job.id, {"pages": conversion.pages}))
 
 
 async def _keep_what_was_found(job: JobContext, error: Rejected) -> None:

@@ -11,6 +11,7 @@ PIPELINE = Pipeline(
     api="waybill_convert.api_part:PART",
     pages="waybill_convert.pages",
     navigation=(("/", "navigation.upload"), ("/queue", "navigation.queue")),
+    landing="/queue",
     retention="waybill_convert.retention:RETENTION",
     erasure="waybill_convert.erasure:ERASER",
     commands={

@@ -11,7 +11,8 @@ from typing import NoReturn
 
 import structlog
 
-from waybill.config import ApiSettings, load
+from waybill.config import ApiSettings, ProcessSettings
+from waybill.config.registry import load_service
 from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.log import configure
@@ -24,7 +25,7 @@ log = structlog.get_logger()
 
 def main() -> None:
     """Run the API. SIGTERM and SIGINT exit with 0."""
-    settings = load(ApiSettings)
+    settings, pipeline_settings = load_service(ApiSettings)
     configure(settings, service="api")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log starts and stops ourselves
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client hears what is wrong with its form
@@ -32,16 +33,16 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     try:
-        asyncio.run(_serve(settings))
+        asyncio.run(_serve(settings, pipeline_settings))
     except WaybillError as error:
         log.error("cannot_start", reason=error.message)
         sys.exit(1)
 
 
-async def _serve(settings: ApiSettings) -> None:
+async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]) -> None:
     database = await Database.connect(settings, name="waybill api", patience=settings.api_database_timeout)
     try:
-        app = create_app(settings, database, storage_of(settings))
+        app = create_app(settings, database, storage_of(settings), pipeline_settings=pipeline_settings)
         config = configured(app, host=settings.api_host, port=settings.api_port)
         await Server(config, app.state.context).serve()
     finally:

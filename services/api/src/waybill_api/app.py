@@ -13,12 +13,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import SafeHeaders
-from waybill.pipelines import installed, resolve
+from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.page_headers import PageHeaders
 from waybill_api import account, health, problem_pages, problems, sessions
+from waybill_engine.registry import register_kinds
 
 
 def create_app(
@@ -28,7 +29,9 @@ def create_app(
 
     Pipelines read their settings from the environment, unless they are given.
     """
-    parts: list[ApiPart] = [resolve(pipeline.api) for pipeline in installed() if pipeline.api is not None]
+    parts: list[ApiPart] = brought("api")
+    for kinds in brought("kinds"):
+        register_kinds(kinds)  # routes and listeners may enqueue another pipeline's jobs by the name of their kind
     context = Context(settings, database, storage, parts, pipeline_settings)
 
     @asynccontextmanager

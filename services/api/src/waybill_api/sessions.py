@@ -17,6 +17,7 @@ from waybill.pipelines import brought
 from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import ended_topic, tell_ended
 from waybill.web.context import Context
+from waybill.web.layout import landing
 from waybill.web.openapi import refusals
 from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
 from waybill_api.schemas import ErasureSchema, SessionSchema
@@ -94,7 +95,7 @@ async def sign_in(request: Request, context: Shared) -> Response:
     session = await _begin(request, context, principal)
     response: Response
     if is_form:
-        response = RedirectResponse("/queue", 303)
+        response = RedirectResponse(landing(), 303)
     else:
         response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)

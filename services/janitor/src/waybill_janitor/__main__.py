@@ -12,7 +12,8 @@ import sys
 import structlog
 
 from waybill import log as logging_setup
-from waybill.config import load
+from waybill.config import ProcessSettings
+from waybill.config.registry import load_service
 from waybill.db import Database
 from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
 from waybill.janitor.models import TaskOutcome
@@ -32,10 +33,10 @@ OK, FAILED, UNREACHABLE = 0, 1, 3
 
 def main() -> None:
     arguments = _arguments()
-    settings = load(JanitorSettings)
+    settings, pipeline_settings = load_service(JanitorSettings)
     logging_setup.configure(settings, service="janitor")
     os.nice(10)  # whoever converts documents on this machine goes first
-    sys.exit(asyncio.run(_work(settings, arguments)))
+    sys.exit(asyncio.run(_work(settings, pipeline_settings, arguments)))
 
 
 def _arguments() -> argparse.Namespace:
@@ -46,13 +47,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _work(settings: JanitorSettings, arguments: argparse.Namespace) -> int:
+async def _work(
+    settings: JanitorSettings, pipeline_settings: list[ProcessSettings], arguments: argparse.Namespace
+) -> int:
     try:
         database = await Database.connect(settings, name="waybill janitor")
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return UNREACHABLE if is_database_outage(error) else 2
-    tools = Tools(database, storage_of(settings), settings)
+    tools = Tools(database, storage_of(settings), settings, *pipeline_settings)
     try:
         if arguments.every:
             return await _again_and_again(tools)

@@ -6,22 +6,19 @@ what they bring.
 
 from __future__ import annotations
 
-from waybill.config import load
-from waybill.pipelines import installed, resolve
+from waybill.config.registry import load_service
+from waybill.pipelines import brought, installed
 from waybill_engine.registry import register_kinds
+from waybill_engine.settings import WorkerSettings
 from waybill_engine.worker import program
 
 
 def main() -> None:
-    handlers = []
-    for pipeline in installed():
-        for settings in pipeline.settings:
-            load(resolve(settings))  # a wrong setting stops the worker here, not the first job that needs it
-        if pipeline.kinds is not None:
-            register_kinds(resolve(pipeline.kinds))
-        if pipeline.handlers is not None:
-            handlers.append(pipeline.handlers)
-    program.main("waybill_worker", handlers)
+    settings, _ = load_service(WorkerSettings)  # a wrong setting stops the worker here, not the first job that needs it
+    for kinds in brought("kinds"):
+        register_kinds(kinds)
+    handlers = [pipeline.handlers for pipeline in installed() if pipeline.handlers is not None]
+    program.main("waybill_worker", handlers, settings)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ async def check_schema(connection: Connection) -> None:
     if not at:
         raise SchemaMismatch("The database is empty. Run: waybill migrate")
     if RELEASE_0_1_0 in at:
-        raise SchemaMismatch("The database's schema is behind: it is that of release 0.1.0. Run: waybill migrate")
+        raise SchemaMismatch("The database still has the schema of release 0.1.0. Run: waybill migrate")
     behind = [str(one) for one in standings(at) if one.at != one.wanted]
     if behind:
         raise SchemaMismatch(f"The database's schema is behind: {'; '.join(behind)}. Run: waybill migrate")
@@ -146,5 +146,5 @@ def refuse_unknown(at: Collection[str]) -> None:
     if unknown := sorted(set(at) - revisions().keys() - {RELEASE_0_1_0}):
         raise SchemaMismatch(
             f"The database's schema is ahead: it has {', '.join(unknown)}, which nothing installed here knows. "
-            "Install the newer Waybill or the pipeline that made it; check with: waybill migrate --check"
+            "Install the newer Waybill or the pipeline that made it. Check with: waybill migrate --check"
         )

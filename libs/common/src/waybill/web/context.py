@@ -70,9 +70,12 @@ class Context:
         return cast("T", self._services[kind])
 
     async def adopt(self, session_owner: str, principal: Principal) -> bool:
-        """Give the principal what the browser's session owned. Returns whether every part did so."""
+        """Hand over what a browser's session owned to the principal it signed in as; whether all of it went along.
+
+        What a part without `adopt` has stays the session's, which the browser then returns to when it signs out.
+        """
         adopted = [await part.adopt(self, session_owner, principal) for part in self.parts if part.adopt is not None]
-        return all(adopted)
+        return len(adopted) == len(self.parts) and all(adopted)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

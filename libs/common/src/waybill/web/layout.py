@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
@@ -34,6 +35,11 @@ def _navigation() -> tuple[NavigationLink, ...]:
     return tuple(NavigationLink(*entry) for pipeline in installed() for entry in pipeline.navigation)
 
 
+def landing() -> str:
+    """The page that a browser sees after signing in."""
+    return next((pipeline.landing for pipeline in installed() if pipeline.landing is not None), "/sign-in")
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What the header and the footer of a page show."""
@@ -47,6 +53,7 @@ class Frame:
     static: str = STATIC
     version: str = version("waybill-common")
     navigation: tuple[NavigationLink, ...] = field(default_factory=_navigation)
+    landing: str = field(default_factory=landing)
 
 
 def frame(request: Request) -> Frame:
@@ -83,7 +90,9 @@ def page(text: str, language: Language, status: int = 200) -> HTMLResponse:
 @cache
 def _templates() -> Environment:
     pipelines: dict[str, BaseLoader] = {
-        pipeline.name: PackageLoader(pipeline.pages) for pipeline in installed() if pipeline.pages is not None
+        pipeline.name: PackageLoader(pipeline.pages)
+        for pipeline in installed()
+        if pipeline.pages is not None and files(pipeline.pages).joinpath("templates").is_dir()
     }
     return Environment(
         loader=ChoiceLoader([PackageLoader("waybill.web"), PrefixLoader(pipelines)]),

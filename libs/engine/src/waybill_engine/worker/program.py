@@ -37,14 +37,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 _OWN_HANDLERS = "waybill_engine.selftest"
 
 
-def main(program: str, default_handlers: Sequence[str] = ()) -> None:
+def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSettings | None = None) -> None:
     """Run the worker until it is told to stop, then exit.
 
     `program` is what `python -m` starts. `default_handlers` are the modules whose handlers it serves, beside the
-    selftest's, unless `WAYBILL_WORKER_HANDLERS` names others.
+    selftest's, unless `WAYBILL_WORKER_HANDLERS` names others. Without `settings`, they come from the environment.
     """
     arguments = _arguments(program)
-    settings = load(WorkerSettings)
+    settings = settings or load(WorkerSettings)
     logging_setup.configure(settings, service="worker")
     if arguments.parent is not None:
         stop_with(arguments.parent)

@@ -32,7 +32,7 @@ _DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY (
 
 _PUBLISHED = "SELECT storage_key, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2"
 
-_NOTE = "UPDATE conversions SET pages = $2 WHERE job_id = $1"
+_NOTE = "UPDATE conversions SET pages = $2 WHERE job_id = $1 RETURNING owner"
 
 
 class Published(NamedTuple):
@@ -49,9 +49,10 @@ async def published(connection: Connection, job_id: uuid.UUID, name: str) -> Pub
     return Published(*row) if row is not None else None
 
 
-async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> None:
-    """Note how long the document was; estimates and pages show it."""
-    await connection.execute(_NOTE, job_id, pages)
+async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> str | None:
+    """Note how long the document was; estimates and pages show it. The answer is whose it is by now."""
+    owner = await connection.fetchval(_NOTE, job_id, pages)
+    return str(owner) if owner is not None else None
 
 
 async def ready(connection: Connection, owner: str) -> list[uuid.UUID]:

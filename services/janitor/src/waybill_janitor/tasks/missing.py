@@ -58,7 +58,7 @@ class Missing:
         there = await self._look([one.key for one in expected])
         if len(expected) >= _BELIEVABLE and not any(there):
             raise IoFailure(
-                f"Not one of {len(expected)} stored objects is there, which is not believed. "
+                f"None of {len(expected)} stored objects exists, so the storage is probably wrong. "
                 "Is WAYBILL_STORAGE_URL right, and is the folder mounted?"
             )
         return [

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-
-from alembic import command
-from alembic.config import Config
+from typing import TYPE_CHECKING
 
 from waybill.config import DatabaseUrl
 from waybill.db.branches import branches
 from waybill.db.schema import MIGRATIONS
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 _one_at_a_time = threading.Lock()
 """Alembic keeps the run's context in module globals. Between processes, a lock in the database does the same."""
 
 
+# Alembic is imported by those who migrate: services import this package only to find the folder of the revisions.
+
+
 def _config(url: str) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", _plain(str(MIGRATIONS)))
     config.set_main_option("path_separator", "newline")
@@ -41,5 +47,7 @@ async def upgrade(url: str, target: str = "heads") -> None:
 
 
 def _upgrade(url: str, target: str) -> None:
+    from alembic import command
+
     with _one_at_a_time:
         command.upgrade(_config(url), target)
