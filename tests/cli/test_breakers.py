@@ -1,4 +1,4 @@
-"""`waybill breaker`: for whoever is paged because something jobs lean on is down."""
+"""`waybill breaker`: for whoever is paged because a dependency of jobs is down."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ async def test_a_running_job_names_who_holds_it_and_until_when(hot: Connection, 
     worker, claimed = await running_job(hot)
     answer = await explain(hot, claimed.id)
     assert answer.reason is Reason.RUNNING
-    assert f"held by worker {worker.name} until" in answer.sentence
+    assert f"Worker {worker.name} is running it; its lease lasts until" in answer.sentence
     await clock.forward(TTL + 1)
     assert "another worker takes the job" in (await explain(hot, claimed.id)).sentence
 

@@ -71,5 +71,5 @@ async def test_a_storage_that_has_nothing_is_not_believed(
     jobs = [await document(hot, storage) for _ in range(10)]
     elsewhere = janitor(db, LocalStorage(tmp_path / "not-mounted"))
     reports = await elsewhere.run()
-    assert "is not believed" in (reports["missing"].error or "")
+    assert "the storage is probably wrong" in (reports["missing"].error or "")
     assert {await status(hot, job) for job in jobs} == {"complete"}

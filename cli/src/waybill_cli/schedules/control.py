@@ -32,7 +32,7 @@ def rm(name: Name, as_json: AsJson = False) -> None:
 def pause(
     name: Name,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever wonders later.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="The reason, kept with the schedule.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -58,7 +58,7 @@ def retention(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how long a tenant's things are kept, or give it limits of its own."""
+    """Show how long a tenant's things are kept, or give the tenant ages of its own."""
     rules = _rules()
     named = {"documents": documents, "results": results, "events": history, "jobs": jobs}
     wanted = {rule: _days(value) for rule, value in named.items() if value is not None}
@@ -83,7 +83,7 @@ def retention(
         return
     print_facts([(words, styled(_shown(rule, ages.get(rule)))) for rule, words in rules.items()], indent=0)
     if held is not None:
-        remark(f"Under legal hold since {held.since:%Y-%m-%d %H:%M} UTC: nothing is removed, whatever the limits.")
+        remark(f"Under legal hold since {held.since:%Y-%m-%d %H:%M} UTC: nothing is removed, whatever its age.")
 
 
 def _rules() -> dict[str, str]:
@@ -98,7 +98,7 @@ def _old_value(rule: str, days: float | None) -> float | bool | None:
 
 def _shown(rule: str, days: float | None) -> str:
     if days is None:
-        return "as the janitor is set"
+        return "default"
     if rule == _ON_DOWNLOAD and days in (0, LONGEST_DAYS):
         return "kept" if days else "removed"
     return f"{days:g} days"
@@ -106,7 +106,9 @@ def _shown(rule: str, days: float | None) -> str:
 
 def hold(
     tenant: Name,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever asks later.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="The reason, kept with the hold.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Put a tenant under legal hold: nothing of it is removed by anybody, until it is released."""
@@ -125,7 +127,7 @@ def hold(
 
 
 def release(tenant: Name, as_json: AsJson = False) -> None:
-    """End a tenant's legal hold: what is past its time goes with the next run of the janitor."""
+    """End a tenant's legal hold. The next janitor run removes what is past its age."""
 
     async def write(database: Database) -> bool:
         async with database.hot() as connection:
@@ -135,6 +137,6 @@ def release(tenant: Name, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"tenant": tenant, "held": False, "was_held": released})
     elif released:
-        print_line(f"Tenant {tenant} is released. What is past its time goes with the next run of the janitor.")
+        print_line(f"Tenant {tenant} is released. The next janitor run removes what is past its age.")
     else:
         print_line(f"Tenant {tenant} was not under legal hold.")

@@ -192,7 +192,9 @@ def _running(job: Mapping[str, Any]) -> Explanation:
             facts,
         )
     return Explanation(
-        Reason.RUNNING, f"It is held by worker {job['worker']} until {_at(job['lease_expires_at'])}.", facts
+        Reason.RUNNING,
+        f"Worker {job['worker']} is running it; its lease lasts until {_at(job['lease_expires_at'])}.",
+        facts,
     )
 
 

@@ -78,11 +78,11 @@ def kind_named(name: str) -> JobKind:
 
     await enqueue_family(session, parent, [NewJob(kind_named("convert_pdf"), tenant, payload)])
 
-    Raises NotFound if no installed pipeline declares it.
+    Raises NotFound if nobody registered it.
     """
     kind = _kinds.get(name)
     if kind is None:
-        raise NotFound(f"No installed pipeline has the kind {name!r}. Known kinds: {', '.join(sorted(_kinds))}.")
+        raise NotFound(f"There is no kind {name!r}. Known kinds: {', '.join(sorted(_kinds))}.")
     return kind
 
 

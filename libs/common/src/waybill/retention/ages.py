@@ -41,7 +41,7 @@ async def set_ages(connection: Connection, tenant: str, days: Mapping[str, float
     check_tenant(tenant)
     given = {rule: age for rule, age in days.items() if age is not None}
     if not all(0 <= age <= LONGEST_DAYS for age in given.values()):
-        raise Refused(f"A limit is between 0 and {LONGEST_DAYS:g} days.")
+        raise Refused(f"An age must be between 0 and {LONGEST_DAYS:g} days.")
     async with connection.transaction():
         await connection.execute(_SET, tenant, list(given), list(given.values()))
         await connection.execute(_FORGET, tenant, [rule for rule, age in days.items() if age is None])

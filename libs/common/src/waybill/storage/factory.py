@@ -53,7 +53,7 @@ def open_storage(url: StorageUrl | str | Path, access: StorageAccess | None = No
     except BaseError:
         # Its own message may quote a secret.
         raise IoFailure(
-            f"The storage {place} cannot be opened: an account is missing, or what is given as its secret is none."
+            f"The storage {place} cannot be opened: the account is missing, or the secret is invalid."
         ) from None
     return ObjectStorage(store, str(place))
 
