@@ -23,7 +23,7 @@ def test_the_kinds_are_those_of_the_pipelines_and_the_engines_own() -> None:
 
 
 def test_a_kind_that_no_pipeline_has_is_refused_with_the_list() -> None:
-    with pytest.raises(NotFound, match=r"No installed pipeline has the kind 'no_such'\. Known kinds: .*convert_pdf"):
+    with pytest.raises(NotFound, match=r"There is no kind 'no_such'\. Known kinds: .*convert_pdf"):
         known_kind("no_such")
 
 

@@ -49,7 +49,7 @@ async def test_a_schedule_that_is_there_is_changed_only_when_told_to(waybill: Wa
     [
         (("nightly", "selftest", "--cron", "61 * * * *"), 1, "'61 * * * *' is not a cron expression"),
         (("nightly", "selftest", "--cron", "0 2 * * *", "--timezone", "Berlin"), 1, "Did you mean Europe/Berlin?"),
-        (("nightly", "no_such", "--cron", "0 2 * * *"), 1, "No installed pipeline has the kind 'no_such'."),
+        (("nightly", "no_such", "--cron", "0 2 * * *"), 1, "There is no kind 'no_such'."),
         (("nightly", "selftest"), 2, "--cron"),
         (("No Name", "selftest", "--cron", "0 2 * * *"), 2, "cannot be a schedule"),
         (("nightly", "selftest", "--cron", "0 2 * * *", "--payload", "[]"), 2, "must be a JSON object"),

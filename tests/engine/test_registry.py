@@ -61,7 +61,7 @@ def test_a_kind_that_nobody_registered_is_refused_with_the_list_of_those_there_a
     register_kinds([RESIZE])
     with pytest.raises(NotFound) as refused:
         kind_named("rezise")
-    assert refused.value.message == ("No installed pipeline has the kind 'rezise'. Known kinds: resize, selftest.")
+    assert refused.value.message == ("There is no kind 'rezise'. Known kinds: resize, selftest.")
 
 
 def test_two_different_kinds_cannot_share_a_name() -> None:

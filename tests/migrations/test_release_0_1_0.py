@@ -34,7 +34,7 @@ async def test_upgraded_in_place_it_has_the_same_schema_as_a_new_one_and_all_its
     before = await all_rows(empty_database_url)
     assert all(before.values()), "every table has rows to carry along"
     connection = await asyncpg.connect(empty_database_url)
-    with pytest.raises(SchemaMismatch, match=r"that of release 0\.1\.0\. Run: waybill migrate"):
+    with pytest.raises(SchemaMismatch, match=r"still has the schema of release 0\.1\.0\. Run: waybill migrate"):
         await check_schema(connection)
 
     await upgrade(empty_database_url)

@@ -12,20 +12,21 @@ from collections.abc import Iterable
 import pytest
 
 BUDGET = {
-    "api": 90,
-    "browser": 170,
-    "cli": 100,
-    "common": 90,
-    "convert": 60,
-    "documents": 85,
-    "endtoend": 35,
-    "engine": 400,
-    "gateway": 110,
-    "janitor": 60,
-    "local": 50,
-    "migrations": 20,
-    "pipelines": 20,
+    "api": 60,
+    "browser": 160,
+    "cli": 60,
+    "common": 95,
+    "convert": 160,
+    "documents": 90,
+    "endtoend": 30,
+    "engine": 370,
+    "gateway": 130,
+    "janitor": 45,
+    "local": 55,
+    "migrations": 15,
+    "pipelines": 15,
     "repository": 10,
+    "worker": 10,
 }
 """Seconds by folder: set-up, test and clean-up of all its tests, three running side by side."""
 
