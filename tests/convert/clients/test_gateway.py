@@ -12,7 +12,7 @@ import pytest
 
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from waybill.errors import Code, classify
-from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, Conversion, Rejected
+from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
 from waybill_convert.clients.source import Source
 from waybill_engine.worker.process_pool import BlockingPool
@@ -34,7 +34,7 @@ async def never(_function: Callable[..., object], *_arguments: object) -> None:
     raise AssertionError("a small answer needs no process of its own")
 
 
-async def call(answer: Answer, timeout: float = 60.0, apart: Apart = never) -> Conversion:
+async def call(answer: Answer, timeout: float = 60.0, apart: Apart = never) -> ConvertedDocument:
     async with sick_gateway(answer) as server:
         gateway = Gateway(server.url, timeout)
         try:

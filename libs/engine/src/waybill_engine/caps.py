@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from waybill.errors import Refused
-from waybill.pg_text import is_storable
+from waybill.retention.holds import check_tenant
 from waybill_engine.kinds import is_name
 from waybill_engine.rules import Cap
 
@@ -133,8 +133,8 @@ async def set_cap(connection: Connection, most: int, *, tenant: str | None = Non
         raise Refused("A cap needs a tenant, a kind, or both.")
     if kind is not None and not is_name(kind):
         raise Refused(f"{kind[:80]!r} cannot be a kind: a name is lower case letters, digits and _, at most 63.")
-    if tenant is not None and not (1 <= len(tenant) <= 200 and is_storable(tenant)):
-        raise Refused("A tenant must have 1 to 200 characters, none of them NUL.")
+    if tenant is not None:
+        check_tenant(tenant)
     if not 0 <= most < NO_LIMIT:
         raise Refused("A cap must be a whole number, at least 0.")
     row = await connection.fetchrow(_SET, tenant, kind, most)

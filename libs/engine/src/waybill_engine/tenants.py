@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from waybill.errors import Forbidden, Refused
-from waybill.pg_text import is_storable
+from waybill.retention.holds import check_tenant
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -52,7 +52,7 @@ class Standing:
 
 async def weigh(connection: Connection, tenant: str, weight: float) -> None:
     """Weight a tenant's share: weight 2 gets twice as much work done as weight 1, while both have work."""
-    _check(tenant)
+    check_tenant(tenant)
     if not (math.isfinite(weight) and 1 / HEAVIEST <= weight <= HEAVIEST):
         raise Refused(f"A weight must be a number between {1 / HEAVIEST:g} and {HEAVIEST:g}.")
     await connection.execute(_WEIGH, tenant, weight)
@@ -60,7 +60,7 @@ async def weigh(connection: Connection, tenant: str, weight: float) -> None:
 
 async def grant_priority(connection: Connection, tenant: str, top: int) -> None:
     """Let a tenant's jobs have priorities up to `top`. 0 takes the grant back; queued jobs keep their priority."""
-    _check(tenant)
+    check_tenant(tenant)
     if not 0 <= top <= 32767:
         raise Refused("A granted priority must be between 0 and 32767.")
     await connection.execute(_GRANT, tenant, top)
@@ -83,8 +83,3 @@ async def check_granted(connection: Connection, wanted: Mapping[str, int]) -> No
 async def standings(connection: Connection) -> Sequence[Standing]:
     """The tenants that an operator decided something about."""
     return [Standing(*row) for row in await connection.fetch(_LIST)]
-
-
-def _check(tenant: str) -> None:
-    if not (1 <= len(tenant) <= 200 and is_storable(tenant)):
-        raise Refused("A tenant must have 1 to 200 characters, none of them NUL.")

@@ -10,7 +10,7 @@ from waybill.changes import Event, publish
 from waybill.db import driver
 from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
 from waybill.messages import msg
-from waybill_convert.clients.answers import Conversion, Rejected
+from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
@@ -67,7 +67,7 @@ def _check(root: str, mapping: str) -> None:
         raise GatewayUnavailable(msg("convert.gateway.other_root", found=root, wanted=" or ".join(known.roots)))
 
 
-async def _publish(job: JobContext, conversion: Conversion) -> None:
+async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
     xml = await job.store(XML, conversion.xml)
     provenance = await job.store(PROVENANCE, conversion.provenance)
     async with job.complete() as session:

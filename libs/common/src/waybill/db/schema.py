@@ -53,7 +53,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class MigrationRevision:
     """What a migration says about itself."""
 
     name: str
@@ -63,7 +63,7 @@ class Revision:
 
 
 @cache
-def revisions() -> dict[str, Revision]:
+def revisions() -> dict[str, MigrationRevision]:
     """The revisions of all installed branches, by name, each branch from its first to its last.
 
     They are read without Alembic, which every process would otherwise import only to compare a few names.
@@ -71,10 +71,10 @@ def revisions() -> dict[str, Revision]:
     return {one.name: one for branch in branches() for one in _in_order(branch)}
 
 
-def _in_order(branch: Branch) -> list[Revision]:
+def _in_order(branch: Branch) -> list[MigrationRevision]:
     found = [_read(path, branch.name) for path in Path(branch.folder).glob("*.py") if path.name != "__init__.py"]
     followed_by = {one.follows: one for one in found}
-    ordered: list[Revision] = []
+    ordered: list[MigrationRevision] = []
     while (one := followed_by.get(ordered[-1].name if ordered else None)) is not None:
         ordered.append(one)
     if not ordered or len(ordered) < len(found):
@@ -82,12 +82,12 @@ def _in_order(branch: Branch) -> list[Revision]:
     return ordered
 
 
-def _read(path: Path, branch: str) -> Revision:
+def _read(path: Path, branch: str) -> MigrationRevision:
     said: dict[str, Any] = {}
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in _SAID:
             said[node.targets[0].id] = ast.literal_eval(node.value)
-    return Revision(said["revision"], branch, said["down_revision"], tuple(said["depends_on"] or ()))
+    return MigrationRevision(said["revision"], branch, said["down_revision"], tuple(said["depends_on"] or ()))
 
 
 def standings(at: Collection[str]) -> list[Standing]:

@@ -71,4 +71,4 @@ async def refuse_if_held(connection: Connection, tenant: str) -> None:
 def check_tenant(tenant: str) -> None:
     """Refused unless a tenant can be called so."""
     if not (1 <= len(tenant) <= 200 and is_storable(tenant)):
-        raise Refused("A tenant has 1 to 200 characters, none of them NUL.")
+        raise Refused("A tenant must have 1 to 200 characters, none of them NUL.")

@@ -21,7 +21,7 @@ MOST_FINDINGS_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class ConvertedDocument:
     """What the gateway made of a document."""
 
     xml: bytes
@@ -54,7 +54,7 @@ class Rejected(GatewayRejected):
         return rejected
 
 
-def conversion(body: bytes) -> Conversion:
+def conversion(body: bytes) -> ConvertedDocument:
     """The conversion in a 200 answer. Raises GatewayUnavailable if there is none."""
     answer = json_object(body)
     xml = answer.pop("xml", None)
@@ -67,7 +67,7 @@ def conversion(body: bytes) -> Conversion:
         root = _root(encoded)
     except (UnicodeEncodeError, ExpatError) as error:
         raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
-    return Conversion(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0)
+    return ConvertedDocument(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0)
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

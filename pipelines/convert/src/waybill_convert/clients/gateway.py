@@ -18,7 +18,7 @@ from waybill.errors import GatewayTimedOut, GatewayUnavailable, IoFailure
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill_convert.clients import answers
-from waybill_convert.clients.answers import Conversion
+from waybill_convert.clients.answers import ConvertedDocument
 from waybill_convert.clients.gateway_http import connect, read_body
 from waybill_convert.clients.source import Source
 from waybill_convert.settings import ConvertSettings
@@ -45,7 +45,7 @@ class Gateway:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> Conversion:
+    async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
         form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, source.size)
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
@@ -70,7 +70,7 @@ class Gateway:
             raise _slow_storage()
         here = len(body) <= MOST_AT_HAND
         if status == httpx.codes.OK:
-            found: Conversion = answers.conversion(body) if here else await apart(answers.conversion, body)
+            found: ConvertedDocument = answers.conversion(body) if here else await apart(answers.conversion, body)
             return found
         said = (status, retry_after, body)
         raise answers.refusal(*said) if here else await apart(answers.refusal, *said)
