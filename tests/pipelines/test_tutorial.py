@@ -90,6 +90,12 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
         await eventually(heard, what="the listener writes a note, and the worker counts its words")
         async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as forgotten:
             assert (await forgotten.post("/api/notes", json={"text": "mine"})).status_code == 201
-            assert (await forgotten.request("DELETE", "/api/session")).json()["jobs"] == 1
+
+            async def ended() -> bool:  # a job that runs is erased only when it has stopped
+                return [note["words"] for note in (await forgotten.get("/api/notes")).json()] == [1]
+
+            await eventually(ended, what="the worker counts the last note")
+            erased = (await forgotten.request("DELETE", "/api/session")).json()
+            assert erased == {"finished": True, "jobs": 1, "files": 0}
         assert "2 notes" in waybill(stack, "janitor", "run")
         assert (await client.get("/api/notes")).json() == []

@@ -39,7 +39,7 @@ SPEAKERS = [
 # These errors are for operators at the command line and for programmers who enqueue jobs.
 NOT_FOR_READERS = re.compile(
     r"tenant's name|A key (needs|expires)|A key's name|There is no (key|permission)"
-    r"|payload is wrong|Nothing is stored under|A tenant has|days\.$"
+    r"|payload is wrong|Nothing is stored under|A tenant must have|days\.$"
 )
 
 
