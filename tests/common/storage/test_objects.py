@@ -235,6 +235,22 @@ async def test_the_answer_to_the_last_step_may_be_lost(bucket: Bucket, line: Lin
     assert lost
 
 
+async def test_cancelled_while_the_store_puts_the_parts_together_it_removes_the_object(
+    bucket: Bucket, line: Line
+) -> None:
+    go_on = asyncio.Event()
+    line.fate = lambda request: Fault(wait=go_on) if "uploadId=" in request.path and request.method == "POST" else None
+    uploading = asyncio.create_task(bucket.storage(line.url).put("k", LARGE))
+    await line.arrived.wait()
+    uploading.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await uploading
+    assert bucket.objects() == []
+    assert bucket.unfinished() == []
+
+
 async def test_cancelled_while_a_part_is_under_way_it_aborts(bucket: Bucket, line: Line) -> None:
     go_on = asyncio.Event()
     line.fate = lambda request: Fault(wait=go_on) if part(request) == 2 else None

@@ -8,6 +8,7 @@ cancelled, and we stop it by letting the iterator raise.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import obstore
 import structlog
@@ -39,6 +40,10 @@ class MultipartUpload:
         self._size = 0
         self._feed = _Feed()
         self._parts: asyncio.Task[None] | None = None
+        self._stored = False
+        """The store has the whole object."""
+        self._finished = False
+        """And our caller knows it."""
 
     async def write(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -63,6 +68,7 @@ class MultipartUpload:
             await self._give(self._parts, None)
             # Shield it, because a cancellation would skip obstore's abort.
             await asyncio.shield(self._parts)
+        self._finished = True
 
     async def abort(self) -> None:
         """Remove what was uploaded, if the store lets us. After `finish` it does nothing."""
@@ -75,6 +81,10 @@ class MultipartUpload:
         done, _ = await asyncio.wait([parts], timeout=_PATIENCE)
         if not done:
             log.warning("upload_not_aborted_yet", path=self._path)
+        elif self._stored and not self._finished:
+            # Its last part was on the way when we were told to stop, so the store has put the object together.
+            with contextlib.suppress(*FAULTS):
+                await obstore.delete_async(self._store, self._path)
 
     async def _give(self, parts: asyncio.Task[None], piece: bytes | None) -> None:
         """Pass a piece on, or raise the error that stopped the upload."""
@@ -95,6 +105,7 @@ class MultipartUpload:
             return
         except FAULTS as error:
             raise failure(error) from None
+        self._stored = True
 
 
 def _forget(parts: asyncio.Task[None]) -> None:
