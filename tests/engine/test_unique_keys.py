@@ -182,3 +182,19 @@ async def test_the_longest_key_of_the_widest_characters_fits(hot: Connection) ->
     first = await enqueue(hot, NewJob(WORK, "acme", unique=Unique(wide, UniqueScope.FOREVER)))
     again = await enqueue(hot, NewJob(WORK, "acme", unique=Unique(wide, UniqueScope.FOREVER)))
     assert again == replace(first, created=False)
+
+
+async def test_one_key_wanted_in_two_scopes_by_two_callers_is_no_deadlock(connect: Connect) -> None:
+    first, second, third = await connect(), await connect(), await connect()
+    scopes = [UniqueScope.ACTIVE, UniqueScope.FOREVER]
+    for number in range(10):
+        jobs = [NewJob(WORK, "acme", unique=Unique(f"k{number}", scope)) for scope in scopes]
+        again = [NewJob(WORK, "acme", unique=Unique(f"k{number}", scope)) for scope in reversed(scopes)]
+        blocking = third.transaction()
+        await blocking.start()
+        await enqueue(third, NewJob(WORK, "acme", unique=Unique(f"k{number}", UniqueScope.ACTIVE)))
+        both = asyncio.gather(enqueue_many(first, jobs), enqueue_many(second, again))
+        await asyncio.sleep(0.02)  # both meet the third one's key, or one meets the other's
+        await blocking.rollback()
+        answers = await both
+        assert sum(one.created for answer in answers for one in answer) == 2

@@ -70,8 +70,9 @@ WITH new AS (
            unique_key, unique_scope, now() + unique_window * interval '1 second', traceparent,
            $18::uuid, $18::uuid IS NOT NULL, now(), now()
       FROM new
-     -- In the order of their keys, so that two callers with the same keys cannot deadlock.
-     ORDER BY tenant, kind, unique_key, position
+     -- In the order of their keys, so that two callers with the same keys cannot deadlock. The same key may be wanted
+     -- while active and for ever; these are two indexes, so their order counts too.
+     ORDER BY tenant, kind, unique_key, unique_scope = 'active', position
         ON CONFLICT DO NOTHING
     RETURNING id, queue, kind, priority, tenant, state, run_at
 ), ready AS (
