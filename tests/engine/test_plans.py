@@ -52,10 +52,11 @@ PORTIONS = f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {IDS}, ARRAY[10], ARR
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
-    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], NULL"
+    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL"
 )
 
-SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}, true", BY_ID)
+SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
+SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SETTLE = Hot(
     finish._SETTLE,
     f"{IDS}, ARRAY[1], ARRAY['failed'], ARRAY[false], ARRAY[false], ARRAY[0]::float8[], ARRAY[1], ARRAY['X'], "
@@ -87,6 +88,7 @@ HOT = {
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
+    "succeed: with others": SUCCEED_WITH_OTHERS,
     "settle": SETTLE,
     "stands_as": Hot(finish._STANDS_AS, IDS, BY_ID),
     "breaker: probes": Hot(breaker._PROBES, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
@@ -117,6 +119,7 @@ HOT = {
 
 IN_A_HANDLERS_TRANSACTION = {
     "succeed": SUCCEED,
+    "succeed: with others": SUCCEED_WITH_OTHERS,
     "settle": SETTLE,
     "publish": PUBLISH,
     "enqueue": INSERT,

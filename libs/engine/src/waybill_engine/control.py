@@ -17,6 +17,7 @@ import asyncpg
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.retention.holds import let_holds_wait
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
+from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
 from waybill_engine.models import State
 
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
 # what it saw before with what it found afterwards.
 
 # A parent that waited for its children no longer waits for anything.
-_CANCEL_WAITING = """
+_CANCEL_WAITING = f"""
 WITH cancelled AS (
     UPDATE jobs
        SET state = 'cancelled', cancel_requested_at = now(), finished_at = now(), updated_at = now(),
            error_code = 'CANCELLED', error_message = $2, error_detail = NULL,
            run_at = CASE WHEN pending_children > 0 THEN now() ELSE run_at END, pending_children = 0
      WHERE id = ANY ($1::uuid[]) AND state IN ('scheduled', 'queued')
-    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by
+    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'cancelled', jsonb_build_object('message', $2::text) FROM cancelled
 )
-SELECT id, awaited_by FROM cancelled
-"""
+SELECT id, awaited_by, told FROM cancelled
+"""  # noqa: S608 - made of constants
 
 # `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
 _ASK_TO_STOP = """
@@ -167,6 +168,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
             await connection.execute(_LEAVE_FAMILY, list(running), job_id)
         # Nobody below it waits any more; its own parent may.
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
+        await tell_ends(connection, [row["told"] for row in cancelled])
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
     return CancelResult(State.CANCELLED, len(cancelled) - 1, frozenset(running))

@@ -44,7 +44,7 @@ _WORTH_COPYING = 100
 _COPIED = (
     *("id", "tenant", "owner", "kind", "queue", "priority", "cost", "state", "payload"),
     *("max_attempts", "max_crashes", "time_limit", "run_at", "traceparent", "created_at", "updated_at"),
-    *("parent_id", "awaited"),
+    *("parent_id", "awaited", "tells_end"),
 )
 
 # The database computes `now() + delay` and the state: its clock decides, not the caller's.
@@ -54,21 +54,22 @@ WITH new AS (
       FROM unnest(
                $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::text[],
                $9::smallint[], $10::smallint[], $11::real[], $12::timestamptz[], $13::float8[],
-               $14::text[], $15::text[], $16::float8[], $17::text[]
+               $14::text[], $15::text[], $16::float8[], $17::text[], $18::bool[]
            ) WITH ORDINALITY AS n (
                id, tenant, owner, kind, queue, priority, cost, payload,
                max_attempts, max_crashes, time_limit, at, delay,
-               unique_key, unique_scope, unique_window, traceparent, position
+               unique_key, unique_scope, unique_window, traceparent, tells_end, position
            )
 ), created AS (
     INSERT INTO jobs (
         id, tenant, owner, kind, queue, priority, cost, payload, max_attempts, max_crashes, time_limit,
-        state, run_at, unique_key, unique_scope, unique_until, traceparent, parent_id, awaited, created_at, updated_at
+        state, run_at, unique_key, unique_scope, unique_until, traceparent, tells_end, parent_id, awaited,
+        created_at, updated_at
     )
     SELECT id, tenant, owner, kind, queue, priority, cost, payload::jsonb, max_attempts, max_crashes, time_limit,
            CASE WHEN run_at > now() THEN 'scheduled' ELSE 'queued' END, run_at,
            unique_key, unique_scope, now() + unique_window * interval '1 second', traceparent,
-           $18::uuid, $18::uuid IS NOT NULL, now(), now()
+           tells_end, $19::uuid, $19::uuid IS NOT NULL, now(), now()
       FROM new
      -- In the order of their keys, so that two callers with the same keys cannot deadlock. The same key may be wanted
      -- while active and for ever; these are two indexes, so their order counts too.
@@ -238,6 +239,7 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
                         now,
                         parent_id,
                         parent_id is not None,
+                        job.kind.tells_end,
                     )
                     for job, run_at in zip(jobs, times, strict=True)
                 ],
@@ -295,6 +297,7 @@ def _columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
             job.unique.scope.value if job.unique else None,
             job.unique.window if job.unique else None,
             job.traceparent,
+            job.kind.tells_end,
         )
         for job in jobs
     ]

@@ -1,8 +1,9 @@
 """Step 4: a run ends. Every way in which it can end is written here, fenced by (job id, lease token), with its event.
 
 `succeed` is the hot one: it writes many completions in one statement, or one inside a handler's own transaction.
-`settle` writes everything else: failures, retries, releases, cancellations. For jobs that a parent waits for, the same
-statements run a second time, in one transaction with their parent's count.
+`settle` writes everything else: failures, retries, releases, cancellations. Jobs whose end concerns others (a parent
+waits for them, or they tell their end) are written by a second statement, in one transaction with the parent's count
+and with what listeners write.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import asyncpg
+
 from waybill.errors import MEANINGS, Code, Failure
 from waybill.pg_text import storable, storable_json
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_QUEUES
 from waybill_engine.claim import ClaimedJob
+from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
 from waybill_engine.models import State
 from waybill_engine.retry import RetryPolicy
@@ -33,23 +37,36 @@ if TYPE_CHECKING:
 #
 # The answer is one row for any batch. It nearly always says "all of them", with NULL instead of the ids, so that a
 # thousand ids need not be sent, read and compared.
-_SUCCEED = """
-WITH done AS (
+_DONE = """
     UPDATE jobs
        SET state = 'succeeded', lease_owner = NULL, finished_at = now(), updated_at = now(), progress = 1,
            progress_message = NULL, isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
      WHERE id = ANY ($1::uuid[])
        AND ((id, lease_token) IN (SELECT * FROM unnest($1::uuid[], $2::int[]))) IS TRUE
-       AND state = 'running' AND (NOT awaited OR $4)
-    RETURNING id, lease_token, started_at, CASE WHEN awaited THEN parent_id END AS awaited_by
-), history AS (
+       AND state = 'running'"""
+
+_HISTORY = """
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at)
-    SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done
+    SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done"""
+
+_SUCCEED = f"""
+WITH done AS ({_DONE} AND NOT (awaited OR tells_end)
+    RETURNING id, lease_token, started_at
+), history AS ({_HISTORY}
 )
-SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id), '{}') END AS ids,
-       array_agg(awaited_by) FILTER (WHERE awaited_by IS NOT NULL) AS parents
+SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id), '{{}}') END AS ids
   FROM done
-"""
+"""  # noqa: S608 - made of constants
+
+# All of what is left, whatever it says now: a job may have left its family while the first statement waited for it.
+_SUCCEED_WITH_OTHERS = f"""
+WITH done AS ({_DONE}
+    RETURNING id, lease_token, started_at, CASE WHEN awaited THEN parent_id END AS awaited_by,
+              {end_of_job("jobs")} AS told
+), history AS ({_HISTORY}
+)
+SELECT id, awaited_by, told FROM done
+"""  # noqa: S608 - made of constants
 
 # A cancellation wins over a retry: a job that somebody asked to stop does not come back.
 _SETTLE = f"""
@@ -73,9 +90,10 @@ WITH ended AS (
            AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event)
      WHERE jobs.id = ANY ($1::uuid[])
        AND jobs.id = mine.id AND jobs.lease_token = mine.token AND jobs.state = 'running'
-       AND (NOT jobs.awaited OR $14)
+       AND (NOT (jobs.awaited OR jobs.tells_end) OR $14)
     RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
+              {end_of_job("jobs")} AS told,
               mine.event, mine.code, mine.message
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
@@ -89,7 +107,7 @@ WITH ended AS (
 ), later AS (
     SELECT run_at FROM ended WHERE state = 'scheduled'
 ), {ANNOUNCE_QUEUES}, {ANNOUNCE_DUE}
-SELECT ended.id, ended.state, ended.awaited_by FROM ended, announced, announced_due
+SELECT ended.id, ended.state, ended.awaited_by, ended.told FROM ended, announced, announced_due
 """  # noqa: S608 - made of constants
 
 _STANDS_AS = "SELECT id, state, lease_token FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
@@ -157,14 +175,13 @@ async def succeed(
     """Complete jobs, and return those that were still this worker's to complete."""
     ordered = sorted(done, key=itemgetter(0))  # multi-row updates lock in id order
     ids, tokens = [one[0] for one in ordered], [one[1] for one in ordered]
-    ended = await connection.fetchval(_SUCCEED, ids, tokens, worker_id, False)
+    ended = await connection.fetchval(_SUCCEED, ids, tokens, worker_id)
     if ended is None:
         return set(ids)
-    async with _family_transaction(connection):
-        row = await connection.fetchrow(_SUCCEED, ids, tokens, worker_id, True)
-        assert row is not None, "an aggregate always answers"  # noqa: S101
-        await children_ended(connection, row["parents"] or ())
-    return {*ended, *(ids if row["ids"] is None else row["ids"])}
+    async with _shared_transaction(connection):
+        rows = await connection.fetch(_SUCCEED_WITH_OTHERS, ids, tokens, worker_id)
+        await _concern_others(connection, rows)
+    return {*ended, *(row["id"] for row in rows)}
 
 
 async def settle(
@@ -190,15 +207,22 @@ async def settle(
     )
     rows = await connection.fetch(_SETTLE, ids, *arguments, False)
     if len(rows) < len(ids):
-        async with _family_transaction(connection):
-            awaited = await connection.fetch(_SETTLE, ids, *arguments, True)
-            await children_ended(connection, [row["awaited_by"] for row in awaited])
-        rows += awaited
+        async with _shared_transaction(connection):
+            told = await connection.fetch(_SETTLE, ids, *arguments, True)
+            await _concern_others(connection, told)
+        rows += told
     return {row["id"]: State(row["state"]) for row in rows}
 
 
-def _family_transaction(connection: Connection) -> AbstractAsyncContextManager[object]:
-    """A transaction for the jobs that the first statement left out: a parent waits for them, or they were lost.
+async def _concern_others(connection: Connection, ended: Iterable[asyncpg.Record]) -> None:
+    """Do what the ends of these jobs mean for others: count them off their parents, and tell listeners."""
+    ended = list(ended)
+    await children_ended(connection, [row["awaited_by"] for row in ended])
+    await tell_ends(connection, [row["told"] for row in ended])
+
+
+def _shared_transaction(connection: Connection) -> AbstractAsyncContextManager[object]:
+    """A transaction for the jobs that the first statement left out: their end concerns others, or they were lost.
 
     Inside a handler's transaction it does nothing: a savepoint would only keep the parent locked for longer.
     """

@@ -38,6 +38,10 @@ class JobKind:
     """How many of its jobs may run at once in the whole cluster, unless an operator decides otherwise; 0 is no cap.
     Workers call it when they start, so it can read a setting. See `caps`."""
 
+    tells_end: bool = False
+    """Publish how its jobs end (`job.succeeded`, `job.failed`, `job.dead_letter`, `job.cancelled`), so that other
+    pipelines can act on it. See `endings`."""
+
     def __post_init__(self) -> None:
         for name in (self.name, self.queue, self.dependency):
             if name is not None and not is_name(name):

@@ -70,6 +70,8 @@ class Job(SQLModel, table=True):
     max_attempts: int = _int(1)
     crashes: int = _int(0)
     max_crashes: int = _int(3)
+    outages: int = _int(0)
+    """How many of its runs ended in an outage of the database. Those cost no attempt, up to a limit."""
     isolate: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """It was running when a worker crashed, so it runs alone from now on: only the guilty job is blamed."""
     run_at: datetime = _time()
@@ -100,6 +102,8 @@ class Job(SQLModel, table=True):
     """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
     infinity, which Python reads as a time without a zone, so look here first."""
     traceparent: str | None = None
+    tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """Its end is published to all pipelines; see `endings`."""
 
     created_at: datetime = _time()
     updated_at: datetime = _time()
@@ -200,6 +204,8 @@ class Worker(SQLModel, table=True):
     last_seen_at: datetime = _time()
     lease_expires_at: datetime = _time()
     stopped_at: datetime | None = _time(nullable=True)
+    missed_at: datetime | None = _time(nullable=True)
+    """When somebody first noticed that it had not renewed its lease since the database came back; see `rescue`."""
 
     __table_args__ = (
         sa.CheckConstraint("state IN ('active', 'draining', 'stopped', 'gone')", name="workers_state_known"),

@@ -19,6 +19,7 @@ import asyncpg
 
 from waybill.errors import MEANINGS, Code
 from waybill_engine.announcements import ANNOUNCE_QUEUES
+from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
 from waybill_engine.models import State, WorkerState
 from waybill_engine.rules import kind_is_blocked, queue_is_paused
@@ -94,7 +95,8 @@ WITH returned AS (
            AS verdict (id, state, charge, event, code, message, suspect)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event,
-              CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by
+              CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
+              {end_of_job("jobs")} AS told
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
     SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
@@ -102,7 +104,7 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.event, returned.awaited_by FROM returned, announced
+SELECT returned.id, returned.event, returned.awaited_by, returned.told FROM returned, announced
 """  # noqa: S608 - made of constants
 
 _WORKERS_AT_ONCE = 20
@@ -193,6 +195,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
         [verdict.event != "released" for verdict in verdicts],
     )
     await children_ended(connection, [row["awaited_by"] for row in rows])
+    await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 

@@ -19,6 +19,7 @@ from waybill.errors import NotFound, Refused
 from waybill_engine.cron import Cron
 from waybill_engine.enqueue import NewJob, enqueue, payload_json
 from waybill_engine.kinds import JobKind, is_name
+from waybill_engine.registry import known_kinds
 from waybill_engine.retry import RetryPolicy
 from waybill_engine.unique_keys import Unique, UniqueScope
 
@@ -208,6 +209,7 @@ async def run_now(connection: Connection, name: str) -> uuid.UUID:
 
 def stored(row: asyncpg.Record) -> Schedule:
     """A schedule from its row. The row has what its jobs need to know about their kind."""
+    known = known_kinds().get(row["kind"])
     return Schedule(
         name=row["name"],
         kind=JobKind(
@@ -216,6 +218,7 @@ def stored(row: asyncpg.Record) -> Schedule:
             time_limit=row["time_limit"],
             retry=RetryPolicy(retries=row["max_attempts"] - 1),
             max_crashes=row["max_crashes"],
+            tells_end=known is not None and known.tells_end,
         ),
         cron=row["cron"],
         tenant=row["tenant"],

@@ -23,6 +23,7 @@ CONVERT_PDF = JobKind(
     retry=RetryPolicy(retries=3, base=5.0, jitter=5.0),
     dependency=DEPENDENCY,
     default_cap=_gateway_calls,
+    tells_end=True,
 )
 """Its payload has `upload_key`, `mapping`, `original_name`, `bytes` and `sha256`; its cost is the bytes."""
 

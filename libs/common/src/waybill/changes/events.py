@@ -39,11 +39,12 @@ Listener = Callable[[Connection, Event], Awaitable[None]]
 async def publish(on: Connection | AsyncSession, event: Event) -> None:
     """Tell every pipeline's listener, in the caller's transaction, and wake whoever follows the owner's things."""
     connection = await driver(on) if isinstance(on, AsyncSession) else on
-    for listener in _listeners():
+    for listener in listeners():
         await listener(connection, event)
     await connection.execute(_TELL, event.owner)
 
 
 @cache
-def _listeners() -> tuple[Listener, ...]:
+def listeners() -> tuple[Listener, ...]:
+    """The listeners of all installed pipelines."""
     return tuple(resolve(pipeline.listener) for pipeline in installed() if pipeline.listener is not None)
