@@ -45,6 +45,7 @@ from waybill_engine import (
     enqueue,
     enqueue_family,
     queries,
+    retention,
 )
 from waybill_engine.control import cancel, purge, retry
 from waybill_engine.explain import Reason, explain
@@ -818,3 +819,36 @@ async def test_a_worker_whose_lease_ran_out_leaves_a_family_that_still_fires(hot
         await finish(hot, other, *await take_isolated(hot, other))
     assert await state(hot, parent_id) is State.QUEUED
     assert await find_contradictions(hot) == []
+
+
+# Children that are deleted
+
+
+async def test_a_parent_does_not_wait_for_a_child_that_was_deleted(hot: Connection) -> None:
+    family = await family_of(hot, 2)
+    first, second = (child.id for child in family.children)
+    async with hot.transaction():
+        await retention.delete(hot, await retention.lock(hot, [first]))
+    assert (await row(hot, family.parent.id))["pending_children"] == 1
+    async with hot.transaction():
+        await retention.delete(hot, await retention.lock(hot, [second]))
+    assert await state(hot, family.parent.id) is State.QUEUED
+    assert await find_contradictions(hot) == []
+
+
+async def test_an_ended_child_that_is_deleted_is_counted_once(hot: Connection) -> None:
+    family = await family_of(hot, 2)
+    first = family.children[0].id
+    await cancel(hot, first)
+    async with hot.transaction():
+        await retention.delete(hot, await retention.lock(hot, [first]))
+    assert (await row(hot, family.parent.id))["pending_children"] == 1
+    assert await find_contradictions(hot) == []
+
+
+async def test_a_family_that_is_deleted_whole_leaves_nothing(hot: Connection) -> None:
+    family = await family_of(hot, 2)
+    ids = [family.parent.id, *(child.id for child in family.children)]
+    async with hot.transaction():
+        assert (await retention.delete(hot, await retention.lock(hot, ids))).jobs == 3
+    assert await hot.fetchval("SELECT count(*) FROM jobs") == 0

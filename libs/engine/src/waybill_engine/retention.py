@@ -24,6 +24,7 @@ from waybill.retention.rules import (
     RetentionRule,
     StoredObject,
 )
+from waybill_engine.families import children_ended
 from waybill_engine.leftovers import SERVED_ROWS
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ WITH events AS (
 ), artefacts AS (
     DELETE FROM job_artefacts WHERE job_id = ANY ($1::uuid[]) RETURNING storage_key
 ), removed AS (
-    DELETE FROM jobs WHERE id = ANY ($1::uuid[]) RETURNING 1
+    DELETE FROM jobs WHERE id = ANY ($1::uuid[])
+    RETURNING CASE WHEN awaited AND finished_at IS NULL THEN parent_id END AS awaited_by
 )
 SELECT (SELECT count(*) FROM removed) AS jobs, (SELECT count(*) FROM events) AS events,
-       ARRAY(SELECT storage_key FROM artefacts) AS keys
+       ARRAY(SELECT storage_key FROM artefacts) AS keys,
+       ARRAY(SELECT awaited_by FROM removed WHERE awaited_by IS NOT NULL) AS parents
 """
 
 _REMOVE_ARTEFACTS = """
@@ -150,10 +153,14 @@ async def pin(connection: Connection, job_id: uuid.UUID, *, pinned: bool) -> boo
 
 
 async def delete(connection: Connection, job_ids: JobIds) -> Deleted:
-    """Remove jobs that the caller has locked, with their history and their published files."""
+    """Remove jobs that the caller has locked, with their history and their published files.
+
+    A parent that waited for one of them no longer does, as if the child had ended.
+    """
     row = await connection.fetchrow(_DELETE, job_ids)
     assert row is not None  # noqa: S101 - sub-selects always answer
-    return Deleted(**row)
+    await children_ended(connection, row["parents"])
+    return Deleted(row["jobs"], row["events"], row["keys"])
 
 
 async def remove_artefacts(connection: Connection, job_ids: JobIds) -> tuple[int, int]:
