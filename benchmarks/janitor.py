@@ -87,7 +87,7 @@ async def fill(url: str, folder: Path, objects: int) -> int:
         await connection.execute(_CONVERSIONS, ids, uploads, _OWNERS, then)
         keys = list(uploads)
         for name in ("xml", "provenance.json"):
-            results = [artefact_key(one, 1, name) for one in ids]
+            results = [artefact_key(one, 1, one, name) for one in ids]
             await connection.execute(_ARTEFACTS, ids, results, name)
             keys += results
         await asyncio.to_thread(_write, folder, keys)

@@ -68,7 +68,7 @@ async def test_ages_follow_the_databases_clock(waybill: Waybill, hot: Connection
 
 async def test_a_list_says_the_one_thing_worth_knowing(waybill: Waybill, hot: Connection) -> None:
     worker, lease = await running_job(hot)
-    await write_progress(hot, [Progress(lease.id, lease.token, 0.4, "page 2 of 5")])
+    await write_progress(hot, [Progress(lease.id, lease.token, lease.worker_id, 0.4, "page 2 of 5")])
     assert "40 % page 2 of 5" in (await waybill("jobs", "ls")).out
     await cancel(hot, lease.id)
     assert "asked to stop · 40 %" in (await waybill("jobs", "ls")).out

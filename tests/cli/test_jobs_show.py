@@ -25,7 +25,7 @@ async def test_a_job_is_shown_with_facts_timeline_and_artefacts(
     waybill: Waybill, hot: Connection, clock: Clock
 ) -> None:
     worker, lease = await running_job(hot, payload={"document": "a.pdf"}, unique=Unique("k"), priority=2)
-    await publish(hot, lease.id, lease.token, "a.xml", stored("results/a.xml"), "application/xml")
+    await publish(hot, lease.worker_id, lease.id, lease.token, "a.xml", stored("results/a.xml"), "application/xml")
     await clock.forward(125)
     await succeed(hot, worker.id, [(lease.id, lease.token)])
     shown = (await waybill("jobs", "show", lease.id)).out
@@ -58,7 +58,7 @@ async def test_a_running_job_names_its_worker_and_lease(waybill: Waybill, hot: C
 
 async def test_the_json_of_a_job_has_every_column_and_more(waybill: Waybill, hot: Connection) -> None:
     worker, lease = await running_job(hot)
-    await write_progress(hot, [Progress(lease.id, lease.token, 0.4, None)])
+    await write_progress(hot, [Progress(lease.id, lease.token, lease.worker_id, 0.4, None)])
     record = (await waybill("jobs", "show", lease.id, "--json")).json
     more = {"worker", "lease_expires_at", "history", "artefacts", "children_by_state"}
     assert set(record) == {*(await row(hot, lease.id)).keys(), *more}

@@ -27,7 +27,7 @@ async def test_it_passes_with_its_times_and_timeline(waybill: Waybill, hot: Conn
 
     async def work() -> None:
         (lease,) = await eventually(lambda: take(hot, worker))
-        await write_progress(hot, [Progress(lease.id, lease.token, 0.5, "step 1 of 2")])
+        await write_progress(hot, [Progress(lease.id, lease.token, lease.worker_id, 0.5, "step 1 of 2")])
         await succeed(hot, worker.id, [(lease.id, lease.token)])
 
     ran, _ = await asyncio.gather(waybill("selftest", "--steps", 2, "--json"), work())

@@ -10,7 +10,7 @@ from support.engine import Connect, running_job, start_worker, state, stored, ta
 from waybill.db import Database, driver
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost
-from waybill.ids import made_at
+from waybill.ids import made_at, new_id
 from waybill_engine import ClaimedJob, State
 from waybill_engine.artefacts import artefact_key, publish
 from waybill_engine.finish import succeed
@@ -25,9 +25,9 @@ async def published(connection: Connection, claimed: ClaimedJob) -> dict[str, tu
 
 async def test_the_holder_publishes_and_may_publish_again(hot: Connection, db: Database) -> None:
     _, claimed = await running_job(hot)
-    await publish(hot, claimed.id, claimed.token, "a.xml", stored("one"), "application/xml")
-    await publish(hot, claimed.id, claimed.token, "b.json", stored("two"), "application/json")
-    await publish(hot, claimed.id, claimed.token, "a.xml", stored("three"), "application/xml")
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "a.xml", stored("one"), "application/xml")
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "b.json", stored("two"), "application/json")
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "a.xml", stored("three"), "application/xml")
     assert await published(hot, claimed) == {"a.xml": ("three", 1), "b.json": ("two", 1)}
     async with db.transaction() as session:
         found = await artefacts(session, claimed.id)
@@ -39,14 +39,14 @@ async def test_a_stale_owner_publishes_nothing_whatever_became_of_the_job(hot: C
 
     async def try_it() -> None:
         with pytest.raises(LeaseLost):
-            await publish(hot, stale.id, stale.token, "out", stored("stale"), "text/plain")
+            await publish(hot, stale.worker_id, stale.id, stale.token, "out", stored("stale"), "text/plain")
 
     await rescue_worker(hot, worker.id)
     await try_it()  # queued again
     next_worker = await start_worker(hot)
     (claimed,) = await take_isolated(hot, next_worker)
     await try_it()  # somebody else's
-    await publish(hot, claimed.id, claimed.token, "out", stored("right"), "text/plain")
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "out", stored("right"), "text/plain")
     await try_it()
     await succeed(hot, next_worker.id, [(claimed.id, claimed.token)])
     await try_it()  # done
@@ -57,15 +57,15 @@ async def test_a_finished_owner_publishes_nothing_more(hot: Connection) -> None:
     worker, claimed = await running_job(hot)
     await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     with pytest.raises(LeaseLost):
-        await publish(hot, claimed.id, claimed.token, "out", stored("late"), "text/plain")
+        await publish(hot, claimed.worker_id, claimed.id, claimed.token, "out", stored("late"), "text/plain")
 
 
 async def test_a_later_run_replaces_what_an_earlier_one_published(hot: Connection) -> None:
     worker, first = await running_job(hot)
-    await publish(hot, first.id, first.token, "out", stored("first"), "text/plain")
+    await publish(hot, first.worker_id, first.id, first.token, "out", stored("first"), "text/plain")
     await rescue_worker(hot, worker.id)
     (second,) = await take_isolated(hot, await start_worker(hot))
-    await publish(hot, second.id, second.token, "out", stored("second"), "text/plain")
+    await publish(hot, second.worker_id, second.id, second.token, "out", stored("second"), "text/plain")
     assert await published(hot, second) == {"out": ("second", 2)}
 
 
@@ -74,7 +74,9 @@ async def test_a_publication_that_is_rolled_back_was_none(db: Database, hot: Con
 
     async def publish_then_fail() -> None:
         async with db.transaction() as session:
-            await publish(await driver(session), claimed.id, claimed.token, "out", stored("k"), "text/plain")
+            await publish(
+                await driver(session), claimed.worker_id, claimed.id, claimed.token, "out", stored("k"), "text/plain"
+            )
             raise RuntimeError("the handler fails")
 
     with pytest.raises(RuntimeError):
@@ -86,7 +88,7 @@ async def test_nobody_takes_the_job_over_between_publishing_and_committing(conne
     publishing, rescuing = await connect(), await connect()
     worker, claimed = await running_job(publishing)
     async with publishing.transaction():
-        await publish(publishing, claimed.id, claimed.token, "out", stored("k"), "text/plain")
+        await publish(publishing, claimed.worker_id, claimed.id, claimed.token, "out", stored("k"), "text/plain")
         waiting = asyncio.create_task(rescue_worker(rescuing, worker.id))
         await until_blocked(publishing, rescuing)
         assert await succeed(publishing, worker.id, [(claimed.id, claimed.token)]) == {claimed.id}
@@ -100,7 +102,7 @@ async def test_a_publication_that_waited_for_a_rescue_is_stale(connect: Connect)
     async with rescuing.transaction():
         await rescue_worker(rescuing, worker.id)
         waiting = asyncio.create_task(
-            publish(publishing, claimed.id, claimed.token, "out", stored("stale"), "text/plain")
+            publish(publishing, claimed.worker_id, claimed.id, claimed.token, "out", stored("stale"), "text/plain")
         )
         await until_blocked(rescuing, publishing)
     with pytest.raises(LeaseLost):
@@ -110,6 +112,8 @@ async def test_a_publication_that_waited_for_a_rescue_is_stale(connect: Connect)
 
 async def test_two_runs_never_write_the_same_object(hot: Connection) -> None:
     _, claimed = await running_job(hot)
-    first, second = artefact_key(claimed.id, 1, "out"), artefact_key(claimed.id, 2, "out")
-    assert first != second
-    assert first == f"results/{made_at(claimed.id):%y/%m/%d}/{claimed.id}/1.out"
+    other = new_id()
+    keys = {artefact_key(claimed.id, token, worker, "out") for token in (1, 2) for worker in (claimed.worker_id, other)}
+    assert len(keys) == 4
+    folder = f"results/{made_at(claimed.id):%y/%m/%d}/{claimed.id}"
+    assert artefact_key(claimed.id, 1, other, "out") == f"{folder}/1-{other.hex[-12:]}.out"

@@ -33,13 +33,11 @@ _EFFECT = sa.text("INSERT INTO public.effects (job_id, lease_token) VALUES (:id,
 @asynccontextmanager
 async def a_run(connection: Connection, url: str, folder: Path) -> AsyncIterator[JobContext]:
     db = await Database.connect(CommonSettings.model_validate({"database_url": url}))
-    worker, claimed = await running_job(connection)
+    _, claimed = await running_job(connection)
     progress = ProgressWriter(db, DatabaseHealth())
     dependencies = Dependencies(db, DatabaseHealth(), BreakerPolicy())
     try:
-        yield JobContext(
-            claimed, Tools(worker.id, db, LocalStorage(folder), Clients(), BlockingPool(1), progress, dependencies)
-        )
+        yield JobContext(claimed, Tools(db, LocalStorage(folder), Clients(), BlockingPool(1), progress, dependencies))
     finally:
         await db.close()
 

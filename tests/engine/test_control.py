@@ -225,7 +225,7 @@ async def test_purging_takes_old_ended_jobs_with_all_that_is_theirs_and_nothing_
     hot: Connection, clock: Clock
 ) -> None:
     worker, claimed = await running_job(hot)
-    await publish(hot, claimed.id, claimed.token, "out", stored("k"), "text/plain")
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "out", stored("k"), "text/plain")
     await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     still_running = (await running_job(hot))[1].id
     still_scheduled = await one_job(hot, delay=1e6)

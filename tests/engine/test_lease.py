@@ -123,7 +123,9 @@ async def test_no_claim_slips_in_once_a_worker_is_draining(connect: Connect) -> 
 
 async def test_progress_is_written_for_the_holder(hot: Connection) -> None:
     _, claimed = await running_job(hot)
-    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.25, "page 1 of 4")]) == {claimed.id}
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, claimed.worker_id, 0.25, "page 1 of 4")]) == {
+        claimed.id
+    }
     job = await row(hot, claimed.id)
     assert (job["progress"], job["progress_message"]) == (0.25, "page 1 of 4")
 
@@ -133,14 +135,14 @@ async def test_progress_of_a_stale_owner_changes_nothing(hot: Connection, clock:
     await clock.forward(TTL + 1)
     await rescue(hot, settle_time=NO_SETTLE)
     before = await row(hot, claimed.id)
-    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.9, "stale")]) == set()
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, claimed.worker_id, 0.9, "stale")]) == set()
     assert await row(hot, claimed.id) == before
 
 
 async def test_progress_of_an_ended_job_stays(hot: Connection) -> None:
     worker, claimed = await running_job(hot)
     await succeed(hot, worker.id, [(claimed.id, claimed.token)])
-    assert await write_progress(hot, [Progress(claimed.id, claimed.token, 0.5, "late")]) == set()
+    assert await write_progress(hot, [Progress(claimed.id, claimed.token, claimed.worker_id, 0.5, "late")]) == set()
     assert (await row(hot, claimed.id))["progress"] == 1
 
 
@@ -148,7 +150,7 @@ async def test_progress_stays_on_its_page(hot: Connection) -> None:
     """No index entry is written: the update is HOT as long as the page has room."""
     _, claimed = await running_job(hot)
     for step in range(5):
-        await write_progress(hot, [Progress(claimed.id, claimed.token, step / 5, None)])
+        await write_progress(hot, [Progress(claimed.id, claimed.token, claimed.worker_id, step / 5, None)])
     await hot.execute("SELECT pg_stat_force_next_flush()")
     done = await hot.fetchrow("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'jobs'")
     assert done is not None
@@ -160,7 +162,10 @@ async def test_odd_progress_of_one_job_neither_fails_the_others_nor_is_shown_as_
     odd, fine = (await running_job(hot))[1], (await running_job(hot))[1]
     wrong: dict[object, str] = {}
     for number, (fraction, message) in enumerate(odd_news):
-        news = [Progress(odd.id, odd.token, fraction, message), Progress(fine.id, fine.token, 0.5, f"fine {number}")]
+        news = [
+            Progress(odd.id, odd.token, odd.worker_id, fraction, message),
+            Progress(fine.id, fine.token, fine.worker_id, 0.5, f"fine {number}"),
+        ]
         try:
             await write_progress(hot, news)
             assert (await row(hot, fine.id))["progress_message"] == f"fine {number}"
@@ -173,7 +178,7 @@ async def test_odd_progress_of_one_job_neither_fails_the_others_nor_is_shown_as_
 
 async def test_a_new_run_starts_without_the_progress_of_the_last(hot: Connection, clock: Clock) -> None:
     worker, claimed = await running_job(hot)
-    await write_progress(hot, [Progress(claimed.id, claimed.token, 0.7, "nearly")])
+    await write_progress(hot, [Progress(claimed.id, claimed.token, claimed.worker_id, 0.7, "nearly")])
     await rescue_worker(hot, worker.id)
     again = await start_worker(hot)
     (second,) = await take_isolated(hot, again)

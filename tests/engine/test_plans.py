@@ -63,7 +63,7 @@ SETTLE = Hot(
     f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled', true",
     BY_ID,
 )
-PUBLISH = Hot(artefacts._PUBLISH, f"{ID}, 1, 'out', 'key', 'text/plain', 1, 'ab'", BY_ID)
+PUBLISH = Hot(artefacts._PUBLISH, f"{ID}, 1, 'out', 'key', 'text/plain', 1, 'ab', {ID}", BY_ID)
 FREE_WINDOWS = Hot(
     _FREE_PASSED_WINDOWS, "ARRAY['acme'], ARRAY['work'], ARRAY['k']", {"jobs_unique_kept": "unique_key =", **BY_ID}
 )
@@ -86,11 +86,11 @@ HOT = {
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
     "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
-    "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
+    "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], {IDS}, ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
     "succeed: with others": SUCCEED_WITH_OTHERS,
     "settle": SETTLE,
-    "stands_as": Hot(finish._STANDS_AS, IDS, BY_ID),
+    "succeeded by": Hot(finish._LOCK, IDS, BY_ID),
     "breaker: probes": Hot(breaker._PROBES, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
     "rescue: look up": Hot(rescue._LOCK_RUNNING, ID, {"jobs_held": "lease_owner =", **BY_ID}),
     "rescue: return": Hot(

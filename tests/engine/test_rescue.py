@@ -251,7 +251,9 @@ async def test_a_worker_frozen_inside_its_transaction_does_not_keep_the_others_f
     others = [(await running_job(rescuing))[1].id for _ in range(3)]
     await clock.forward(TTL + 1)
     async with db.transaction() as session:
-        await publish(await driver(session), frozen.id, frozen.token, "out", stored("k"), "text/plain")
+        await publish(
+            await driver(session), frozen.worker_id, frozen.id, frozen.token, "out", stored("k"), "text/plain"
+        )
         # From here on its process hears nothing.
         async with asyncio.timeout(5):
             while await count(rescuing, f"id = ANY ('{{{','.join(map(str, others))}}}') AND state = 'running'"):

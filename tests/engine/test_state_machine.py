@@ -33,7 +33,7 @@ from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, start_worker, store
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Cancelled, Conflict, LeaseLost, classify
-from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family, retention
 from waybill_engine.artefacts import publish
 from waybill_engine.caps import remove_cap, set_cap
 from waybill_engine.control import cancel, pause, purge, resume, retry
@@ -58,6 +58,9 @@ KINDS = {
     "once": JobKind("once", retry=RetryPolicy(retries=0, base=LATER, jitter=0.0)),
 }
 QUEUES = ("default", "night")
+FORGET_CLAIM = """
+UPDATE jobs SET state = 'queued', lease_owner = NULL, lease_token = lease_token - 1, started_at = NULL WHERE id = $1
+"""
 Wanted = tuple[str, str, str, int, float, str | None, UniqueScope]
 
 which = st.integers(min_value=0, max_value=1_000)
@@ -125,11 +128,13 @@ class EngineMachine(RuleBasedStateMachine):
         return info, self.model.workers[info.id]
 
     def some_beliefs(self, numbers: list[int]) -> list[tuple[WorkerInfo, ClaimedJob]]:
-        """Claims that are good, claims whose job runs under a newer token, and any: all three are tried often."""
+        """Claims that are good, claims whose job another run has, and any: all three are tried often."""
 
         def running(claimed: ClaimedJob, *, mine: bool) -> bool:
             job = self.model.jobs.get(claimed.id)
-            return job is not None and job.state == "running" and (job.token == claimed.token) is mine
+            if job is None or job.state != "running":
+                return False
+            return ((job.token, job.owner) == (claimed.token, claimed.worker_id)) is mine
 
         groups = [
             [one for one in self.beliefs if running(one[1], mine=True)],
@@ -252,8 +257,9 @@ class EngineMachine(RuleBasedStateMachine):
         for child_id in children[left:]:
             child = self.model.jobs[child_id]
             if child.state == "running":
-                done = self.run(succeed(self.on, self.infos[0].id, [(child.id, child.token)]))
-                assert (child.id in done) is self.model.succeed(child.id, child.token)
+                assert child.owner is not None
+                done = self.run(succeed(self.on, child.owner, [(child.id, child.token)]))
+                assert (child.id in done) is self.model.succeed(child.id, child.token, child.owner)
             else:
                 assert self.run(cancel(self.on, child_id)).state == self.model.cancel(child_id)
 
@@ -321,18 +327,20 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(numbers=several, fraction=st.floats(min_value=0, max_value=1))
     def progress(self, numbers: list[int], fraction: float) -> None:
         news = {
-            claimed.id: Progress(claimed.id, claimed.token, fraction, "…") for _, claimed in self.some_beliefs(numbers)
+            claimed.id: Progress(claimed.id, claimed.token, claimed.worker_id, fraction, "…")
+            for _, claimed in self.some_beliefs(numbers)
         }
         written = self.run(write_progress(self.on, list(news.values())))
-        assert written == {one.id for one in news.values() if self.model.fenced(one.id, one.token)}
+        assert written == {one.id for one in news.values() if self.model.fenced(one.id, one.token, one.worker_id)}
 
     @precondition(lambda self: self.beliefs)
     @rule(numbers=several)
     def succeed(self, numbers: list[int]) -> None:
         chosen = self.some_beliefs(numbers)
-        batch = {(claimed.id, claimed.token) for _, claimed in chosen}
-        done = self.run(succeed(self.on, chosen[0][0].id, list(batch)))
-        assert done == {job_id for job_id, token in batch if self.model.succeed(job_id, token)}
+        worker_id = chosen[0][0].id
+        batch = {(claimed.id, claimed.token) for info, claimed in chosen if info.id == worker_id}
+        done = self.run(succeed(self.on, worker_id, list(batch)))
+        assert done == {job_id for job_id, token in batch if self.model.succeed(job_id, token, worker_id)}
 
     @precondition(lambda self: self.beliefs)
     @rule(numbers=several, how=st.sampled_from(("retryable", "uncharged", "released")))
@@ -345,11 +353,12 @@ class EngineMachine(RuleBasedStateMachine):
         self.fail(numbers, how)
 
     def fail(self, numbers: list[int], how: str) -> None:
-        chosen = {claimed.id: (info, claimed) for info, claimed in self.some_beliefs(numbers)}
-        ends = [(claimed.id, claimed.token, self.outcome(claimed, how)) for _, claimed in chosen.values()]
-        worker_id = next(iter(chosen.values()))[0].id
+        beliefs = self.some_beliefs(numbers)
+        worker_id = beliefs[0][0].id
+        chosen = {claimed.id: claimed for info, claimed in beliefs if info.id == worker_id}
+        ends = [(claimed.id, claimed.token, self.outcome(claimed, how)) for claimed in chosen.values()]
         states = self.run(settle(self.on, worker_id, ends))
-        expected = {job_id: self.model.fail(job_id, token, how, LATER) for job_id, token, _ in ends}
+        expected = {job_id: self.model.fail(job_id, token, worker_id, how, LATER) for job_id, token, _ in ends}
         assert {job_id: state.value for job_id, state in states.items()} == {
             job_id: state for job_id, state in expected.items() if state is not None
         }
@@ -370,8 +379,10 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(number=which, name=st.sampled_from(("a", "b")))
     def publish(self, number: int, name: str) -> None:
         ((_, claimed),) = self.some_beliefs([number])
-        job = self.model.fenced(claimed.id, claimed.token)
-        writing = publish(self.on, claimed.id, claimed.token, name, stored(f"{claimed.token}"), "text/plain")
+        job = self.model.fenced(claimed.id, claimed.token, claimed.worker_id)
+        writing = publish(
+            self.on, claimed.worker_id, claimed.id, claimed.token, name, stored(f"{claimed.token}"), "text/plain"
+        )
         if job is not None:
             self.run(writing)
             job.artefacts[name] = claimed.token
@@ -401,6 +412,26 @@ class EngineMachine(RuleBasedStateMachine):
         self.bury(busy[number % len(busy)])
         self.bury(busy[number % len(busy)])  # twice is once
         self.claim_a_suspect(number + 1, True)
+
+    @precondition(lambda self: any(job.state == "running" for job in self.model.jobs.values()))
+    @rule(number=which)
+    def a_failover_loses_a_claim(self, number: int) -> None:
+        """The new primary never heard of the claim, and another worker takes the job: under the same token."""
+        running = sorted(job.id for job in self.model.jobs.values() if job.state == "running" and not job.stop)
+        if not running:
+            return
+        job_id = running[number % len(running)]
+        was = self.model.jobs[job_id].owner
+        self.run(self.on.execute(FORGET_CLAIM, job_id))
+        self.model.forget_claim(job_id)
+        self.rows.pop(job_id)  # its token falls, this once
+        for info in self.infos:
+            if info.id != was and self.model.workers[info.id].state == "active":
+                self.claim(self.infos.index(info) * 5, 5, True)
+        for info, claimed in self.beliefs:
+            if (claimed.id, info.id) == (job_id, was):
+                done = self.run(succeed(self.on, info.id, [(job_id, claimed.token)]))
+                assert (job_id in done) is self.model.succeed(job_id, claimed.token, info.id)
 
     def bury(self, info: WorkerInfo) -> None:
         worker = self.model.workers[info.id]
@@ -453,6 +484,22 @@ class EngineMachine(RuleBasedStateMachine):
     def resume(self, queue: str) -> None:
         assert self.run(resume(self.on, queue)) is (queue in self.model.paused)
         self.model.paused.discard(queue)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=which, waiting=mostly)
+    def delete(self, number: int, waiting: bool) -> None:
+        """Its owner deletes it, or is erased. Often it is a child that a parent waits for."""
+        idle = [job for job in self.model.jobs.values() if job.state != "running"]
+        awaited = [job for job in idle if job.active and job.awaited]
+        among = sorted(job.id for job in (awaited if waiting else idle))
+        if among:
+            job_id = among[number % len(among)]
+            self.run(self.lock_and_delete(job_id))
+            self.model.delete(job_id)
+
+    async def lock_and_delete(self, job_id: uuid.UUID) -> None:
+        async with self.on.transaction():
+            await retention.delete(self.on, await retention.lock(self.on, [job_id]))
 
     @precondition(lambda self: sum(not job.active for job in self.model.jobs.values()) > 3)
     @rule()
@@ -633,7 +680,14 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
     )
     rare = {
         what
-        for what in (*ENDS_OF_RUNS, "retried", "fired", "stale beside a new owner")
+        for what in (
+            *ENDS_OF_RUNS,
+            "retried",
+            "fired",
+            "stale beside a new owner",
+            "stale beside a new owner with the same token",
+            "deleted while a parent waited",
+        )
         if happened[what] < examples // 40
     }
     reasons = ("waiting", "running", "ended", "scheduled", "children", "queue_paused", "no_worker", "cap", "isolated")

@@ -25,12 +25,11 @@ from support.engine import (
 )
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Conflict, LeaseLost, NotFound
-from waybill.ids import new_id
 from waybill_engine import ClaimedJob, Enqueued, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
 from waybill_engine.artefacts import publish
 from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
 from waybill_engine.enqueue import enqueue_many
-from waybill_engine.finish import judge, released, settle, stands_as, succeed
+from waybill_engine.finish import judge, released, settle, succeed, succeeded_by
 from waybill_engine.lease import Progress, WorkerInfo, renew, write_progress
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
@@ -145,18 +144,22 @@ class Chaos:
             await settle(connection, me.id, [(claimed.id, claimed.token, released("bye")) for claimed in some])
         elif way == 4:
             await write_progress(
-                connection, [Progress(claimed.id, claimed.token, self.rng.random(), "…") for claimed in some]
+                connection,
+                [Progress(claimed.id, claimed.token, claimed.worker_id, self.rng.random(), "…") for claimed in some],
             )
             mine += some
         else:
-            await stands_as(connection, [claimed.id for claimed in some])
+            async with connection.transaction():
+                assert not await succeeded_by(connection, me.id, [(claimed.id, claimed.token) for claimed in some])
             for claimed in some:
                 await self.in_a_transaction(connection, me, claimed)
 
     async def in_a_transaction(self, connection: Connection, me: WorkerInfo, claimed: ClaimedJob) -> None:
         try:
             async with connection.transaction():
-                await publish(connection, claimed.id, claimed.token, "out", stored("k"), "text/plain")
+                await publish(
+                    connection, claimed.worker_id, claimed.id, claimed.token, "out", stored("k"), "text/plain"
+                )
                 following = await enqueue_many(connection, [NewJob(OTHER, "acme")])
                 assert await succeed(connection, me.id, [(claimed.id, claimed.token)]) == {claimed.id}
         except LeaseLost:
@@ -268,13 +271,12 @@ async def test_a_deadlock_would_be_seen(connect: Connect) -> None:
 
     async def lock_both(connection: Connection, order: list[uuid.UUID], met: asyncio.Barrier) -> None:
         async with connection.transaction():
-            await stands_as(connection, order[:1])
+            await succeeded_by(connection, worker.id, [(order[0], 1)])
             await met.wait()
-            await stands_as(connection, order[1:])
+            await succeeded_by(connection, worker.id, [(order[1], 1)])
 
     met = asyncio.Barrier(2)
     results = await asyncio.gather(
         lock_both(one, [first, second], met), lock_both(other, [second, first], met), return_exceptions=True
     )
     assert sum(isinstance(result, asyncpg.DeadlockDetectedError) for result in results) == 1
-    assert new_id() not in await stands_as(one, [first])

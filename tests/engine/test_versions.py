@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from support.engine import take, take_isolated
+from support.engine import states, take, take_isolated
 from support.server import embedded
 from waybill.config import CommonSettings
 from waybill.db import Database
@@ -15,7 +15,7 @@ from waybill.ids import new_id
 from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
 from waybill_engine.control import cancel, purge, retry
-from waybill_engine.finish import released, settle, stands_as, succeed
+from waybill_engine.finish import released, settle, succeed, succeeded_by
 from waybill_engine.lease import WorkerInfo, register, renew
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
@@ -49,8 +49,9 @@ async def test_a_jobs_whole_life_on_another_version(version: str) -> None:
             assert (await promote_due(connection)).count == 0
             assert (await cancel(connection, jobs[3].id)).state is State.CANCELLED
             await retry(connection, jobs[3].id)
-            found = await stands_as(connection, [job.id for job in jobs])
-            assert [found[job.id][0] for job in jobs] == ["succeeded", "queued", "running", "queued"]
+            async with connection.transaction():
+                assert await succeeded_by(connection, worker.id, [(job.id, 1) for job in jobs]) == {first.id}
+            assert await states(connection, [job.id for job in jobs]) == ["succeeded", "queued", "running", "queued"]
             purged = await purge(connection, older_than=timedelta(seconds=-1), states=[State.SUCCEEDED])
             assert purged == 1
         await db.close()

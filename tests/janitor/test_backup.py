@@ -8,13 +8,12 @@ from pathlib import Path
 
 import asyncpg
 
-from support.janitor import document, janitor, named_keys, status, stored_keys
+from support.janitor import document, janitor, named_keys, result_key, status, stored_keys
 from waybill.config import DatabaseUrl
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.storage import LocalStorage
 from waybill_cli.local.postgres import bundled_binaries
-from waybill_engine.artefacts import artefact_key
 
 
 def run(program: str, *arguments: str) -> None:
@@ -33,7 +32,7 @@ async def test_a_backup_taken_while_work_goes_on_is_restored_whole(
     dump = tmp_path / "waybill.dump"
     run("pg_dump", "--format=custom", "--schema=public", f"--file={dump}", database_url)
     late = await document(hot, storage)
-    await storage.delete(artefact_key(jobs[1], 1, "xml"))
+    await storage.delete(result_key(jobs[1], 1, "xml"))
     shutil.copytree(tmp_path / "storage", tmp_path / "copy")
 
     connection = await asyncpg.connect(empty_database_url)
@@ -49,7 +48,7 @@ async def test_a_backup_taken_while_work_goes_on_is_restored_whole(
         assert [await status(connection, job) for job in jobs] == ["complete", "expired", "failed", "queued"]
         assert await status(connection, late) is None
         assert await named_keys(connection) <= await stored_keys(copy)
-        assert await copy.exists(artefact_key(late, 1, "xml")), "what came after the dump is kept for the grace period"
+        assert await copy.exists(result_key(late, 1, "xml")), "what came after the dump is kept for the grace period"
         for row in await connection.fetch("SELECT storage_key FROM job_artefacts WHERE missing_at IS NULL"):
             assert await copy.get(row["storage_key"]) == b"<a/>"
     finally:

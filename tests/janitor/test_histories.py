@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from support.clock import Clock
 from support.engine import FINAL
-from support.janitor import DAY, Janitor, document, janitor, status, stored_keys
+from support.janitor import DAY, Janitor, document, janitor, result_key, status, stored_keys
 from waybill import retention
 from waybill.changes import Subscriptions
 from waybill.config import DatabaseUrl
@@ -28,7 +28,6 @@ from waybill.errors import Conflict
 from waybill.storage import LocalStorage, upload_key
 from waybill_convert.repository import conversions
 from waybill_convert.service import Conversions
-from waybill_engine.artefacts import artefact_key
 
 EXAMPLES = int(os.environ.get("WAYBILL_TEST_EXAMPLES", "8"))
 TENANTS = ("acme", "brief", "suspect")
@@ -55,8 +54,8 @@ class Document:
     def keys(self) -> set[str]:
         keys = {upload_key(self.id)} if self.source else set()
         if self.results:
-            keys |= {artefact_key(self.id, 1, name) for name in ("xml", "provenance.json")}
-        return keys | ({artefact_key(self.id, 9, "xml")} if self.unpublished else set())
+            keys |= {result_key(self.id, 1, name) for name in ("xml", "provenance.json")}
+        return keys | ({result_key(self.id, 9, "xml")} if self.unpublished else set())
 
     @property
     def status(self) -> str | None:

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from support.clock import Clock
-from support.janitor import DAY, document, named_keys, stored_keys
+from support.janitor import DAY, document, named_keys, result_key, stored_keys
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import LocalStorage
 from waybill_engine import erasure
-from waybill_engine.artefacts import artefact_key
 
 TESTS = Path(__file__).parents[1]
 
@@ -63,7 +62,7 @@ async def scene(hot: Connection, storage: LocalStorage, clock: Clock) -> uuid.UU
     for state in ("failed", "cancelled"):
         await document(hot, storage, state)
     await document(hot, storage, tenant="leaving")
-    await storage.put(artefact_key(new_id(), 1, "xml"), b"nobody's")
+    await storage.put(result_key(new_id(), 1, "xml"), b"nobody's")
     stays = await document(hot, storage, pinned=True)
     await clock.forward(100 * DAY)
     await document(hot, storage, "failed")  # gone since yesterday

@@ -157,8 +157,8 @@ class Converter:
                 (XML, xml, "application/xml"),
                 (PROVENANCE, provenance, "application/json"),
             ):
-                stored = await self.storage.put(artefact_key(claimed.id, claimed.token, name), data)
-                await publish(self.connection, claimed.id, claimed.token, name, stored, kind)
+                stored = await self.storage.put(artefact_key(claimed.id, claimed.token, claimed.worker_id, name), data)
+                await publish(self.connection, claimed.worker_id, claimed.id, claimed.token, name, stored, kind)
             await succeed(self.connection, self.worker.id, [(claimed.id, claimed.token)])
 
     async def finish_all(self, xml: bytes = b"<a/>") -> list[uuid.UUID]:

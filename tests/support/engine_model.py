@@ -195,12 +195,13 @@ class Model:
         worker.expires = self.now + ttl
         return True
 
-    def fenced(self, job_id: uuid.UUID, token: int) -> ModelJob | None:
-        """The job, if it is still running under this token."""
+    def fenced(self, job_id: uuid.UUID, token: int, worker_id: uuid.UUID) -> ModelJob | None:
+        """The job, if this worker still runs it under this token."""
         job = self.jobs.get(job_id)
-        if job is None or job.state != "running" or job.token != token:
+        if job is None or job.state != "running" or (job.token, job.owner) != (token, worker_id):
             if job is not None and job.state == "running":
                 self.happened["stale beside a new owner"] += 1
+                self.happened["stale beside a new owner with the same token"] += job.token == token
             return None
         self.touched.add(job_id)
         return job
@@ -216,16 +217,16 @@ class Model:
         if not job.active:
             self._child_ended(job)
 
-    def succeed(self, job_id: uuid.UUID, token: int) -> bool:
-        if (job := self.fenced(job_id, token)) is None:
+    def succeed(self, job_id: uuid.UUID, token: int, worker_id: uuid.UUID) -> bool:
+        if (job := self.fenced(job_id, token, worker_id)) is None:
             return False
         job.isolate = False
         self._end(job, "succeeded", "succeeded")
         return True
 
-    def fail(self, job_id: uuid.UUID, token: int, how: str, delay: float) -> str | None:
+    def fail(self, job_id: uuid.UUID, token: int, worker_id: uuid.UUID, how: str, delay: float) -> str | None:
         """End a run; `how` is retryable, permanent, uncharged, released or cancelled."""
-        if (job := self.fenced(job_id, token)) is None:
+        if (job := self.fenced(job_id, token, worker_id)) is None:
             return None
         if how in ("retryable", "permanent"):
             job.attempts += 1
@@ -364,7 +365,8 @@ class Model:
         if not child.awaited:
             return
         assert child.parent is not None
-        parent = self.jobs[child.parent]
+        if (parent := self.jobs.get(child.parent)) is None:
+            return  # it was deleted
         assert parent.pending > 0, "only a parent that waits has children that it awaits"
         parent.pending -= 1
         if parent.pending == 0:
@@ -379,6 +381,18 @@ class Model:
     def _below(self, job: ModelJob) -> list[ModelJob]:
         children = [child for child in self.jobs.values() if child.parent == job.id]
         return [*children, *(below for child in children for below in self._below(child))]
+
+    def forget_claim(self, job_id: uuid.UUID) -> None:
+        """A failover to a server that had not heard of the claim yet."""
+        job = self.jobs[job_id]
+        job.state, job.owner, job.token = "queued", None, job.token - 1
+        self.touched.add(job_id)
+
+    def delete(self, job_id: uuid.UUID) -> None:
+        job = self.jobs.pop(job_id)
+        if job.active:
+            self.happened["deleted while a parent waited"] += job.awaited and job.parent in self.jobs
+            self._child_ended(job)
 
     def purge(self, older_than: float) -> int:
         old = [

@@ -53,6 +53,14 @@ VALUES ($1, 1, 'session', '[]', $2, 4, '', $3, 2, '')
 _EVENT = "INSERT INTO job_events (job_id, at, event) VALUES ($1, now(), 'succeeded')"
 
 
+_WORKER = uuid.UUID(int=1)
+
+
+def result_key(job_id: uuid.UUID, token: int, name: str) -> str:
+    """Where a run of these documents has stored a file."""
+    return artefact_key(job_id, token, _WORKER, name)
+
+
 @dataclass(frozen=True)
 class Janitor:
     tools: Tools
@@ -109,10 +117,10 @@ async def document(
         await connection.execute(_EVENT, job_id)
         if state == "succeeded":
             for name in ("xml", "provenance.json"):
-                stored = await storage.put(artefact_key(job_id, 1, name), b"<a/>")
+                stored = await storage.put(result_key(job_id, 1, name), b"<a/>")
                 await connection.execute(_ARTEFACT, job_id, name, stored.key)
     if unpublished:
-        await storage.put(artefact_key(job_id, 9, "xml"), b"<half")
+        await storage.put(result_key(job_id, 9, "xml"), b"<half")
     if corrected:
         await _correct(connection, storage, job_id)
     return job_id

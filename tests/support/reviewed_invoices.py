@@ -77,8 +77,12 @@ async def end(converter: Converter, document: Read) -> ClaimedJob:
     if document.xml is not None:
         await converter.finish(claimed, document.xml, document.record)
         return claimed
-    stored = await converter.storage.put(artefact_key(claimed.id, claimed.token, PROVENANCE), document.record)
-    await publish(converter.connection, claimed.id, claimed.token, PROVENANCE, stored, "application/json")
+    stored = await converter.storage.put(
+        artefact_key(claimed.id, claimed.token, claimed.worker_id, PROVENANCE), document.record
+    )
+    await publish(
+        converter.connection, claimed.worker_id, claimed.id, claimed.token, PROVENANCE, stored, "application/json"
+    )
     findings = json.loads(document.record)["findings"]
     failure = Failure(Code.GW_4XX, findings[0]["message"], 422, False, True, None, {"findings": findings})
     await converter.fail(claimed, failure)

@@ -41,6 +41,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         isolated=False,
         last_error=None,
         payload={},
+        worker_id=uuid.UUID(int=0),
     )
 
 

@@ -82,8 +82,9 @@ def test_keys_say_when_the_job_was_made_and_which_run_it_was() -> None:
     job = new_id()
     day = f"{made_at(job):%y/%m/%d}"
     assert upload_key(job) == f"uploads/{day}/{job}.pdf"
-    assert artefact_key(job, 7, "xml") == f"results/{day}/{job}/7.xml"
-    assert artefact_key(job, 7, "provenance.json") == f"results/{day}/{job}/7.provenance.json"
+    worker = uuid.UUID("01890000-0000-7000-8000-0123456789ab")
+    assert artefact_key(job, 7, worker, "xml") == f"results/{day}/{job}/7-0123456789ab.xml"
+    assert artefact_key(job, 7, worker, "provenance.json") == f"results/{day}/{job}/7-0123456789ab.provenance.json"
     assert checked(upload_key(uuid.UUID(int=0))) == "uploads/70/01/01/00000000-0000-0000-0000-000000000000.pdf"
 
 

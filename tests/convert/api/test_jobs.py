@@ -121,7 +121,7 @@ async def test_deleting_takes_everything_along(
     await converter.finish(lease)
     await converter.connection.execute("UPDATE jobs SET state = 'queued', lease_owner = NULL WHERE id = $1", waiting)
     for job in (done, waiting):  # of runs that lost their lease before they could publish
-        await converter.storage.put(artefact_key(uuid.UUID(job), 99, "xml"), b"<stale/>")
+        await converter.storage.put(artefact_key(uuid.UUID(job), 99, lease.worker_id, "xml"), b"<stale/>")
     since = (await listed(browser))["since"]
     for job in (done, waiting):
         assert (await browser.delete(f"/api/jobs/{job}")).status_code == 204

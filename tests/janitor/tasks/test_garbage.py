@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from support.clock import Clock
-from support.janitor import DAY, Janitor, document, janitor, named_keys, stored_keys
+from support.janitor import DAY, Janitor, document, janitor, named_keys, result_key, stored_keys
 from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -17,7 +17,6 @@ from waybill.storage import LocalStorage, upload_key
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
 from waybill_engine import State, control
-from waybill_engine.artefacts import artefact_key
 
 
 async def test_files_of_what_was_deleted_or_purged_go_too(
@@ -28,7 +27,7 @@ async def test_files_of_what_was_deleted_or_purged_go_too(
     await conversions.delete("tenant:acme", deleted)
     assert await stored_keys(storage) == {
         upload_key(purged),
-        *(artefact_key(purged, token, name) for token, name in ((1, XML), (1, "provenance.json"), (9, XML))),
+        *(result_key(purged, token, name) for token, name in ((1, XML), (1, "provenance.json"), (9, XML))),
     }, "what a person deletes is gone at once, and what was never published with it"
     await clock.forward(2 * DAY)
     assert await control.purge(hot, older_than=timedelta(days=1), states=[State.SUCCEEDED]) == 1
@@ -41,7 +40,7 @@ async def test_a_result_that_is_replaced_leaves_garbage_not_a_leak(
     cleaner: Janitor, hot: Connection, storage: LocalStorage
 ) -> None:
     job = await document(hot, storage)
-    again = await storage.put(artefact_key(job, 2, XML), b"<b/>")
+    again = await storage.put(result_key(job, 2, XML), b"<b/>")
     await hot.execute("UPDATE job_artefacts SET storage_key = $2 WHERE job_id = $1 AND name = 'xml'", job, again.key)
     assert await cleaner.clean() == {"garbage": {"objects": 1}}
     assert await stored_keys(storage) == await named_keys(hot)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.clock import Clock
-from support.janitor import DAY, Janitor, document, janitor, named_keys, status, stored_keys
+from support.janitor import DAY, Janitor, document, janitor, named_keys, result_key, status, stored_keys
 from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -15,7 +15,6 @@ from waybill.errors import Expired
 from waybill.storage import LocalStorage, upload_key
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
-from waybill_engine.artefacts import artefact_key
 
 
 async def test_everything_is_compared_once_a_day_and_a_pass_goes_on_where_it_was(
@@ -24,13 +23,13 @@ async def test_everything_is_compared_once_a_day_and_a_pass_goes_on_where_it_was
     daily = janitor(db, storage, janitor_scan_interval=DAY)
     await daily.clean()
     job = await document(hot, storage)
-    await storage.delete(artefact_key(job, 1, XML))
+    await storage.delete(result_key(job, 1, XML))
     await daily.clean()
     assert await status(hot, job) == "complete", "looked at an hour ago"
     await clock.forward(DAY)
     assert (await daily.clean())["missing"] == {"marked": 1}
     # A pass that was interrupted after this job begins there, and does not see what is before.
-    await storage.put(artefact_key(job, 1, XML), b"<a/>")
+    await storage.put(result_key(job, 1, XML), b"<a/>")
     await hot.execute(
         "UPDATE janitor_places SET place = json_build_object('after', $1::text) WHERE task = 'missing'", str(job)
     )
@@ -44,7 +43,7 @@ async def test_a_row_whose_object_is_missing_says_so_and_says_when_it_is_back(
 ) -> None:
     conversions = Conversions(db, storage, Subscriptions(db))
     lost, fine, failed = [await document(hot, storage, state) for state in ("succeeded", "succeeded", "failed")]
-    await storage.delete(artefact_key(lost, 1, XML))
+    await storage.delete(result_key(lost, 1, XML))
     await storage.delete(upload_key(failed))
     assert await cleaner.would() == {"missing": 2}
     assert await cleaner.clean() == {"missing": {"marked": 2}}
@@ -58,7 +57,7 @@ async def test_a_row_whose_object_is_missing_says_so_and_says_when_it_is_back(
         await conversions.retry("tenant:acme", failed)
     assert await cleaner.clean() == {}
 
-    await storage.put(artefact_key(lost, 1, XML), b"<a/>")
+    await storage.put(result_key(lost, 1, XML), b"<a/>")
     await storage.put(upload_key(failed), b"%PDF")
     assert await cleaner.clean() == {"missing": {"unmarked": 2}}
     assert await status(hot, lost) == "complete"

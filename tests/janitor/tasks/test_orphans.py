@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from support.clock import Clock
-from support.janitor import DAY, Janitor, document, janitor, named_keys, stored_keys
+from support.janitor import DAY, Janitor, document, janitor, named_keys, result_key, stored_keys
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.janitor.models import TaskOutcome
 from waybill.storage import LocalStorage, upload_key
 from waybill_convert.kinds import XML
-from waybill_engine.artefacts import artefact_key
 
 
 async def test_objects_that_no_row_names_go_after_the_grace_period(
@@ -19,7 +18,7 @@ async def test_objects_that_no_row_names_go_after_the_grace_period(
     ended = await document(hot, storage, unpublished=True)
     running = await document(hot, storage, "running", unpublished=True)
     strange = {"results/26/01/01/not-a-job/1.xml", "batches/26/01/01/of-another-pipeline", "uploads/readme.txt"}
-    for key in (upload_key(new_id()), artefact_key(new_id(), 1, XML), *strange):
+    for key in (upload_key(new_id()), result_key(new_id(), 1, XML), *strange):
         await storage.put(key, b"x")
     await clock.forward(0.9 * DAY)
     assert await cleaner.clean() == {}
@@ -27,14 +26,14 @@ async def test_objects_that_no_row_names_go_after_the_grace_period(
     assert await cleaner.would() == {"orphans": 3}
     assert await cleaner.clean() == {"orphans": {"orphans": 3}, "garbage": {"objects": 3}}
     left = await stored_keys(storage)
-    assert left == await named_keys(hot) | strange | {artefact_key(running, 9, XML)}
-    assert artefact_key(ended, 1, XML) in left
+    assert left == await named_keys(hot) | strange | {result_key(running, 9, XML)}
+    assert result_key(ended, 1, XML) in left
 
 
 async def test_a_storage_of_another_database_is_not_touched(
     db: Database, hot: Connection, storage: LocalStorage, clock: Clock
 ) -> None:
-    await storage.put(artefact_key(new_id(), 1, XML), b"x")
+    await storage.put(result_key(new_id(), 1, XML), b"x")
     await storage.put("waybill-owner", b"somebody else")
     await clock.forward(2 * DAY)
     reports = await janitor(db, storage).run()

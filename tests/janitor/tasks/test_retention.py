@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from support.clock import Clock
-from support.janitor import DAY, Janitor, document, status, stored_keys
+from support.janitor import DAY, Janitor, document, result_key, status, stored_keys
 from waybill import retention
 from waybill.changes import Subscriptions
 from waybill.db import Database
@@ -17,7 +17,6 @@ from waybill.storage import LocalStorage, upload_key
 from waybill_convert.retention import RETENTION
 from waybill_convert.service import Conversions
 from waybill_engine import State, control
-from waybill_engine.artefacts import artefact_key
 from waybill_janitor.tasks.retention import Retention
 
 
@@ -28,7 +27,7 @@ async def test_what_is_active_stays_however_old(
     job = await document(hot, storage, state, unpublished=True)
     await clock.forward(1000 * DAY)
     assert "documents" not in await cleaner.clean()
-    assert await stored_keys(storage) == {upload_key(job), artefact_key(job, 9, "xml")}
+    assert await stored_keys(storage) == {upload_key(job), result_key(job, 9, "xml")}
     assert await hot.fetchval("SELECT count(*) FROM job_events") == 1
 
 

@@ -1,7 +1,8 @@
 """Artefacts: files that a job publishes under the same fence as its row.
 
-The file is stored first, under a key that contains the lease token, so two runs never write the same object. Then a
-row names it, if and only if the job is still the writer's. A stale worker's file is garbage, never a result.
+The file is stored first, under a key that names the run (its lease token and its worker), so two runs never write the
+same object. Then a row names it, if and only if the job is still the writer's. A stale worker's file is garbage, never
+a result.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 # The job's row stays locked until the caller's transaction ends, so that nobody can take the job over in between.
 _PUBLISH = """
 WITH mine AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE
+    SELECT id FROM jobs
+     WHERE id = $1 AND lease_token = $2 AND (lease_owner = $8) IS TRUE AND state = 'running'
+       FOR UPDATE
 )
 INSERT INTO job_artefacts (job_id, name, storage_key, media_type, bytes, sha256, lease_token, created_at)
 SELECT id, $3, $4, $5, $6, $7, $2, now() FROM mine
@@ -35,17 +38,23 @@ def artefact_folder(job_id: uuid.UUID) -> str:
     return dated("results", job_id)
 
 
-def artefact_key(job_id: uuid.UUID, token: int, name: str) -> str:
-    """`results/yy/mm/dd/{job}/{token}.{name}`."""
-    return f"{artefact_folder(job_id)}/{token}.{name}"
+def artefact_key(job_id: uuid.UUID, token: int, worker_id: uuid.UUID, name: str) -> str:
+    """`results/yy/mm/dd/{job}/{token}-{worker}.{name}`, with the random end of the worker's id."""
+    return f"{artefact_folder(job_id)}/{token}-{worker_id.hex[-12:]}.{name}"
 
 
 async def publish(
-    connection: Connection, job_id: uuid.UUID, token: int, name: str, stored: Stored, media_type: str
+    connection: Connection,
+    worker_id: uuid.UUID,
+    job_id: uuid.UUID,
+    token: int,
+    name: str,
+    stored: Stored,
+    media_type: str,
 ) -> None:
     """Make a stored file the job's artefact `name`. Raises LeaseLost for a stale owner."""
     published = await connection.fetchval(
-        _PUBLISH, job_id, token, name, stored.key, media_type, stored.bytes, stored.sha256
+        _PUBLISH, job_id, token, name, stored.key, media_type, stored.bytes, stored.sha256, worker_id
     )
     if published is None:
         raise LeaseLost()

@@ -60,7 +60,7 @@ UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, created_at, isolate, error_code, payload
+          traceparent, created_at, isolate, error_code, payload, lease_owner
 """  # noqa: S608 - made of constants
 
 _DEFAULTS = BreakerPolicy()
@@ -68,7 +68,7 @@ _DEFAULTS = BreakerPolicy()
 
 @dataclass(slots=True, eq=False)
 class ClaimedJob:
-    """A claimed job, as its worker sees it. (`id`, `token`) is the fence of everything the worker writes."""
+    """A claimed job, as its worker sees it. (`id`, `token`, `worker_id`) is the fence of everything its run writes."""
 
     # In the order in which the claim returns them.
     id: uuid.UUID
@@ -88,6 +88,8 @@ class ClaimedJob:
     last_error: str | None
     """The error code of its last run, if that failed."""
     payload: dict[str, Any]
+    worker_id: uuid.UUID
+    """Who claimed it. The process may go on under another id later; this run does not."""
     probe: datetime | None = None
     """If this run is a probe of its dependency: when the half-open period of the breaker began."""
 

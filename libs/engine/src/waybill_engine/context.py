@@ -1,7 +1,7 @@
 """What a handler is given beside its payload: its job, fenced ways to write, and the means to work.
 
-Everything that a handler writes through this object is fenced by (job id, lease token). A handler whose job was taken
-over can go on computing, but it can no longer change a row or publish a file.
+Everything that a handler writes through this object is fenced by job id, lease token and worker. A handler whose job
+was taken over can go on computing, but it can no longer change a row or publish a file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from waybill.errors import LeaseLost, is_database_outage
 from waybill.storage import Storage, Stored
 from waybill_engine.artefacts import artefact_key, publish
 from waybill_engine.claim import ClaimedJob
-from waybill_engine.finish import stands_as, succeed
+from waybill_engine.finish import succeed, succeeded_by
 from waybill_engine.lease import fence
-from waybill_engine.models import State
 
 if TYPE_CHECKING:
     from waybill_engine.worker.clients import ClientFactory, Clients
@@ -39,7 +38,6 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class Tools:
     """What all runs of a worker share."""
 
-    worker_id: uuid.UUID
     db: Database
     storage: Storage
     clients: Clients
@@ -80,7 +78,7 @@ class JobContext:
         return self.claimed.owner
 
     def log_fields(self) -> dict[str, str]:
-        return {"job_id": str(self.claimed.id), "tenant": self.claimed.tenant, "worker": str(self._tools.worker_id)}
+        return {"job_id": str(self.claimed.id), "tenant": self.claimed.tenant, "worker": str(self.claimed.worker_id)}
 
     @property
     def attempt(self) -> int:
@@ -118,7 +116,7 @@ class JobContext:
         async with self._tools.db.transaction() as session:
             yield session
             # Last, so that the job's row is locked only for the moment of the commit.
-            await fence(await driver(session), self.claimed.id, self.claimed.token)
+            await fence(await driver(session), self.claimed.worker_id, self.claimed.id, self.claimed.token)
 
     @asynccontextmanager
     async def complete(self) -> AsyncIterator[AsyncSession]:
@@ -129,7 +127,7 @@ class JobContext:
                 yield session
                 connection = await driver(session)
                 committing = True
-                if not await succeed(connection, self._tools.worker_id, [(self.claimed.id, self.claimed.token)]):
+                if not await succeed(connection, self.claimed.worker_id, [(self.claimed.id, self.claimed.token)]):
                     raise LeaseLost()
                 if self.probe is not None:
                     await self.probe.succeeded(connection)
@@ -143,8 +141,8 @@ class JobContext:
         while True:
             try:
                 async with self._tools.db.hot() as connection, connection.transaction():
-                    found = await stands_as(connection, [self.claimed.id])
-                return found.get(self.claimed.id) == (State.SUCCEEDED, self.claimed.token)
+                    run = (self.claimed.id, self.claimed.token)
+                    return bool(await succeeded_by(connection, self.claimed.worker_id, [run]))
             except Exception as error:
                 if not is_database_outage(error):
                     raise
@@ -152,8 +150,10 @@ class JobContext:
 
     async def store(self, name: str, data: bytes | AsyncIterable[bytes]) -> Stored:
         """Store a file under this run's own key. Only `publish` makes it a result."""
-        return await self.storage.put(artefact_key(self.claimed.id, self.claimed.token, name), data)
+        key = artefact_key(self.claimed.id, self.claimed.token, self.claimed.worker_id, name)
+        return await self.storage.put(key, data)
 
     async def publish(self, session: AsyncSession, name: str, stored: Stored, media_type: str) -> None:
         """Make a stored file the job's artefact `name`, in a transaction of `complete()` or `transaction()`."""
-        await publish(await driver(session), self.claimed.id, self.claimed.token, name, stored, media_type)
+        claimed, connection = self.claimed, await driver(session)
+        await publish(connection, claimed.worker_id, claimed.id, claimed.token, name, stored, media_type)

@@ -1,4 +1,7 @@
-"""Step 4: a run ends. Every way in which it can end is written here, fenced by (job id, lease token), with its event.
+"""Step 4: a run ends. Every way in which it can end is written here, with its event.
+
+Every write is fenced by job id, lease token and worker. The token alone would not do: after a failover that lost a
+claim, or a restored backup, another worker claims the job under the same token.
 
 `succeed` is the hot one: it writes many completions in one statement, or one inside a handler's own transaction.
 `settle` writes everything else: failures, retries, releases, cancellations. Jobs whose end concerns others (a parent
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 
 # The primary key is the only way in: `= ANY` is a condition of its index whatever the planner thinks of the table, no
 # index is partial on `state = 'running'`, and `IS TRUE` keeps the fence a look-up in a hash, not a join that could
-# be turned around. Rows are found, and so locked, in the order of their ids.
+# be turned around. For the owner, `IS TRUE` rules out the index `jobs_held`. Rows are found, and so locked, in the
+# order of their ids.
 #
 # The answer is one row for any batch. It nearly always says "all of them", with NULL instead of the ids, so that a
 # thousand ids need not be sent, read and compared.
@@ -43,7 +47,7 @@ _DONE = """
            progress_message = NULL, isolate = false, error_code = NULL, error_message = NULL, error_detail = NULL
      WHERE id = ANY ($1::uuid[])
        AND ((id, lease_token) IN (SELECT * FROM unnest($1::uuid[], $2::int[]))) IS TRUE
-       AND state = 'running'"""
+       AND (lease_owner = $3) IS TRUE AND state = 'running'"""
 
 _HISTORY = """
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at)
@@ -89,7 +93,8 @@ WITH ended AS (
                   $8::text[], $9::text[], $10::text[], $11::text[])
            AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event)
      WHERE jobs.id = ANY ($1::uuid[])
-       AND jobs.id = mine.id AND jobs.lease_token = mine.token AND jobs.state = 'running'
+       AND jobs.id = mine.id AND jobs.lease_token = mine.token AND (jobs.lease_owner = $12) IS TRUE
+       AND jobs.state = 'running'
        AND (NOT (jobs.awaited OR jobs.tells_end) OR $14)
     RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
@@ -110,7 +115,18 @@ WITH ended AS (
 SELECT ended.id, ended.state, ended.awaited_by, ended.told FROM ended, announced, announced_due
 """  # noqa: S608 - made of constants
 
-_STANDS_AS = "SELECT id, state, lease_token FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
+_LOCK = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
+
+# The job's row no longer says who completed it; its history does. OFFSET keeps the inner select from becoming a join,
+# which could be turned around.
+_SUCCEEDED_BY = """
+SELECT mine.id
+  FROM unnest($1::uuid[], $2::int[]) AS mine (id, token), LATERAL (
+           SELECT FROM job_events
+            WHERE job_id = mine.id AND event = 'succeeded' AND lease_token = mine.token AND worker_id = $3
+           OFFSET 0
+       ) AS done
+"""
 
 
 _OUTAGES = 10
@@ -229,11 +245,15 @@ def _shared_transaction(connection: Connection) -> AbstractAsyncContextManager[o
     return nullcontext() if connection.is_in_transaction() else connection.transaction()
 
 
-async def stands_as(connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[State, int]]:
-    """The state and token of each job, once whoever is writing it right now has finished.
+async def succeeded_by(
+    connection: Connection, worker_id: uuid.UUID, runs: Sequence[tuple[uuid.UUID, int]]
+) -> set[uuid.UUID]:
+    """Those of the jobs that these runs of this worker completed, once whoever is writing them has finished.
 
-    It answers the question that a lost connection leaves open: did my COMMIT arrive? The row lock waits for a commit
-    that is still under way on the server.
+    It answers the question that a lost connection leaves open: did my COMMIT arrive? The row locks wait for a commit
+    that is still under way on the server. Call it in a transaction.
     """
-    rows = await connection.fetch(_STANDS_AS, job_ids)
-    return {row["id"]: (State(row["state"]), row["lease_token"]) for row in rows}
+    ids, tokens = [job_id for job_id, _ in runs], [token for _, token in runs]
+    await connection.execute(_LOCK, ids)
+    # A statement of its own, so that it sees what was committed while we waited.
+    return {row["id"] for row in await connection.fetch(_SUCCEEDED_BY, ids, tokens, worker_id)}

@@ -39,7 +39,11 @@ RETURNING id
 
 _RUNNING = "SELECT id, lease_token, cancel_requested_at IS NOT NULL AS stop FROM jobs WHERE lease_owner = $1"
 
-_FENCE = "SELECT id FROM jobs WHERE id = $1 AND lease_token = $2 AND state = 'running' FOR UPDATE"
+_FENCE = """
+SELECT id FROM jobs
+ WHERE id = $1 AND lease_token = $2 AND (lease_owner = $3) IS TRUE AND state = 'running'
+   FOR UPDATE
+"""
 
 _DRAIN = "UPDATE workers SET state = 'draining' WHERE id = $1 AND state = 'active'"
 
@@ -51,8 +55,9 @@ UPDATE workers SET state = 'stopped', stopped_at = now() WHERE id = $1 AND state
 _PROGRESS = """
 UPDATE jobs
    SET progress = news.progress, progress_message = news.message, updated_at = now()
-  FROM unnest($1::uuid[], $2::int[], $3::real[], $4::text[]) AS news (id, token, progress, message)
- WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = news.id AND jobs.lease_token = news.token AND jobs.state = 'running'
+  FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::real[], $5::text[]) AS news (id, token, worker, progress, message)
+ WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = news.id AND jobs.lease_token = news.token
+   AND (jobs.lease_owner = news.worker) IS TRUE AND jobs.state = 'running'
 RETURNING jobs.id
 """
 
@@ -92,6 +97,7 @@ class Renewal:
 class Progress:
     id: uuid.UUID
     token: int
+    worker_id: uuid.UUID
     fraction: float
     message: str | None
 
@@ -126,9 +132,9 @@ async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Ren
     )
 
 
-async def fence(connection: Connection, job_id: uuid.UUID, token: int) -> None:
+async def fence(connection: Connection, worker_id: uuid.UUID, job_id: uuid.UUID, token: int) -> None:
     """Raise LeaseLost unless the job is still ours. Nobody can take it over until the transaction ends."""
-    if await connection.fetchval(_FENCE, job_id, token) is None:
+    if await connection.fetchval(_FENCE, job_id, token, worker_id) is None:
         raise LeaseLost()
 
 
@@ -153,6 +159,7 @@ async def write_progress(connection: Connection, news: Sequence[Progress]) -> se
         _PROGRESS,
         [one.id for one in ordered],
         [one.token for one in ordered],
+        [one.worker_id for one in ordered],
         [_shown(one.fraction) for one in ordered],
         [storable(one.message) if one.message else None for one in ordered],
     )

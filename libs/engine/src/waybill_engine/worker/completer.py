@@ -2,7 +2,8 @@
 
 A batch is written as soon as the one before it: a single completion when the worker is calm, hundreds when it is busy,
 because then a batch waits a few milliseconds for more. A batch whose answer was lost with its connection is written
-again; the fence makes that harmless.
+again; the fence makes that harmless. A process that goes on under a new id writes what it completed under the old one
+in a batch of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import structlog
 
 from waybill.db import Database
 from waybill_engine.claim import ClaimedJob
-from waybill_engine.finish import stands_as, succeed
-from waybill_engine.models import State
+from waybill_engine.finish import succeed, succeeded_by
 from waybill_engine.worker.database_health import DatabaseHealth
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Completer:
         self._slots = slots
         self._db = db
         self._health = health
-        self._waiting: dict[uuid.UUID, int] = {}
+        self._waiting: dict[uuid.UUID, ClaimedJob] = {}
         self._some = asyncio.Event()
         self._written = asyncio.Condition()
-        self._in_flight: dict[uuid.UUID, int] = {}
+        self._in_flight: dict[uuid.UUID, ClaimedJob] = {}
 
     def ids(self) -> list[uuid.UUID]:
         return [*self._waiting, *self._in_flight]
@@ -49,7 +49,7 @@ class Completer:
         return len(self._waiting) + len(self._in_flight)
 
     def add(self, job: ClaimedJob) -> None:
-        self._waiting[job.id] = job.token
+        self._waiting[job.id] = job
         self._some.set()
 
     async def drained(self) -> None:
@@ -71,7 +71,7 @@ class Completer:
                     self._written.notify_all()
                 self._slots.on_written()
 
-    def _next_batch(self) -> dict[uuid.UUID, int]:
+    def _next_batch(self) -> dict[uuid.UUID, ClaimedJob]:
         everything = self._waiting
         if len(everything) <= _LARGEST:
             self._waiting = {}
@@ -79,14 +79,22 @@ class Completer:
         self._waiting = dict(islice(everything.items(), _LARGEST, None))
         return dict(islice(everything.items(), _LARGEST))
 
-    async def _write(self, batch: dict[uuid.UUID, int]) -> None:
+    async def _write(self, batch: dict[uuid.UUID, ClaimedJob]) -> None:
+        runs: dict[uuid.UUID, list[tuple[uuid.UUID, int]]] = {}
+        for job in batch.values():
+            runs.setdefault(job.worker_id, []).append((job.id, job.token))
+        for worker_id, mine in runs.items():
+            await self._write_of(worker_id, mine)
+
+    async def _write_of(self, worker_id: uuid.UUID, runs: list[tuple[uuid.UUID, int]]) -> None:
         async with self._db.hot() as connection:
-            done = await succeed(connection, self._slots.worker_id, list(batch.items()))
-            if len(done) == len(batch):
+            done = await succeed(connection, worker_id, runs)
+            if len(done) == len(runs):
                 return
-            missing = batch.keys() - done
+            missing = [run for run in runs if run[0] not in done]
             # Either an earlier try of this very batch arrived after all, or the job was taken over.
-            found = await stands_as(connection, sorted(missing))
-        for job_id in missing:
-            if found.get(job_id) != (State.SUCCEEDED, batch[job_id]):
-                log.warning("completion_refused", job_id=str(job_id), lease_token=batch[job_id], reason="lease lost")
+            async with connection.transaction():
+                earlier = await succeeded_by(connection, worker_id, missing)
+        for job_id, token in missing:
+            if job_id not in earlier:
+                log.warning("completion_refused", job_id=str(job_id), lease_token=token, reason="lease lost")

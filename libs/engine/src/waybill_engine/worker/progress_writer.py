@@ -22,7 +22,7 @@ class ProgressWriter:
         self._some = asyncio.Event()
 
     def note(self, job: ClaimedJob, fraction: float, message: str | None) -> None:
-        self._news[job.id] = Progress(job.id, job.token, fraction, message[:500] if message else None)
+        self._news[job.id] = Progress(job.id, job.token, job.worker_id, fraction, message[:500] if message else None)
         self._some.set()
 
     def forget(self, job_id: uuid.UUID) -> None:

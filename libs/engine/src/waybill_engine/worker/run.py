@@ -229,7 +229,7 @@ class Run:
     async def _write_probe(self) -> None:
         fenced = [(self.claimed.id, self.claimed.token)]
         async with self._environment.ends, self._tools.db.hot() as connection, connection.transaction():
-            done = await succeed(connection, self._tools.worker_id, fenced)
+            done = await succeed(connection, self.claimed.worker_id, fenced)
             if done and self._job.probe is not None:
                 await self._job.probe.succeeded(connection)
         if not done:
@@ -249,7 +249,7 @@ class Run:
         try:
             async with connection.transaction():
                 if self._job.probe is not None:
-                    await fence(connection, self.claimed.id, self.claimed.token)
+                    await fence(connection, self.claimed.worker_id, self.claimed.id, self.claimed.token)
                     await self._job.probe.failed(connection, failure)
                 blocked_for = await self._tools.dependencies.blocked_for(connection, dependency)
                 return await self._write_end(connection, self._judged(failure, blocked_for))
@@ -257,7 +257,8 @@ class Run:
             return False
 
     async def _write_end(self, connection: Connection, outcome: RunOutcome) -> bool:
-        return bool(await settle(connection, self._tools.worker_id, [(self.claimed.id, self.claimed.token, outcome)]))
+        end = (self.claimed.id, self.claimed.token, outcome)
+        return bool(await settle(connection, self.claimed.worker_id, [end]))
 
     def _refused(self, end: str) -> None:
         log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)

@@ -11,7 +11,6 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 from waybill.db import Database
 from waybill.storage import Storage
@@ -63,7 +62,9 @@ class Slots:
         """Called when ends of runs were written, because a cap may have room again."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
-        self._tools = Tools(worker_id, db, storage, clients, pool, self.progress, dependencies)
+        self.worker_id = worker_id
+        """The id under which this process claims jobs now. Each run keeps the id that it was claimed under."""
+        self._tools = Tools(db, storage, clients, pool, self.progress, dependencies)
         self._loop = asyncio.get_running_loop()
         self._db = db
         self._health = health
@@ -78,15 +79,6 @@ class Slots:
         )
         self._waiting_since = 0.0
         self._watching = False
-
-    @property
-    def worker_id(self) -> uuid.UUID:
-        """The id under which this process claims jobs."""
-        return self._tools.worker_id
-
-    def start_over(self, worker_id: uuid.UUID) -> None:
-        """Claim under a new id from now on, because this process was declared gone."""
-        self._tools = replace(self._tools, worker_id=worker_id)
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)

@@ -229,7 +229,7 @@ class Worker:
         """Go on under a new id and without any jobs, because this worker was declared gone."""
         self._info = replace(self._info, id=new_id())
         await self._register()
-        self._slots.start_over(self._info.id)
+        self._slots.worker_id = self._info.id
         log.info("worker_started_over", worker=self._info.name)
         self._lane_finder.request()
 
