@@ -12,14 +12,14 @@ import asyncpg
 import pytest
 
 from support.claimants import Claimant, fill
-from support.engine import NO_SETTLE, TTL, Connect, count, failure, find_contradictions, until_blocked
+from support.engine import NO_SETTLE, Connect, count, failure, find_contradictions, until_blocked
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound, Refused
 from waybill_engine import ClaimedJob
 from waybill_engine.caps import cap_by_default, list_caps, remove_cap, set_cap
 from waybill_engine.control import cancel, retry
 from waybill_engine.finish import RunOutcome, judge, released, settle, succeed
-from waybill_engine.lease import renew, stop
+from waybill_engine.lease import holdings, stop
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
@@ -332,7 +332,7 @@ class CappedWorker:
         """A claim whose answer was lost: the next heartbeat finds what it took, and gives it back."""
         await self.me.claim(self.chance.randint(1, 3), clock=self.clock)
         known = {claimed.id for claimed in self.running}
-        there = (await renew(self.connection, self.me.id, TTL)).tokens
+        there = (await holdings(self.connection, self.me.id)).tokens
         lost = [(job_id, token, released("lost")) for job_id, token in there.items() if job_id not in known]
         await settle(self.connection, self.me.id, lost)
 

@@ -30,7 +30,7 @@ from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill_engine import ClaimedJob, State
 from waybill_engine.control import cancel, pause, resume
-from waybill_engine.lease import drain, renew, stop
+from waybill_engine.lease import drain, holdings, renew, stop
 from waybill_engine.rescue import look_for_trouble, rescue
 
 
@@ -117,7 +117,7 @@ async def test_a_worker_that_is_draining_stopped_gone_or_unknown_claims_nothing(
     await clock.forward(TTL + 1)
     await renew(hot, draining.id, TTL)
     await rescue(hot, settle_time=NO_SETTLE)
-    assert not (await renew(hot, gone.id, TTL)).alive
+    assert not await renew(hot, gone.id, TTL)
     for worker_id in (draining.id, stopped.id, gone.id, new_id()):
         assert await take_as(hot, worker_id, ["default"], ["work"], 5) == []
     assert await count(hot, "state = 'queued'") == 1
@@ -227,7 +227,7 @@ async def test_a_cancel_that_waited_for_a_claim_sees_the_running_job(connect: Co
         waiting = asyncio.create_task(cancel(cancelling, job_id))
         await until_blocked(claiming, cancelling)
     assert (await waiting).state is State.RUNNING
-    assert (await renew(claiming, worker.id, TTL)).stop == {job_id}
+    assert (await holdings(claiming, worker.id)).stop == {job_id}
 
 
 async def test_a_claim_passes_by_a_job_somebody_is_changing(connect: Connect) -> None:

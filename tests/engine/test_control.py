@@ -10,7 +10,6 @@ import pytest
 
 from support.clock import Clock
 from support.engine import (
-    TTL,
     WORK,
     Connect,
     count,
@@ -35,7 +34,7 @@ from waybill_engine import NewJob, State, Unique, UniqueScope, enqueue
 from waybill_engine.artefacts import publish
 from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
 from waybill_engine.finish import judge, settle, succeed
-from waybill_engine.lease import renew
+from waybill_engine.lease import holdings
 from waybill_engine.models import FINAL
 
 ALL_FINAL = tuple(FINAL)
@@ -77,7 +76,7 @@ async def test_whoever_runs_is_asked_to_stop_and_its_worker_is_woken(connect: Co
     assert (await cancel(mine, claimed.id)).state is State.RUNNING
     assert await asyncio.wait_for(heard.get(), 10) == str(worker.id)
     assert await state(mine, claimed.id) is State.RUNNING
-    assert (await renew(mine, worker.id, TTL)).stop == {claimed.id}
+    assert (await holdings(mine, worker.id)).stop == {claimed.id}
 
 
 async def test_what_has_ended_cannot_be_cancelled(hot: Connection) -> None:
@@ -128,7 +127,7 @@ async def test_a_cancelled_job_that_is_retried_is_no_longer_asked_to_stop(hot: C
     await retry(hot, job_id)
     worker = await start_worker(hot)
     await take(hot, worker)
-    assert (await renew(hot, worker.id, TTL)).stop == frozenset()
+    assert (await holdings(hot, worker.id)).stop == frozenset()
 
 
 async def test_only_what_ended_without_success_can_be_retried(hot: Connection) -> None:

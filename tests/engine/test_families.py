@@ -50,7 +50,7 @@ from waybill_engine import (
 from waybill_engine.control import cancel, purge, retry
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import cancelled, judge, released, settle, succeed
-from waybill_engine.lease import WorkerInfo, renew, stop
+from waybill_engine.lease import WorkerInfo, holdings, stop
 from waybill_engine.models import FINAL
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
@@ -493,7 +493,7 @@ async def test_cancelling_a_parent_cancels_its_family(hot: Connection) -> None:
     assert (parent["state"], parent["pending_children"], parent["error_message"]) == ("cancelled", 0, "not needed")
     assert await events(hot, ids[4]) == ["cancelled"]
     assert await events(hot, ids[1]) == ["cancel_requested"]
-    assert (await renew(hot, worker.id, TTL)).stop == {running.id}
+    assert (await holdings(hot, worker.id)).stop == {running.id}
     assert await state(hot, bystander) is State.QUEUED
     assert await find_contradictions(hot) == []
     await settle(hot, worker.id, [(running.id, running.token, cancelled(classify(Cancelled())))])

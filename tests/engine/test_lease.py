@@ -23,20 +23,19 @@ from waybill.db.database import Connection
 from waybill_engine import State
 from waybill_engine.control import cancel
 from waybill_engine.finish import succeed
-from waybill_engine.lease import Progress, drain, renew, stop, write_progress
+from waybill_engine.lease import Progress, drain, holdings, renew, stop, write_progress
 from waybill_engine.rescue import rescue, rescue_worker
 
 
-async def test_renewing_answers_what_the_worker_holds(hot: Connection) -> None:
+async def test_a_worker_learns_which_jobs_it_has(hot: Connection) -> None:
     await some_jobs(hot, 3)
     worker, other = await start_worker(hot), await start_worker(hot)
-    assert (await renew(hot, worker.id, TTL)).tokens == {}
+    assert (await holdings(hot, worker.id)).tokens == {}
     mine = await take(hot, worker, 2)
     await take(hot, other)
-    renewal = await renew(hot, worker.id, TTL)
-    assert renewal.alive
-    assert renewal.tokens == {claimed.id: claimed.token for claimed in mine}
-    assert renewal.stop == frozenset()
+    held = await holdings(hot, worker.id)
+    assert held.tokens == {claimed.id: claimed.token for claimed in mine}
+    assert held.stop == frozenset()
 
 
 async def test_a_renewed_lease_is_not_rescued_and_one_that_is_not_renewed_is(hot: Connection, clock: Clock) -> None:
@@ -60,17 +59,17 @@ async def test_a_worker_learns_which_jobs_it_should_stop(hot: Connection) -> Non
     first, second = await some_jobs(hot, 2)
     await take(hot, worker)
     await cancel(hot, second)
-    renewal = await renew(hot, worker.id, TTL)
-    assert renewal.stop == {second}
-    assert renewal.tokens.keys() == {first, second}
+    held = await holdings(hot, worker.id)
+    assert held.stop == {second}
+    assert held.tokens.keys() == {first, second}
 
 
 async def test_a_worker_that_was_given_up_never_comes_back(hot: Connection, clock: Clock) -> None:
     worker, _lease = await running_job(hot)
     await clock.forward(TTL + 1)
     await rescue(hot, settle_time=NO_SETTLE)
-    renewal = await renew(hot, worker.id, TTL)
-    assert (renewal.alive, renewal.tokens) == (False, {})
+    assert not await renew(hot, worker.id, TTL)
+    assert (await holdings(hot, worker.id)).tokens == {}
     await drain(hot, worker.id)
     await stop(hot, worker.id)
     assert await hot.fetchval("SELECT state FROM workers WHERE id = $1", worker.id) == "gone"
@@ -79,9 +78,8 @@ async def test_a_worker_that_was_given_up_never_comes_back(hot: Connection, cloc
 async def test_an_expired_lease_nobody_rescued_yet_can_be_renewed(hot: Connection, clock: Clock) -> None:
     worker, claimed = await running_job(hot)
     await clock.forward(TTL * 10)
-    renewal = await renew(hot, worker.id, TTL)
-    assert renewal.alive
-    assert renewal.tokens == {claimed.id: claimed.token}
+    assert await renew(hot, worker.id, TTL)
+    assert (await holdings(hot, worker.id)).tokens == {claimed.id: claimed.token}
     assert await rescue(hot, settle_time=NO_SETTLE) == []
 
 
@@ -89,7 +87,7 @@ async def test_a_draining_worker_keeps_its_lease(hot: Connection, clock: Clock) 
     worker, claimed = await running_job(hot)
     await drain(hot, worker.id)
     await clock.forward(TTL - 1)
-    assert (await renew(hot, worker.id, TTL)).tokens == {claimed.id: claimed.token}
+    assert await renew(hot, worker.id, TTL)
     await clock.forward(TTL - 1)
     assert await rescue(hot, settle_time=NO_SETTLE) == []
     assert await succeed(hot, worker.id, [(claimed.id, claimed.token)]) == {claimed.id}
@@ -115,7 +113,7 @@ async def test_no_claim_slips_in_once_a_worker_is_draining(connect: Connect) -> 
         waiting = asyncio.create_task(drain(draining, worker.id))
         await until_blocked(claiming, draining)
     await waiting
-    assert len((await renew(draining, worker.id, TTL)).tokens) == 1
+    assert len((await holdings(draining, worker.id)).tokens) == 1
 
 
 # Progress

@@ -40,7 +40,7 @@ from waybill_engine.control import cancel, pause, purge, resume, retry
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
-from waybill_engine.lease import Progress, WorkerInfo, drain, renew, write_progress
+from waybill_engine.lease import Progress, WorkerInfo, drain, holdings, renew, write_progress
 from waybill_engine.models import FINAL
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
@@ -157,10 +157,10 @@ class EngineMachine(RuleBasedStateMachine):
         self.model.workers[info.id] = ModelWorker(info.id, queues, kinds, self.model.now + TTL)
 
     def beat(self, info: WorkerInfo, worker: ModelWorker) -> None:
-        renewal = self.run(renew(self.on, info.id, TTL))
-        assert renewal.alive is self.model.renew(worker, TTL)
-        assert renewal.tokens == self.model.running(worker)
-        assert renewal.stop == {job_id for job_id in renewal.tokens if self.model.jobs[job_id].stop}
+        assert self.run(renew(self.on, info.id, TTL)) is self.model.renew(worker, TTL)
+        held = self.run(holdings(self.on, info.id))
+        assert held.tokens == self.model.running(worker)
+        assert held.stop == {job_id for job_id in held.tokens if self.model.jobs[job_id].stop}
 
     @precondition(lambda self: sum(one.state == "active" for one in self.model.workers.values()) > 2)
     @rule(number=which)

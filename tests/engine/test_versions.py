@@ -16,7 +16,7 @@ from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
 from waybill_engine.control import cancel, purge, retry
 from waybill_engine.finish import released, settle, succeed, succeeded_by
-from waybill_engine.lease import WorkerInfo, register, renew
+from waybill_engine.lease import WorkerInfo, holdings, register
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
 
@@ -39,7 +39,7 @@ async def test_a_jobs_whole_life_on_another_version(version: str) -> None:
                 [*(NewJob(WORK, "acme") for _ in range(3)), NewJob(WORK, "acme", delay=5, unique=Unique("k"))],
             )
             first, second, third = await take(connection, worker, 10)
-            assert (await renew(connection, worker.id, 60)).tokens.keys() == {first.id, second.id, third.id}
+            assert (await holdings(connection, worker.id)).tokens.keys() == {first.id, second.id, third.id}
             assert await succeed(connection, worker.id, [(first.id, first.token)]) == {first.id}
             await settle(connection, worker.id, [(second.id, second.token, released("a test"))])
             assert [one.event for one in await rescue_worker(connection, worker.id)] == ["crashed"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
@@ -22,6 +23,7 @@ class Network:
         self._swallowed = 0
         """Connections up to this generation are dead, although both ends believe they are open."""
         self.lost: list[bytes] = []
+        self._refused: tuple[bytes, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def lose_answer(self, statement: str) -> None:
@@ -31,6 +33,18 @@ class Network:
     def swallow(self) -> None:
         """Drop everything on existing connections from now on, without closing them. New connections work."""
         self._swallowed = self._generation
+
+    def cut(self) -> None:
+        """Drop everything from now on, also on new connections: the server can be reached no more."""
+        self._swallowed = sys.maxsize
+
+    def mend(self) -> None:
+        """Let new connections through again."""
+        self._swallowed = self._generation
+
+    def refuse(self, *statements: str) -> None:
+        """End every connection on which one of these statements is sent."""
+        self._refused = tuple(statement.encode() for statement in statements)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._generation += 1
@@ -59,6 +73,8 @@ class Network:
                     message, buffer = buffer[:size], buffer[size:]
                     if not started:
                         started = int.from_bytes(message[4:8], "big") == 196608
+                    elif any(text in message for text in self._refused):
+                        return
                     elif message[:1] == b"P":
                         name, text = message[5:].split(b"\0", 2)[:2]
                         names[name] = text

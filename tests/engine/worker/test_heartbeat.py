@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from support import handlers
 from support import rude_handlers as rude
 from support.engine import take_as
+from support.network import network
 from support.patience import eventually
+from support.pgbouncer import installed, pgbouncer
 from support.rude_handlers import BOTH
 from support.workers import (
     SLOW,
@@ -148,3 +152,94 @@ async def test_ends_that_wait_for_a_lock_do_not_starve_the_heartbeat(
         for _ in range(2):  # the first renewal may have begun before they waited
             await beat(connection, await the_worker(connection))
     await other.close()
+
+
+# Cut off from the database
+
+
+async def test_a_worker_that_is_cut_off_stops_its_runs_when_its_lease_has_ended(
+    connection: Connection, start_worker: StartWorker, database_url: str, gate: Path
+) -> None:
+    """It cannot hear that another worker has its job by then, and two would do the work at the same time."""
+    async with network(database_url) as (between, url):
+        cut_off = start_worker(url, lease_ttl=3, heartbeat_interval=1, worker_concurrency=1)
+        job = await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
+        await until_started(gate, 1)
+        between.cut()
+
+        async def dropped() -> bool:
+            return "lease_lost" in cut_off.text
+
+        await eventually(dropped)
+        assert "lease_ran_out" in cut_off.text
+        assert await connection.fetchval("SELECT state FROM jobs WHERE id = $1", job.id) == "running", "nobody knows"
+
+        between.mend()
+        await until_started(gate, 2)  # its own, released when it was back, or taken from it by now
+        (gate / "open").touch()
+        row = await the_end(connection, job.id)
+    assert (row["state"], row["attempts"]) == ("succeeded", 0)
+
+
+async def test_a_worker_whose_claim_the_database_forgot_runs_the_job_once_more_and_not_twice(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    """After a failover to a standby that lagged behind it claims the same job again, under the same token."""
+    worker = start_worker(worker_concurrency=2, **SLOW)
+    job = await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
+    await until_started(gate, 1)
+    old = await the_worker(connection)
+    forget = "UPDATE jobs SET state = 'queued', lease_owner = NULL, lease_token = lease_token - 1 WHERE id = $1"
+    await connection.execute(forget, job.id)
+    await connection.execute("SELECT pg_notify('waybill_jobs', 'default')")
+
+    await until_started(gate, 2)
+    assert "claims_forgotten" in worker.text
+    (gate / "open").touch()
+    row = await the_end(connection, job.id)
+
+    assert row["state"] == "succeeded"
+    done = await connection.fetch("SELECT worker_id FROM job_events WHERE job_id = $1 AND event = 'succeeded'", job.id)
+    assert [one["worker_id"] for one in done] != [old]
+    assert await connection.fetchval("SELECT state FROM workers WHERE id = $1", old) == "stopped"
+
+
+async def test_a_loop_that_cannot_reach_the_database_does_not_stop_the_rescue_of_others(
+    connection: Connection, start_worker: StartWorker, database_url: str, gate: Path
+) -> None:
+    async with network(database_url) as (between, url):
+        between.refuse("LISTEN ")
+        victim = start_worker(worker_concurrency=1)
+        job = await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
+        await until_started(gate, 1)
+        start_worker(url)
+        victim.kill()
+
+        await until_started(gate, 2)
+        (gate / "open").touch()
+        assert (await the_end(connection, job.id))["state"] == "succeeded"
+
+
+@pytest.mark.skipif(not installed(), reason="pgbouncer is not installed (Debian's package pgbouncer)")
+async def test_behind_pgbouncer_a_lock_on_all_jobs_costs_nobody_a_lease(
+    connection: Connection, start_worker: StartWorker, database_url: str, gate: Path
+) -> None:
+    with pgbouncer(database_url) as pooled:
+        start_worker(pooled, database_pgbouncer="true", poll_interval=0.2)
+        job = await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
+        await until_started(gate, 1)
+        other = await asyncpg.connect(database_url)
+        async with other.transaction():
+            await other.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+            expires = "SELECT max(lease_expires_at) FROM workers"
+            for _ in range(3):
+                before = await connection.fetchval(expires)
+
+                async def renewed(before: datetime = before) -> bool:
+                    return bool(await connection.fetchval(expires) > before)
+
+                await eventually(renewed)
+        await other.close()
+        (gate / "open").touch()
+        row = await the_end(connection, job.id)
+    assert (row["state"], row["lease_token"]) == ("succeeded", 1)

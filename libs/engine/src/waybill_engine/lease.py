@@ -1,9 +1,9 @@
 """Step 3: a worker keeps its jobs, by renewing its lease.
 
 A worker has one lease, on its own row, and all its jobs run under it: renewing costs the same for one job as for a
-thousand and never touches a job's row. The answer to a renewal lists the jobs that the worker runs according to the
-database, so the worker learns which jobs it lost, which it should stop, and which it has without knowing (a claim whose
-answer never arrived).
+thousand and never touches a job's row. After a renewal the worker asks which jobs it runs according to the database,
+and so learns which jobs it lost, which it should stop, and which it has without knowing (a claim whose answer never
+arrived).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(
 # `jobs`, so that a lock on that table (an ALTER TABLE, for example) costs nobody a lease.
 _RENEW = """
 UPDATE workers
-   SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second'
+   SET last_seen_at = now(), lease_expires_at = now() + $2 * interval '1 second', missed_at = NULL
  WHERE id = $1 AND state IN ('active', 'draining')
 RETURNING id
 """
@@ -82,11 +82,9 @@ class WorkerInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """The answer to a renewal: which jobs the worker runs according to the database."""
+class Holdings:
+    """Which jobs a worker runs according to the database."""
 
-    alive: bool
-    """False when the worker was declared gone: everything it runs belongs to others."""
     tokens: Mapping[uuid.UUID, int]
     """The lease tokens of its jobs."""
     stop: frozenset[uuid.UUID]
@@ -121,12 +119,18 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
     )
 
 
-async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> Renewal:
-    """Renew the worker's lease, under which all its jobs run."""
-    alive = await connection.fetchval(_RENEW, worker_id, ttl) is not None
+async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> bool:
+    """Renew the worker's lease, under which all its jobs run.
+
+    False when the worker was declared gone: everything it runs belongs to others.
+    """
+    return await connection.fetchval(_RENEW, worker_id, ttl) is not None
+
+
+async def holdings(connection: Connection, worker_id: uuid.UUID) -> Holdings:
+    """Which jobs the worker runs. Never ask in the transaction that renews: a lock on `jobs` would hold that up."""
     running = await connection.fetch(_RUNNING, worker_id)
-    return Renewal(
-        alive=alive,
+    return Holdings(
         tokens={row["id"]: row["lease_token"] for row in running},
         stop=frozenset(row["id"] for row in running if row["stop"]),
     )

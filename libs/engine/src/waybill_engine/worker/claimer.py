@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
+from collections.abc import Awaitable, Callable
+
+import structlog
 
 from waybill.db import Database
 from waybill_engine.breaker import BreakerPolicy
@@ -17,6 +20,8 @@ from waybill_engine.fair_share import FairShare
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.lane_finder import LaneFinder
 from waybill_engine.worker.slots import Slots
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _AHEAD = 0.025
 """Seconds of work to claim ahead: about as long as the next claim takes."""
@@ -38,8 +43,13 @@ class Claimer:
         *,
         poll_interval: float,
         suspects: LaneFinder | None = None,
+        on_forgotten: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """With `suspects`, it claims suspects of a crash and ends when none is left."""
+        """With `suspects`, it claims suspects of a crash and ends when none is left.
+
+        `on_forgotten` is called when a claim brings a job that this worker runs already: the database has forgotten
+        the first claim (a failover to a standby that lagged behind), and no fence could tell the two runs apart.
+        """
         self._db = db
         self._health = health
         self._slots = slots
@@ -47,8 +57,10 @@ class Claimer:
         self._policy = policy
         self._poll_interval = poll_interval
         self._suspects = suspects
+        self._on_forgotten = on_forgotten
         self._wake = asyncio.Event()
         self._stopping = False
+        self._forgotten = False
 
     def wake(self) -> None:
         """There may be jobs to claim, or slots for them."""
@@ -125,9 +137,18 @@ class Claimer:
 
         # After an outage the claim is repeated. If the first one had succeeded and only its answer was lost, the
         # heartbeat finds and releases its jobs.
-        return await self._health.persist(ask)
+        jobs = await self._health.persist(ask)
+        if self._forgotten and self._on_forgotten is not None:
+            self._forgotten = False
+            await self._on_forgotten()
+        return jobs
 
     def _take(self, jobs: list[ClaimedJob], worker_id: uuid.UUID) -> None:
         # If this worker was declared gone while the claim was on its way, the jobs are not ours any more.
-        if worker_id == self._slots.worker_id:
-            self._slots.take(jobs)
+        if worker_id != self._slots.worker_id:
+            return
+        if any(job.id in self._slots.runs for job in jobs):
+            log.error("claims_forgotten", jobs=len(self._slots), hint="was the database restored or failed over?")
+            self._forgotten = True
+            return
+        self._slots.take(jobs)

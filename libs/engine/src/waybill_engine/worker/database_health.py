@@ -42,16 +42,27 @@ class DatabaseHealth:
     async def persist(self, call: Callable[[], Awaitable[T]], *, every: float = 0.5) -> T:
         """Repeat `call` until the database answers it. Only for calls that may be repeated."""
         while True:
-            try:
-                answer = await call()
-            except Exception as error:
-                if not _may_pass(error):
-                    raise
-                self.trouble(error)
-                await asyncio.sleep(every)
-            else:
-                self.fine()
-                return answer
+            answers = await self._try(call, every)
+            if answers:
+                return answers[0]
+
+    async def attempt(self, call: Callable[[], Awaitable[T]], *, pause: float) -> T | None:
+        """Make one `call`. None, after a pause, if the database did not answer."""
+        answers = await self._try(call, pause)
+        return answers[0] if answers else None
+
+    async def _try(self, call: Callable[[], Awaitable[T]], pause: float) -> list[T]:
+        """The answer, if there is one."""
+        try:
+            answer = await call()
+        except Exception as error:
+            if not _may_pass(error):
+                raise
+            self.trouble(error)
+            await asyncio.sleep(pause)
+            return []
+        self.fine()
+        return [answer]
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -6,7 +6,7 @@ Any number of workers may do this at once; they skip each other's rows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -48,14 +48,17 @@ class Rescuer:
         db: Database,
         health: DatabaseHealth,
         isolation: Isolation,
+        well_for: Callable[[], float],
         *,
         queues: Sequence[str],
         kinds: Sequence[str],
         heartbeat_interval: float,
     ) -> None:
+        """`well_for` says how long this worker's own lease has been renewed without a failure."""
         self._db = db
         self._health = health
         self._isolation = isolation
+        self._well_for = well_for
         self._queues = list(queues)
         self._kinds = list(kinds)
         self._found = Trouble(gone=False, suspects=False)
@@ -72,7 +75,7 @@ class Rescuer:
         while True:
             await self._some.wait()
             self._some.clear()
-            if self._found.gone and self._health.well_for >= self._settle_time:
+            if self._found.gone and self._well_for() >= self._settle_time:
                 await self._health.persist(self._rescue)
                 self._found = await self._health.persist(self._look)  # a rescue may have made suspects
             if self._found.suspects and not self._isolation.busy:

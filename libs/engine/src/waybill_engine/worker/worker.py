@@ -118,6 +118,7 @@ class Worker:
             policy,
             poll_interval=settings.poll_interval,
             suspects=self._lane_finder if isolating else None,
+            on_forgotten=self._start_over,
         )
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
@@ -136,6 +137,7 @@ class Worker:
             db,
             health,
             self._isolation,
+            lambda: self._heartbeat.well_for,
             queues=queues,
             kinds=kinds,
             heartbeat_interval=settings.heartbeat_interval,
@@ -188,6 +190,7 @@ class Worker:
         claiming = [asyncio.create_task(self._claimer.run(), name="claimer")]
         supporting = [
             asyncio.create_task(self._heartbeat.run(), name="heartbeat"),
+            asyncio.create_task(self._heartbeat.guard(), name="lease guard"),
             asyncio.create_task(self._slots.completer.run(), name="completer"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
@@ -221,12 +224,15 @@ class Worker:
                 await breaker.forget_old_events(connection)
                 for kind, most in self._default_caps.items():
                     await cap_by_default(connection, [kind], most)
+                self._heartbeat.registered()  # the lease begins no earlier than this
                 await register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
 
     async def _start_over(self) -> None:
-        """Go on under a new id and without any jobs, because this worker was declared gone."""
+        """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""
+        self._slots.drop_everything()
+        await self._write(stop)  # if it still knows the old id, whatever is left there is released
         self._info = replace(self._info, id=new_id())
         await self._register()
         self._slots.worker_id = self._info.id
