@@ -372,5 +372,19 @@ async def test_a_job_whose_every_run_ends_in_an_outage_is_charged_in_the_end(hot
         for again in await take(hot, worker):
             claimed = again
     assert await state(hot, claimed.id) is State.DEAD_LETTER
-    assert (await row(hot, claimed.id))["attempts"] == WORK.retry.max_attempts
-    assert 10 < runs < 20
+    job = await row(hot, claimed.id)
+    assert (job["attempts"], job["outages"]) == (WORK.retry.max_attempts, 10)
+    assert runs == 10 + WORK.retry.max_attempts
+
+
+async def test_releases_and_waits_are_no_outages(hot: Connection) -> None:
+    """A job that was released often, by deploys and evictions, is not charged for its first real outage."""
+    worker, claimed = await running_job(hot)
+    for number in range(30):
+        outcome = released("a deploy") if number % 2 else judge(claimed, failure(charged=False), WORK.retry)
+        await settle(hot, worker.id, [(claimed.id, claimed.token, outcome)])
+        await hot.execute("UPDATE jobs SET run_at = now() WHERE state = 'scheduled'")
+        await promote_due(hot)
+        (claimed,) = await take(hot, worker)
+    outcome = judge(claimed, classify(DatabaseUnavailable()), WORK.retry)
+    assert (outcome.state, outcome.charge) == (State.SCHEDULED, 0)

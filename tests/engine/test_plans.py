@@ -60,7 +60,7 @@ SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}",
 SETTLE = Hot(
     finish._SETTLE,
     f"{IDS}, ARRAY[1], ARRAY['failed'], ARRAY[false], ARRAY[false], ARRAY[0]::float8[], ARRAY[1], ARRAY['X'], "
-    f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled', true",
+    f"ARRAY['x'], ARRAY[NULL]::text[], ARRAY['failed'], {ID}, 'cancelled', true, ARRAY[false]",
     BY_ID,
 )
 PUBLISH = Hot(artefacts._PUBLISH, f"{ID}, 1, 'out', 'key', 'text/plain', 1, 'ab', {ID}", BY_ID)

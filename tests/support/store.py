@@ -40,6 +40,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         created_at=_LONG_AGO,
         isolated=False,
         last_error=None,
+        outages=0,
         payload={},
         worker_id=uuid.UUID(int=0),
     )

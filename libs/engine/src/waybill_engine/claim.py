@@ -60,7 +60,7 @@ UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, created_at, isolate, error_code, payload, lease_owner
+          traceparent, created_at, isolate, error_code, outages, payload, lease_owner
 """  # noqa: S608 - made of constants
 
 _DEFAULTS = BreakerPolicy()
@@ -87,6 +87,8 @@ class ClaimedJob:
     isolated: bool
     last_error: str | None
     """The error code of its last run, if that failed."""
+    outages: int
+    """How many of its runs ended in an outage of the database."""
     payload: dict[str, Any]
     worker_id: uuid.UUID
     """Who claimed it. The process may go on under another id later; this run does not."""

@@ -71,8 +71,8 @@ WITH retried AS (
            run_at = CASE WHEN $3::int > 0 THEN 'infinity' ELSE now() END,
            progress = CASE WHEN $3::int > 0 THEN 1 - $3::real / children END,
            pending_children = $3::int, awaited = $4::bool,
-           attempts = 0, crashes = 0, cancel_requested_at = NULL, finished_at = NULL, progress_message = NULL,
-           updated_at = now()
+           attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
+           progress_message = NULL, updated_at = now()
      WHERE id = $1
     RETURNING id, queue, state
 ), history AS (

@@ -83,6 +83,7 @@ WITH ended AS (
            finished_at = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NULL THEN NULL ELSE now() END,
            run_at = now() + mine.delay * interval '1 second',
            attempts = jobs.attempts + mine.charge,
+           outages = jobs.outages + mine.outage::int,
            isolate = jobs.isolate AND mine.released,
            error_code = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
                              WHEN mine.released THEN jobs.error_code ELSE mine.code END,
@@ -90,8 +91,8 @@ WITH ended AS (
                                 WHEN mine.released THEN jobs.error_message ELSE mine.message END,
            error_detail = CASE WHEN mine.released THEN jobs.error_detail ELSE mine.detail::jsonb END
       FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bool[], $5::bool[], $6::float8[], $7::int[],
-                  $8::text[], $9::text[], $10::text[], $11::text[])
-           AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event)
+                  $8::text[], $9::text[], $10::text[], $11::text[], $15::bool[])
+           AS mine (id, token, state, comes_back, released, delay, charge, code, message, detail, event, outage)
      WHERE jobs.id = ANY ($1::uuid[])
        AND jobs.id = mine.id AND jobs.lease_token = mine.token AND (jobs.lease_owner = $12) IS TRUE
        AND jobs.state = 'running'
@@ -130,7 +131,7 @@ SELECT mine.id
 
 
 _OUTAGES = 10
-"""A job may have so many uncharged runs; from then on, a run that ends in a database outage is charged."""
+"""So many runs of a job may end in an outage of the database without costing an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,8 @@ class RunOutcome:
     detail: dict[str, Any] | None = None
     released: bool = False
     """The job is given back untouched: it keeps its attempts and its last error."""
+    outage: bool = False
+    """The database was away. The job remembers how often that happened."""
 
 
 def released(reason: str) -> RunOutcome:
@@ -172,10 +175,10 @@ def judge(
     if not failure.retryable:
         return RunOutcome(State.FAILED, "failed", charge=1, **facts)
     # An outage is nobody's fault. But a job whose every run ends in one may be what takes the database down.
-    outages_too_many = failure.code is Code.DB_UNAVAILABLE and claimed.token - claimed.attempts > _OUTAGES
-    if not failure.charged and not outages_too_many:
+    outage = failure.code is Code.DB_UNAVAILABLE
+    if not failure.charged and not (outage and claimed.outages >= _OUTAGES):
         wait = failure.retry_after if failure.retry_after is not None else 1.0
-        return RunOutcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), **facts)
+        return RunOutcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), outage=outage, **facts)
     if blocked_for is not None and failure.of_dependency:
         # It comes back after the others: a job that the dependency chokes on must not be the probe every time.
         wait = blocked_for + policy.delay(claimed.attempts, rng)
@@ -221,10 +224,11 @@ async def settle(
         worker_id,
         MEANINGS[Code.CANCELLED].sentence,
     )
-    rows = await connection.fetch(_SETTLE, ids, *arguments, False)
+    outages = [outcome.outage for outcome in outcomes]
+    rows = await connection.fetch(_SETTLE, ids, *arguments, False, outages)
     if len(rows) < len(ids):
         async with _shared_transaction(connection):
-            told = await connection.fetch(_SETTLE, ids, *arguments, True)
+            told = await connection.fetch(_SETTLE, ids, *arguments, True, outages)
             await _concern_others(connection, told)
         rows += told
     return {row["id"]: State(row["state"]) for row in rows}

@@ -6,6 +6,10 @@ are marked to run alone from now on. A job that crashes a worker while it runs a
 circuit breaker is not closed, most likely a probe, is treated like one of several even if it ran alone: the
 dependency's trouble may have taken the worker down. No job is charged when the worker had been told to stop, or when
 its lease ran out while Postgres was down.
+
+After an outage every lease has run out and nobody is to blame. So a worker that has not renewed its lease since the
+server started, or since it became the primary, is first only marked as missed, and rescued when it has had time to come
+back. The mark is in its row: it does not matter who looks, and how long they have been there.
 """
 
 from __future__ import annotations
@@ -27,24 +31,34 @@ from waybill_engine.rules import kind_is_blocked, queue_is_paused
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# After Postgres was down, every lease has run out and nobody is to blame: wait until live workers have renewed theirs.
-_LOCK_GONE = """
-SELECT id, name, state, lease_expires_at < pg_postmaster_start_time() + $1 * interval '1 second' AS in_outage
+# A standby that is promoted goes on with the start time of its own; what it replayed last was the old primary's.
+_IN_OUTAGE = "last_seen_at < GREATEST(pg_postmaster_start_time(), pg_last_xact_replay_timestamp())"
+
+_EXPIRED = "state IN ('active', 'draining') AND lease_expires_at < now()"
+
+_MISS = f"""
+UPDATE workers SET missed_at = now()
+ WHERE id = ANY (ARRAY(SELECT id FROM workers
+                        WHERE {_EXPIRED} AND missed_at IS NULL AND {_IN_OUTAGE}
+                        ORDER BY id
+                          FOR UPDATE SKIP LOCKED))
+"""  # noqa: S608 - made of constants
+
+_LOCK_GONE = f"""
+SELECT id, name, state, {_IN_OUTAGE} AS in_outage
   FROM workers
- WHERE state IN ('active', 'draining') AND lease_expires_at < now()
-   AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
-   AND id > $2
+ WHERE {_EXPIRED} AND (NOT {_IN_OUTAGE} OR missed_at < now() - $1 * interval '1 second') AND id > $2
  ORDER BY id
  LIMIT 1
    FOR UPDATE SKIP LOCKED
-"""
+"""  # noqa: S608 - made of constants
 
 # The same question without locks. LIMIT keeps the inner select from becoming a join, which could be turned around.
 _TROUBLE = f"""
 SELECT EXISTS (
            SELECT FROM workers
-            WHERE state IN ('active', 'draining') AND lease_expires_at < now()
-              AND now() > pg_postmaster_start_time() + $1 * interval '1 second'
+            WHERE {_EXPIRED}
+              AND (NOT {_IN_OUTAGE} OR missed_at IS NULL OR missed_at < now() - $1 * interval '1 second')
        ) AS gone,
        EXISTS (
            SELECT FROM unnest($2::text[]) AS q (queue), unnest($3::text[]) AS k (kind),
@@ -123,7 +137,7 @@ class Rescued:
 @dataclass(frozen=True, slots=True)
 class Trouble:
     gone: bool
-    """Some worker's lease has run out."""
+    """Some worker's lease has run out, and its jobs are to be returned or it is to be marked as missed."""
     suspects: bool
     """Suspects of a crash wait to be run alone."""
 
@@ -150,7 +164,11 @@ async def look_for_trouble(
 
 
 async def rescue(connection: Connection, *, settle_time: float) -> list[Rescued]:
-    """Return the jobs of every worker whose lease ran out, unless Postgres itself started within `settle_time`."""
+    """Return the jobs of every worker whose lease ran out.
+
+    Workers whose lease ran out in an outage of the database get `settle_time` seconds to come back.
+    """
+    await connection.execute(_MISS)
     rescued: list[Rescued] = []
     last = uuid.UUID(int=0)
     for _ in range(_WORKERS_AT_ONCE):

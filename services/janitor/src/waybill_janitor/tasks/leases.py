@@ -14,7 +14,7 @@ from waybill_engine.rescue import look_for_trouble, rescue
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 SETTLE_TIME = 150.0
-"""Seconds after a start of Postgres in which nobody is blamed: far more than any sensible interval of heartbeats."""
+"""Seconds that workers have to come back after an outage of Postgres: many times any sensible heartbeat interval."""
 _MOST_ROUNDS = 50
 
 
