@@ -9,78 +9,24 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from structlog.testing import capture_logs
 
+from support.parser_pool import MB, Bench, lives, running
 from support.patience import eventually
-from waybill_gateway.pool import (
-    Blueprint,
-    Broken,
-    Crashed,
-    Pool,
-    PoolError,
-    TookTooLong,
-    TooMuchMemory,
-    Unavailable,
-)
+from waybill_gateway.pool import Broken, Crashed, PoolError, TookTooLong, TooMuchMemory, Unavailable
 from waybill_gateway.pool.pool import log_confinement
-from waybill_gateway.sandbox.limits import ProcessLimits
 
-MB = 1024 * 1024
 TESTS = Path(__file__).parents[1]
-needs_landlock = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines files and network")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines files and network")
 
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-
-
-class Bench:
-    """A pool of rude parses, and how to ask it."""
-
-    def __init__(self, pool: Pool, folder: Path) -> None:
-        self.pool = pool
-        self.folder = folder
-        self.result = folder / "result"
-
-    async def ask(self, do: str, *, seconds: float = 20, wait: float = 20, **call: Any) -> dict[str, Any]:
-        note, _ = await self.pool.run({"do": do, **call}, self.result, seconds=seconds, wait=wait)
-        return note
-
-    async def wait_for_processes(self, count: int) -> None:
-        async def there() -> bool:
-            return len(self.pool.pids) == count
-
-        await eventually(there, what=f"{count} processes")
-
-
-@asynccontextmanager
-async def running(
-    folder: Path, *, function: str = "obey", processes: int = 1, documents: int = 100, resident: int = 1000 * MB
-) -> AsyncIterator[Bench]:
-    pool = Pool(
-        Blueprint(
-            f"support.rude_parses:{function}",
-            ProcessLimits(memory=400 * MB, result=2 * MB),
-            writable=(folder,),
-        ),
-        processes=processes,
-        documents=documents,
-        resident=resident,
-    )
-    pool.start()
-    try:
-        yield Bench(pool, folder)
-    finally:
-        pids = pool.pids
-        await pool.stop()
-        assert not [pid for pid in pids if psutil.pid_exists(pid)]
 
 
 @pytest.fixture
@@ -205,17 +151,10 @@ async def test_a_cancelled_call_kills_its_parse_and_what_that_started(bench: Ben
     await asyncio.wait([call])
 
     async def gone() -> bool:
-        return not _lives(parser) and not _lives(grandchild)
+        return not lives(parser) and not lives(grandchild)
 
     await eventually(gone, what="the end of both processes")
     assert (await bench.ask("echo"))["pid"] != parser
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 async def test_a_process_killed_in_its_sleep_is_replaced_before_anybody_notices(bench: Bench) -> None:
@@ -248,7 +187,7 @@ async def test_processes_that_cannot_start_make_the_pool_unready(tmp_path: Path)
         assert not bench.pool.ready
 
 
-@needs_landlock
+@needs_linux
 @pytest.mark.parametrize("do", ["spawn", "connect", "write", "read"])
 async def test_a_parser_reaches_neither_programs_nor_network_nor_other_files(
     bench: Bench, do: str, tmp_path_factory: pytest.TempPathFactory
@@ -302,7 +241,7 @@ async def test_no_process_outlives_a_service_that_was_killed(tmp_path: Path) -> 
     pids = [int(file.read_text()) for file in files]
 
     async def gone() -> bool:
-        return not any(_lives(pid) for pid in pids)
+        return not any(lives(pid) for pid in pids)
 
     await eventually(gone, what="the end of the parsing processes")
 
@@ -316,9 +255,9 @@ async def test_crashes_leave_neither_memory_nor_descriptors_behind(tmp_path: Pat
                 with pytest.raises(Crashed):
                     await bench.ask("vanish")
 
-        await crash(10)
+        await crash(5)  # each of them twice
         before, files = ourselves.memory_info().rss, ourselves.num_fds()
-        await crash(50)
+        await crash(25)
         await bench.wait_for_processes(2)
         assert ourselves.memory_info().rss - before < 10 * MB
         assert ourselves.num_fds() <= files + 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -53,7 +54,8 @@ def test_a_job_is_named_in_the_answer_and_on_every_line_of_the_log(obedient: Gat
     crashed = obedient.send(told(do="vanish"), headers=headers, **fields)
     assert crashed.json()["job_id"] == job
     lines = [line for line in obedient.log if line.get("job_id") == job]
-    assert [line["event"] for line in lines] == ["processed", "processed", "parser_died", "refused"]
+    died = ["parser_died", "parse_repeated", "parser_died"]
+    assert [line["event"] for line in lines] == ["processed", "processed", *died, "refused"]
     assert lines[0]["service"] == "gateway"
     assert lines[0]["stages"] == {"words": 12.3, "table": 4.0}
     assert {"bytes", "kind", "wants", "upload_ms", "wait_ms", "parse_ms"} <= lines[0].keys()
@@ -140,6 +142,61 @@ def test_a_document_that_kills_its_parser_is_at_fault_and_the_next_one_is_fine(
     assert [finding["code"] for finding in problem["findings"]] == [fault]
     assert obedient.send(told()).status_code == 200
     assert obedient.client.get("/readyz").status_code == 200
+
+
+def test_a_parser_that_aborts_for_lack_of_memory_is_told_from_one_that_crashed(obedient: Gateway) -> None:
+    # It has 256 MB.
+    problem = assert_problem(obedient.send(told(do="abort", megabytes=190), job_id="large"), 422, "PARSE_ERROR")
+    assert problem["fault"] == "too_much_memory"
+    assert "parse_repeated" not in [line["event"] for line in obedient.log if line.get("job_id") == "large"]
+    assert obedient.send(told(do="hold", megabytes=190, **{"for": 0})).status_code == 200
+    problem = assert_problem(obedient.send(told(do="abort")), 422, "PARSE_ERROR")
+    assert problem["fault"] == "parser_crashed", "the memory was that of the document before"
+
+
+def test_a_document_whose_parser_is_killed_from_outside_is_answered_all_the_same(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(gateway_processes="2")
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        names = f"neighbour-{how}", f"victim-{how}"
+        with ThreadPoolExecutor() as threads:
+            neighbour, victim = (threads.submit(_send_sleeper, gateway, name) for name in names)
+            first = [_pid(gateway, name) for name in names]
+            os.kill(first[1], how)
+            Path(_in_spool(gateway, f"{names[0]}-go")).touch()
+            assert neighbour.result().json()["note"] == {"pid": first[0]}, "it was not disturbed"
+            second = _pid(gateway, names[1], after=first[1])
+            Path(_in_spool(gateway, f"{names[1]}-go")).touch()
+            assert victim.result().json()["note"] == {"pid": second}
+
+
+def test_a_document_whose_parser_is_killed_again_may_come_back(start_gateway: StartGateway) -> None:
+    gateway = start_gateway()
+    with ThreadPoolExecutor() as threads:
+        victim = threads.submit(_send_sleeper, gateway, "victim")
+        first = _pid(gateway, "victim")
+        os.kill(first, signal.SIGKILL)
+        os.kill(_pid(gateway, "victim", after=first), signal.SIGKILL)
+        answer = victim.result()
+    assert "short of memory" in assert_problem(answer, 503, "NOT_READY")["detail"]
+    assert 5 <= int(answer.headers["retry-after"]) <= 30
+    killed = [line for line in gateway.log if line["event"] == "parser_killed"]
+    assert [line["job_id"] for line in killed] == ["victim", "victim"]
+    assert gateway.send(told()).status_code == 200
+    assert gateway.client.get("/readyz").status_code == 200
+
+
+def _send_sleeper(gateway: Gateway, name: str) -> httpx.Response:
+    """Send a document that is parsed until the file `NAME-go` exists."""
+    return gateway.send(
+        told(do="sleep", started=_in_spool(gateway, name), until=_in_spool(gateway, f"{name}-go")), job_id=name
+    )
+
+
+def _pid(gateway: Gateway, name: str, *, after: int | None = None) -> int:
+    """The process that parses this sleeper; not the one before it."""
+    file = Path(_in_spool(gateway, name))
+    wait_until(lambda: file.exists() and int(file.read_text()) != after, f"a parse of {name}")
+    return int(file.read_text())
 
 
 def test_a_fault_of_ours_is_ours_and_tells_nothing(start_gateway: StartGateway) -> None:

@@ -38,7 +38,17 @@ def segfault(call: Call, result: Path) -> dict[str, Any]:
 
 
 def abort(call: Call, result: Path) -> dict[str, Any]:
+    """Abort, with `megabytes` of memory in use like a library that gets no more."""
+    _held = b"x" * (int(call.get("megabytes", 0)) * 1024 * 1024)
     os.abort()
+
+
+def crash_once(call: Call, result: Path) -> dict[str, Any]:
+    """Crash unless the file `marker` exists."""
+    if not Path(call["marker"]).exists():
+        Path(call["marker"]).touch()
+        ctypes.string_at(0)
+    return {"pid": os.getpid()}
 
 
 def spin(call: Call, result: Path) -> dict[str, Any]:
@@ -56,6 +66,24 @@ def sleep(call: Call, result: Path) -> dict[str, Any]:
     else:
         time.sleep(float(call.get("for", 3600)))
     return {"pid": os.getpid()}
+
+
+def sleep_and_crash(call: Call, result: Path) -> dict[str, Any]:
+    sleep(call, result)
+    return segfault(call, result)
+
+
+def hold(call: Call, result: Path) -> dict[str, Any]:
+    """Take `megabytes` of memory, then sleep."""
+    _held = b"x" * (int(call["megabytes"]) * 1024 * 1024)
+    return sleep(call, result)
+
+
+def write_once(call: Call, result: Path) -> dict[str, Any]:
+    """Write half an answer, then sleep. Tells whether there was an answer already."""
+    found = result.exists()
+    result.write_text("half")
+    return {**sleep(call, result), "found": found}
 
 
 def ignore_signals(call: Call, result: Path) -> dict[str, Any]:

@@ -224,6 +224,8 @@ class Endpoint(ABC):
             raise refusals.document_fault(FaultCode.TOO_MUCH_MEMORY, message) from None
         except pools.Crashed:
             raise refusals.document_fault(FaultCode.PARSER_CRASHED, Message("parser.crashed")) from None
+        except pools.Killed:
+            raise refusals.parser_killed(self.admission.retry_after()) from None
         except pools.Unavailable as error:
             log.warning("no_parser", reason=str(error))
             raise refusals.saturated(self.admission.retry_after()) from None

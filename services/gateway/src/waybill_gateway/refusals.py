@@ -9,6 +9,9 @@ from waybill.errors import Code
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.messages import Message
 
+_RECOVERY = 5
+"""Seconds to wait for a gateway whose parsers are being killed. At once, the same would probably happen again."""
+
 
 class Refusal(Exception):
     """Ends a request with a problem document."""
@@ -79,6 +82,12 @@ def broken() -> Refusal:
 
 def saturated(retry_after: int, detail: str = "All parsers are busy. Please try again in a moment.") -> Refusal:
     return Refusal(503, Code.NOT_READY, detail, headers={"Retry-After": str(retry_after)})
+
+
+def parser_killed(retry_after: int) -> Refusal:
+    """For a document whose parser was killed from outside, also when it ran alone. It may be innocent."""
+    detail = "The gateway is short of memory: its parser was killed from outside. Please try again in a moment."
+    return saturated(max(retry_after, _RECOVERY), detail)
 
 
 def no_storage(detail: str) -> Refusal:

@@ -3,7 +3,16 @@
 The standard library's pool breaks as a whole when one of its processes dies, and it sets no limits.
 """
 
-from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory, Unavailable
+from waybill_gateway.pool.faults import (
+    Broken,
+    Crashed,
+    Killed,
+    OutOfSpace,
+    PoolError,
+    TookTooLong,
+    TooMuchMemory,
+    Unavailable,
+)
 from waybill_gateway.pool.parser import Blueprint
 from waybill_gateway.pool.pool import Pool
 
@@ -11,6 +20,7 @@ __all__ = [
     "Blueprint",
     "Broken",
     "Crashed",
+    "Killed",
     "OutOfSpace",
     "Pool",
     "PoolError",

@@ -8,7 +8,11 @@ class PoolError(Exception):
 
 
 class Crashed(PoolError):
-    """The document crashed the parser."""
+    """The parser crashed. If that repeats in a fresh process, the document is to blame."""
+
+
+class Killed(PoolError):
+    """Somebody else killed the parser, such as the kernel's OOM killer. The document is never to blame."""
 
 
 class TookTooLong(PoolError):
@@ -32,4 +36,4 @@ class OutOfSpace(PoolError):
 
 
 class Unavailable(PoolError):
-    """No parser was free in time, or none can be started."""
+    """No parser was free in time, none can be started, or the gateway is shutting down."""

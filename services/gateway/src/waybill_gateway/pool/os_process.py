@@ -1,6 +1,6 @@
-"""A subprocess that reports how much memory it used when it ends.
+"""A subprocess that reports how much memory and CPU time it used when it ends.
 
-asyncio's subprocesses do not report that, and we need it to tell a parser that ran out of memory from one that crashed.
+asyncio's subprocesses do not report that, and we need it to tell the ways in which a parser can die apart.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from waybill_gateway.sandbox.limits import Usage
 
 _LAST_WORDS = 4096
 
@@ -26,8 +27,7 @@ class ProcessEnd:
 
     code: int
     """The exit code, negative for a signal."""
-    peak: int
-    """The most memory it had in use, in bytes."""
+    usage: Usage
     last_words: str
     """The last part of its standard output and error; normally empty."""
 
@@ -70,6 +70,15 @@ class OsProcess:
         """None while it runs."""
         return self._ended.result() if self._ended.done() else None
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has stopped it, such as with SIGSTOP. False if the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        return fields[0] in ("T", "t")
+
     async def ended(self) -> ProcessEnd:
         return await asyncio.shield(self._ended)
 
@@ -86,15 +95,18 @@ class OsProcess:
 
     def _wait(self) -> None:
         """Wait for the end. This runs in its own thread."""
+        if hasattr(os, "waitid"):
+            # While it is not reaped, its number belongs to no other group: what it has started can be killed safely.
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
         _, status, usage = os.wait4(self.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait for it again
-        # Kilobytes on Linux and the BSDs, bytes on macOS.
-        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         with self._output:
             size = self._output.seek(0, os.SEEK_END)
             self._output.seek(max(0, size - _LAST_WORDS))
             last_words = self._output.read(_LAST_WORDS).decode(errors="replace").strip()
-        end = ProcessEnd(self._process.returncode, peak, last_words)
+        end = ProcessEnd(self._process.returncode, Usage.of(usage), last_words)
         with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits for it
             self._loop.call_soon_threadsafe(self._tell, end)
 

@@ -7,7 +7,6 @@ import contextlib
 import errno
 import json
 import os
-import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -17,15 +16,23 @@ from typing import Any
 
 import structlog
 
-from waybill_gateway.pool.faults import Broken, Crashed, OutOfSpace, PoolError, TookTooLong, TooMuchMemory
+from waybill_gateway.pool.cause_of_death import cause_of_death, killed_from_outside
+from waybill_gateway.pool.faults import (
+    Broken,
+    Crashed,
+    Killed,
+    OutOfSpace,
+    PoolError,
+    TookTooLong,
+    TooMuchMemory,
+    Unavailable,
+)
 from waybill_gateway.pool.os_process import OsProcess, ProcessEnd
 from waybill_gateway.sandbox import channel
-from waybill_gateway.sandbox.limits import ProcessLimits
+from waybill_gateway.sandbox.limits import ProcessLimits, Usage
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-_MUCH = 0.4
-"""The share of its memory limit that a parser must have used for a crash to count as lack of memory."""
 _BURIAL = 5.0
 """Seconds until a dead parser must be reaped."""
 
@@ -39,6 +46,11 @@ class NeverBegan(Exception):
 
 class CannotStart(Exception):
     """The parser never became ready. The message contains its last output."""
+
+    def __init__(self, reason: str, *, killed: bool = False) -> None:
+        super().__init__(reason)
+        self.killed = killed
+        """Whether somebody else killed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,6 @@ class Parser:
         self._reader = reader
         self._writer = writer
         self._killed = False
-        self._peak_at_start = 0
         self.landlock = 0
         """The version of Landlock that confines it; 0 for none."""
         self.documents = 0
@@ -90,11 +101,15 @@ class Parser:
         parser = cls(blueprint.limits.memory, process, reader, writer)
         try:
             async with asyncio.timeout(blueprint.start_within):
-                hello = await parser._receive()
-                parser._peak_at_start, parser.landlock = int(hello["peak"]), int(hello["landlock"])
-        except (TimeoutError, asyncio.IncompleteReadError, KeyError, ValueError, OSError) as error:
+                parser.landlock = int((await parser._receive())["landlock"])
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            ended = await parser._end_by_itself()
             end = await parser.close()
-            raise CannotStart(f"exit code {end.code}: {end.last_words}") from error
+            killed = ended is not None and killed_from_outside(ended)
+            raise CannotStart(f"exit code {end.code}: {end.last_words}", killed=killed) from error
+        except (TimeoutError, KeyError, ValueError, OSError) as error:
+            end = await parser.close()
+            raise CannotStart(f"it did not say that it is ready: {end.last_words}") from error
         except BaseException:
             await parser.close()
             raise
@@ -113,22 +128,28 @@ class Parser:
 
         If anything else happens, including cancellation, the parser is killed, because its state is unknown.
         """
-        begun = False
+        before: Usage | None = None
         try:
             async with asyncio.timeout(seconds):
                 # The message fits into the socket's buffer, so there is no need to drain.
                 self._writer.write(channel.pack({"call": call, "result": str(result), "seconds": seconds}))
-                begun = (await self._receive())["outcome"] == "begun"
+                begun = await self._receive()
+                before = Usage(int(begun["peak"]), float(begun["cpu"]))
                 self.documents += 1
                 reply = await self._receive()
                 self.resident = int(reply["resident"])
                 outcome = reply["outcome"]
         except TimeoutError:
+            stopped = self._process.stopped
             self.kill()
-            raise TookTooLong from None
+            if before is None:
+                raise NeverBegan from None
+            raise (Killed() if stopped else TookTooLong()) from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            cause = await self._cause_of_death()
-            raise (cause if begun else NeverBegan()) from None
+            end = await self._end_by_itself()
+            if before is None:
+                raise NeverBegan from None
+            raise self._cause_of_death(end, before, seconds) from None
         except (ValueError, KeyError, TypeError) as error:
             self.kill()  # it no longer speaks our protocol
             raise Crashed from error
@@ -147,12 +168,19 @@ class Parser:
 
     def kill(self) -> None:
         """Send SIGKILL to it and to everything it has started."""
-        self._killed = True
-        self._process.kill()
+        if self._process.end is None:
+            self._killed = True
+            self._process.kill()
 
     async def ended(self) -> ProcessEnd:
         """Wait until it has ended."""
         return await self._process.ended()
+
+    async def buried(self) -> None:
+        """Wait until it has ended, so that it cannot write any more, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BURIAL):
+                await self._process.ended()
 
     async def close(self) -> ProcessEnd:
         """Kill it and release its resources."""
@@ -167,22 +195,33 @@ class Parser:
         head = await self._reader.readexactly(channel.LENGTH.size)
         return channel.unpack(await self._reader.readexactly(channel.length_of(head)))
 
-    async def _cause_of_death(self) -> PoolError:
+    async def _end_by_itself(self) -> ProcessEnd | None:
+        """How it ended after it has closed its channel. None if it runs on, and now we kill it."""
         try:
             async with asyncio.timeout(_BURIAL):
-                end = await self._process.ended()
-        except TimeoutError:  # it closed its channel but still runs
+                return await self._process.ended()
+        except TimeoutError:
             self.kill()
+            return None
+        except BaseException:
+            self.kill()
+            raise
+
+    def _cause_of_death(self, end: ProcessEnd | None, before: Usage, seconds: float) -> PoolError:
+        if end is None:
             return Crashed()
-        log.warning("parser_died", pid=self.pid, code=end.code, peak=end.peak, last_words=end.last_words)
-        if end.code == -signal.SIGXCPU:
-            return TookTooLong()
-        # If we did not kill it, the kernel did. A parser that gets no more memory usually aborts without a message; one
-        # that used little memory died of something else.
-        starved = end.peak > max(self._memory * _MUCH, self._peak_at_start)
-        if starved or end.code == -signal.SIGKILL or "MemoryError" in end.last_words:
-            return TooMuchMemory()
-        return Crashed()
+        if self._killed:
+            return Unavailable("the parsing processes are being stopped")
+        cause = cause_of_death(end, before=before, memory=self._memory, seconds=seconds)
+        log.warning(
+            "parser_died",
+            pid=self.pid,
+            cause=type(cause).__name__,
+            code=end.code,
+            peak=end.usage.peak,
+            last_words=end.last_words,
+        )
+        return cause
 
 
 def _command(blueprint: Blueprint, channel: int) -> list[str]:

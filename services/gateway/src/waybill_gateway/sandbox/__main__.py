@@ -12,6 +12,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,10 @@ def main() -> None:
     version = landlock.confine(
         readable=(Path(path) for path in readable if path), writable=(Path(path) for path in order["writable"])
     )
-    connection.sendall(channel.pack({"outcome": "ready", "landlock": version, "peak": limits.peak()}))
+    connection.sendall(channel.pack({"outcome": "ready", "landlock": version}))
     while (request := channel.receive(connection)) is not None:
-        # From here on, the document is to blame if we die.
-        connection.sendall(channel.pack({"outcome": "begun"}))
+        # From here on, the document may be to blame if we die, but not for what was used before it.
+        connection.sendall(channel.pack({"outcome": "begun", **asdict(limits.Usage.so_far())}))
         limits.allow_cpu(request["seconds"])
         reply = _answer(parse, request["call"], Path(request["result"]))
         garbage_collection.collect()

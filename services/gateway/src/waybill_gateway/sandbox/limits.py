@@ -45,6 +45,7 @@ def apply(limits: ProcessLimits) -> None:
     _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
     _lower(resource.RLIMIT_CORE, 0)  # a core file would contain the document
     os.nice(_NICENESS)  # the service has priority, because it answers probes and refuses excess requests
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends us like any other signal, not with an exception
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
@@ -54,8 +55,7 @@ def allow_cpu(seconds: float) -> None:
 
     The kernel counts CPU time since the process started, so the limit has to grow with every document.
     """
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    most = int(used.ru_utime + used.ru_stime + seconds) + 1
+    most = int(Usage.so_far().cpu + seconds) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if hard == resource.RLIM_INFINITY or most <= hard:
         resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
@@ -76,10 +76,25 @@ class Memory:
         return int(os.pread(self._file, 100, 0).split()[1]) * resource.getpagesize()
 
 
-def peak() -> int:
-    """The most memory this process has used, in bytes, including that of the process it was forked from."""
-    # Kilobytes on Linux and the BSDs, bytes on macOS.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used since it started."""
+
+    peak: int
+    """The most memory, in bytes, including that of the process it was forked from."""
+    cpu: float
+    """Seconds of CPU time."""
+
+    @classmethod
+    def of(cls, usage: resource.struct_rusage) -> Usage:
+        # Kilobytes on Linux and the BSDs, bytes on macOS.
+        peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return cls(peak, usage.ru_utime + usage.ru_stime)
+
+    @classmethod
+    def so_far(cls) -> Usage:
+        """That of this process."""
+        return cls.of(resource.getrusage(resource.RUSAGE_SELF))
 
 
 def _lower(which: int, most: int) -> None:
