@@ -207,6 +207,12 @@ async def test_a_parser_does_not_know_our_secrets(bench: Bench, monkeypatch: pyt
     assert "hunter2" not in str(await bench.ask("environment"))
 
 
+@needs_linux
+async def test_the_kernel_is_told_to_end_a_parser_first_when_memory_is_short(bench: Bench) -> None:
+    pid = (await bench.ask("echo"))["pid"]
+    assert Path(f"/proc/{pid}/oom_score_adj").read_text() == "1000\n"
+
+
 OWNER = """
 import asyncio, sys
 from pathlib import Path

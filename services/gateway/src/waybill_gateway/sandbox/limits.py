@@ -18,6 +18,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _OPEN_FILES = 64
 _NICENESS = 2
+_OOM_SCORE = "1000"
+"""The highest there is. A lower one could be below that of the service, which a pod may have raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ def apply(limits: ProcessLimits) -> None:
     os.nice(_NICENESS)  # the service has priority, because it answers probes and refuses excess requests
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends us like any other signal, not with an exception
     if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            # If memory is short, the kernel shall end a parser, which harms nobody, and not the service or a database.
+            Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
