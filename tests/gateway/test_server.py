@@ -393,3 +393,46 @@ def test_a_storm_of_good_and_bad_clients_leaves_everything_as_it_was(start_gatew
     wait_until(lambda: len(gateway.parsers()) == 2, "both parsers")
     assert gateway.send(told()).status_code == 200
     assert gateway.memory() - before < 15 * MB
+
+
+def test_parsers_that_are_killed_all_the_time_condemn_nobody_and_leave_nothing(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(gateway_processes="2", gateway_queue="30")
+    statuses: list[int] = []
+    enough = threading.Event()
+
+    def client() -> None:
+        with httpx.Client(base_url=gateway.url, trust_env=False, timeout=2 * PATIENCE) as own:
+            while not enough.is_set():
+                files = {"file": told(do="sleep", **{"for": 0.1})}
+                answer = own.post("/process", files=files, headers={"Accept": "application/json"})
+                statuses.append(answer.status_code)
+                if answer.status_code == 503:
+                    assert int(answer.headers["retry-after"]) >= 1
+                    enough.wait(0.2)  # who would come back at once would only be refused again
+
+    def kill_all() -> None:
+        for parser in gateway.parsers():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                parser.send_signal(signal.SIGKILL)
+
+    with ThreadPoolExecutor(max_workers=20) as threads:
+        clients = [threads.submit(client) for _ in range(20)]
+        try:
+            for turn in range(10):
+                answered = statuses.count(200)
+                wait_until(lambda answered=answered: statuses.count(200) > answered, "an answer")  # type: ignore[misc]
+                kill_all()
+                if turn % 2:  # also while they start
+                    wait_until(gateway.parsers, "a parser that starts")
+                    kill_all()
+        finally:
+            enough.set()
+        for each in clients:
+            each.result()
+    assert [line["event"] for line in gateway.log].count("parser_killed") >= 3
+    assert set(statuses) <= {200, 503}
+    wait_until(lambda: len(gateway.parsers()) == 2, "both parsers")
+    assert gateway.send(told()).status_code == 200
+    wait_until(lambda: gateway.spooled() == [], "an empty spool")
+    assert [each for each in gateway.parsers() if each.status() == psutil.STATUS_ZOMBIE] == []
+    assert "Traceback" not in gateway.log_text

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.gateway import RUDE, told
+from support.gateway import Gateway as RunningGateway
+from support.parser_pool import started
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
-from waybill.errors import Code, classify
+from waybill.errors import Code, GatewayUnavailable, classify
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
 from waybill_convert.clients.source import Source
@@ -107,6 +113,32 @@ async def test_a_busy_gateway_is_waited_for_and_nobody_is_charged(status: int) -
     found = await failure(answering(status, headers={"Retry-After": "7"}))
     assert (found.retryable, found.charged, found.of_dependency) == (True, False, False)
     assert found.retry_after == 7
+
+
+async def test_a_parser_that_is_killed_from_outside_again_and_again_charges_nobody(tmp_path: Path) -> None:
+    gateway = RunningGateway(tmp_path / "gateway", RUDE)
+    client = Gateway(gateway.url, 60.0)
+    (run,) = gateway.spool.glob("run-*")
+    document = told(do="sleep", started=str(run / "started"))
+
+    async def content() -> AsyncIterator[bytes]:
+        yield document
+
+    try:
+        sent = Source(content(), len(document), hashlib.sha256(document).hexdigest())
+        call = asyncio.create_task(client.convert(sent, mapping="pt_simon_invoice_v1", job_id="job-1", apart=never))
+        first = await started(run / "started")
+        os.kill(first, signal.SIGKILL)
+        os.kill(await started(run / "started", after=first), signal.SIGKILL)
+        with pytest.raises(GatewayUnavailable) as raised:
+            await call
+    finally:
+        await client.close()
+        gateway.close()
+    found = classify(raised.value)
+    assert (found.retryable, found.charged) == (True, False)
+    assert found.retry_after is not None
+    assert found.retry_after >= 5
 
 
 async def test_a_busy_gateway_that_does_not_say_how_long() -> None:
