@@ -157,6 +157,15 @@ async def test_a_cancelled_call_kills_its_parse_and_what_that_started(bench: Ben
     assert (await bench.ask("echo"))["pid"] != parser
 
 
+async def test_a_cancelled_call_kills_a_parse_that_had_closed_its_channel(bench: Bench) -> None:
+    started = bench.folder / "started"
+    call = asyncio.create_task(bench.ask("hang_up", started=str(started)))
+    await eventually(lambda: _exists(started))
+    call.cancel()
+    await asyncio.wait([call])
+    assert (await bench.ask("echo", say="still here"))["said"] == "still here"
+
+
 async def test_a_process_killed_in_its_sleep_is_replaced_before_anybody_notices(bench: Bench) -> None:
     first = (await bench.ask("echo"))["pid"]
     os.kill(first, signal.SIGKILL)

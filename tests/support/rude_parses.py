@@ -152,6 +152,12 @@ def forge(call: Call, result: Path) -> dict[str, Any]:
     return {}
 
 
+def hang_up(call: Call, result: Path) -> dict[str, Any]:
+    """Close the channel and run on."""
+    os.close(json.loads(sys.argv[1])["channel"])
+    return sleep(call, result)
+
+
 def spawn(call: Call, result: Path) -> dict[str, Any]:
     subprocess.run(["true"], check=True)
     return {"escaped": True}
