@@ -118,6 +118,10 @@ SELECT ended.id, ended.state, ended.awaited_by, ended.told FROM ended, announced
 
 _LOCK = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
 
+_LOCK_FREE = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+
+_DO_NOT_WAIT = "SET LOCAL lock_timeout = '200ms'"
+
 # The job's row no longer says who completed it; its history does. OFFSET keeps the inner select from becoming a join,
 # which could be turned around.
 _SUCCEEDED_BY = """
@@ -247,6 +251,20 @@ def _shared_transaction(connection: Connection) -> AbstractAsyncContextManager[o
     Inside a handler's transaction it does nothing: a savepoint would only keep the parent locked for longer.
     """
     return nullcontext() if connection.is_in_transaction() else connection.transaction()
+
+
+async def succeed_where_free(
+    connection: Connection, worker_id: uuid.UUID, runs: Sequence[tuple[uuid.UUID, int]]
+) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    """Complete the jobs that nobody else has locked. Returns those it completed, and those it could not get hold of."""
+    ids = {job_id for job_id, _ in runs}
+    try:
+        async with connection.transaction():
+            await connection.execute(_DO_NOT_WAIT)  # not for a parent either
+            free = {row["id"] for row in await connection.fetch(_LOCK_FREE, list(ids))}
+            return await succeed(connection, worker_id, [run for run in runs if run[0] in free]), ids - free
+    except asyncpg.LockNotAvailableError:
+        return set(), ids
 
 
 async def succeeded_by(

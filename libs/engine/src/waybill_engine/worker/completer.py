@@ -3,13 +3,14 @@
 A batch is written as soon as the one before it: a single completion when the worker is calm, hundreds when it is busy,
 because then a batch waits a few milliseconds for more. A batch whose answer was lost with its connection is written
 again; the fence makes that harmless. A process that goes on under a new id writes what it completed under the old one
-in a batch of its own.
+in a batch of its own. A completion that has to wait for somebody's lock waits alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,11 @@ import structlog
 
 from waybill.db import Database
 from waybill_engine.claim import ClaimedJob
-from waybill_engine.finish import succeed, succeeded_by
+from waybill_engine.finish import succeed, succeed_where_free, succeeded_by
 from waybill_engine.worker.database_health import DatabaseHealth
 
 if TYPE_CHECKING:
+    from waybill.db.database import Connection
     from waybill_engine.worker.slots import Slots
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -30,6 +32,10 @@ _FEW = 400
 _GATHERING = 0.004
 """Seconds that a small batch waits for more completions while further jobs wait for a slot. Every commit writes to
 disk, and small ones would be most of the work."""
+_PATIENCE = 0.5
+"""Seconds that a batch may take. After that, somebody's lock is probably in the way."""
+_LOCKED_AGAIN = 0.25
+"""Seconds between tries for a completion whose row is locked."""
 
 
 class Completer:
@@ -41,12 +47,15 @@ class Completer:
         self._some = asyncio.Event()
         self._written = asyncio.Condition()
         self._in_flight: dict[uuid.UUID, ClaimedJob] = {}
+        self._locked: dict[uuid.UUID, ClaimedJob] = {}
+        """Jobs whose row, or whose parent's, somebody else has locked. The others do not wait for them."""
+        self._some_locked = asyncio.Event()
 
     def ids(self) -> list[uuid.UUID]:
-        return [*self._waiting, *self._in_flight]
+        return [*self._waiting, *self._in_flight, *self._locked]
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._in_flight)
+        return len(self._waiting) + len(self._in_flight) + len(self._locked)
 
     def add(self, job: ClaimedJob) -> None:
         self._waiting[job.id] = job
@@ -55,7 +64,7 @@ class Completer:
     async def drained(self) -> None:
         """Wait until everything added so far is written."""
         async with self._written:
-            await self._written.wait_for(lambda: not self._waiting and not self._in_flight)
+            await self._written.wait_for(lambda: not len(self))
 
     async def run(self) -> None:
         while True:
@@ -80,21 +89,55 @@ class Completer:
         return dict(islice(everything.items(), _LARGEST))
 
     async def _write(self, batch: dict[uuid.UUID, ClaimedJob]) -> None:
-        runs: dict[uuid.UUID, list[tuple[uuid.UUID, int]]] = {}
-        for job in batch.values():
-            runs.setdefault(job.worker_id, []).append((job.id, job.token))
-        for worker_id, mine in runs.items():
-            await self._write_of(worker_id, mine)
+        for worker_id, runs in _by_worker(batch.values()).items():
+            async with self._db.hot() as connection:
+                try:
+                    async with asyncio.timeout(_PATIENCE):
+                        done, locked = await succeed(connection, worker_id, runs), set[uuid.UUID]()
+                except TimeoutError:
+                    done, locked = await succeed_where_free(connection, worker_id, runs)
+                await self._account_for(connection, worker_id, [run for run in runs if run[0] not in done | locked])
+            self._locked |= {job_id: batch[job_id] for job_id in locked}
+            if locked:
+                log.info("completions_wait_for_a_lock", count=len(locked))
+                self._some_locked.set()
 
-    async def _write_of(self, worker_id: uuid.UUID, runs: list[tuple[uuid.UUID, int]]) -> None:
-        async with self._db.hot() as connection:
-            done = await succeed(connection, worker_id, runs)
-            if len(done) == len(runs):
-                return
-            missing = [run for run in runs if run[0] not in done]
-            # Either an earlier try of this very batch arrived after all, or the job was taken over.
-            async with connection.transaction():
-                earlier = await succeeded_by(connection, worker_id, missing)
+    async def _account_for(
+        self, connection: Connection, worker_id: uuid.UUID, missing: list[tuple[uuid.UUID, int]]
+    ) -> None:
+        """Say which jobs were lost. The others were written by an earlier try, which arrived after all."""
+        if not missing:
+            return
+        async with connection.transaction():
+            earlier = await succeeded_by(connection, worker_id, missing)
         for job_id, token in missing:
             if job_id not in earlier:
                 log.warning("completion_refused", job_id=str(job_id), lease_token=token, reason="lease lost")
+
+    async def write_the_locked(self) -> None:
+        """For ever: write the completions that had to wait for somebody's lock, each by itself."""
+        while True:
+            await self._some_locked.wait()
+            self._some_locked.clear()
+            while self._locked:
+                await asyncio.sleep(_LOCKED_AGAIN)
+                for job in list(self._locked.values()):
+                    await self._health.persist(lambda job=job: self._write_locked(job))  # type: ignore[misc]
+            async with self._written:
+                self._written.notify_all()
+            self._slots.on_written()
+
+    async def _write_locked(self, job: ClaimedJob) -> None:
+        run = (job.id, job.token)
+        async with self._db.hot() as connection:
+            done, locked = await succeed_where_free(connection, job.worker_id, [run])
+            if not locked:
+                await self._account_for(connection, job.worker_id, [] if done else [run])
+                self._locked.pop(job.id, None)
+
+
+def _by_worker(jobs: Iterable[ClaimedJob]) -> dict[uuid.UUID, list[tuple[uuid.UUID, int]]]:
+    runs: dict[uuid.UUID, list[tuple[uuid.UUID, int]]] = {}
+    for job in jobs:
+        runs.setdefault(job.worker_id, []).append((job.id, job.token))
+    return runs

@@ -192,6 +192,7 @@ class Worker:
             asyncio.create_task(self._heartbeat.run(), name="heartbeat"),
             asyncio.create_task(self._heartbeat.guard(), name="lease guard"),
             asyncio.create_task(self._slots.completer.run(), name="completer"),
+            asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
