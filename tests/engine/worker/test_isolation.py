@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support import handlers
+from support.clock import Clock
+from support.engine import TTL
+from support.engine import start_worker as start_a_worker
 from support.patience import eventually
 from support.workers import (
     SLOW,
@@ -17,7 +21,9 @@ from support.workers import (
     until_started,
 )
 from waybill.db.database import Connection
+from waybill.ids import new_id
 from waybill_engine import NewJob, enqueue, enqueue_many
+from waybill_engine.lease import WorkerInfo, register_isolating
 
 
 async def test_a_job_that_kills_its_worker_ends_in_the_dead_letter_queue_and_its_neighbours_are_unharmed(
@@ -89,3 +95,43 @@ async def test_a_suspect_is_released_when_its_worker_stops(
     row = await connection.fetchrow("SELECT state, isolate, attempts, crashes FROM jobs WHERE id = $1", job.id)
     assert row is not None
     assert tuple(row) == ("queued", True, 0, 0)
+
+
+async def test_a_few_processes_are_enough_for_the_whole_fleet(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    """After a node died every worker finds its suspects at the same moment."""
+    await enqueue_many(connection, [NewJob(handlers.GATED, "acme", {"gate": str(gate)}) for _ in range(12)])
+    await connection.execute("UPDATE jobs SET isolate = true")
+    for _ in range(5):
+        start_worker(rescue_interval=0.1, **SLOW)
+    await until_started(gate, 2)
+
+    async def everybody_has_looked() -> bool:
+        looked = "SELECT count(*) FROM workers WHERE NOT isolating"
+        return bool(await connection.fetchval(looked) == 5)
+
+    await eventually(everybody_has_looked)
+    (gate / "open").touch()
+    await eventually(lambda: all_ended(connection), within=60)
+    together = """
+SELECT max(beside) FROM (
+    SELECT count(*) AS beside
+      FROM workers AS one JOIN workers AS other ON other.isolating AND other.started_at <= one.started_at
+           AND COALESCE(other.stopped_at, 'infinity') > one.started_at
+     WHERE one.isolating
+     GROUP BY one.id) AS counted
+"""
+    assert await connection.fetchval(together) <= 2
+
+
+async def test_a_place_for_suspects_is_free_again_when_its_process_is_gone(hot: Connection, clock: Clock) -> None:
+    await start_a_worker(hot)
+
+    def isolating() -> WorkerInfo:
+        return WorkerInfo(new_id(), "i", "h", 1, "0", ["default"], ["work"], 1, isolating=True)
+
+    assert [await register_isolating(hot, isolating(), TTL) for _ in range(3)] == [True, True, False]
+    assert await register_isolating(hot, replace(isolating(), kinds=["letters"]), TTL), "they serve other jobs"
+    await clock.forward(TTL + 1)
+    assert await register_isolating(hot, isolating(), TTL)

@@ -25,7 +25,20 @@ _REGISTER = """
 INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
                      isolating, state, started_at, last_seen_at, lease_expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
-    ON CONFLICT (id) DO NOTHING -- the answer to an earlier try was lost
+    -- The answer to an earlier try was lost, or its parent has reserved a place for it. A worker that is gone stays so.
+    ON CONFLICT (id) DO UPDATE
+       SET name = excluded.name, pid = excluded.pid, last_seen_at = excluded.last_seen_at,
+           lease_expires_at = excluded.lease_expires_at
+     WHERE workers.state = 'active'
+"""
+
+# One at a time, so that two cannot both take the last place.
+_LOCK_PLACES = "SELECT pg_advisory_xact_lock(hashtextextended('waybill_isolating', 0))"
+
+_PLACES = """
+SELECT count(*) FILTER (WHERE isolating) < 2 + count(*) FILTER (WHERE NOT isolating) / 20
+  FROM workers
+ WHERE state IN ('active', 'draining') AND lease_expires_at > now() AND kinds && $1::text[] AND queues && $2::text[]
 """
 
 # A worker that was declared gone is never renewed: its jobs belong to others already. This statement does not read
@@ -117,6 +130,20 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
         worker.isolating,
         ttl,
     )
+
+
+async def register_isolating(connection: Connection, worker: WorkerInfo, ttl: float) -> bool:
+    """Reserve a place for a process that runs suspects of a crash. False if the fleet has enough of them.
+
+    After a node died, every worker sees its suspects, and a process for each worker would be a second fleet.
+    """
+    async with connection.transaction():
+        await connection.execute(_LOCK_PLACES)
+        # A statement of its own, so that it sees what others reserved while we waited.
+        if not await connection.fetchval(_PLACES, worker.kinds, worker.queues):
+            return False
+        await register(connection, worker, ttl)
+    return True
 
 
 async def renew(connection: Connection, worker_id: uuid.UUID, ttl: float) -> bool:

@@ -1,6 +1,7 @@
 """Isolation: suspects of a crash run alone, in a process of their own.
 
-The process runs one suspect at a time. If it dies, we know at once which job did it, and no other job was hurt.
+The process runs one suspect at a time. If it dies, we know at once which job did it, and no other job was hurt. A few
+such processes are enough for the whole fleet.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import uuid
+from collections.abc import Callable
 
 import structlog
 
 from waybill.db import Database
 from waybill.ids import new_id
+from waybill_engine.lease import WorkerInfo, register_isolating
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.worker.child_processes import start_child
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -21,8 +24,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Isolation:
-    def __init__(self, program: str, db: Database, health: DatabaseHealth) -> None:
+    def __init__(
+        self, program: str, db: Database, health: DatabaseHealth, info: Callable[[uuid.UUID], WorkerInfo], ttl: float
+    ) -> None:
+        """`info` describes the process that will have a given id."""
         self._program = program
+        self._info = info
+        self._ttl = ttl
         self._db = db
         self._health = health
         self._process: asyncio.subprocess.Process | None = None
@@ -33,7 +41,7 @@ class Isolation:
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        """Start a process that runs suspects until none is left."""
+        """Start a process that runs suspects until none is left, unless others do that already."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -45,16 +53,23 @@ class Isolation:
 
     async def _run(self) -> None:
         worker_id = new_id()
+        if not await self._health.persist(lambda: self._reserve(worker_id)):
+            return
         try:
             self._process = await start_child(self._program, worker_id, "--isolating")
         except OSError as error:
             log.error("cannot_isolate", error=str(error))
+            await self._health.persist(lambda: self._rescue(worker_id))
             return
         log.info("isolating_suspects", pid=self._process.pid)
         code = await self._process.wait()
         if code != 0:
             log.warning("isolated_process_died", code=code)
             await self._health.persist(lambda: self._rescue(worker_id))
+
+    async def _reserve(self, worker_id: uuid.UUID) -> bool:
+        async with self._db.hot() as connection:
+            return await register_isolating(connection, self._info(worker_id), self._ttl)
 
     async def _rescue(self, worker_id: uuid.UUID) -> None:
         async with self._db.hot() as connection:

@@ -130,7 +130,13 @@ class Worker:
             interval=settings.heartbeat_interval,
             on_gone=self._start_over,
         )
-        self._isolation = Isolation(program, db, health)
+        self._isolation = Isolation(
+            program,
+            db,
+            health,
+            lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
+            settings.lease_ttl,
+        )
         self._promoter = Promoter(db, health)
         self._scheduler = Scheduler(db, health, schedules)
         self._rescuer = Rescuer(
