@@ -13,6 +13,7 @@ from waybill.errors import LeaseLost
 from waybill.ids import made_at, new_id
 from waybill_engine import ClaimedJob, State
 from waybill_engine.artefacts import artefact_key, publish
+from waybill_engine.artefacts import published as find
 from waybill_engine.finish import succeed
 from waybill_engine.queries import artefacts
 from waybill_engine.rescue import rescue_worker
@@ -32,6 +33,13 @@ async def test_the_holder_publishes_and_may_publish_again(hot: Connection, db: D
     async with db.transaction() as session:
         found = await artefacts(session, claimed.id)
     assert [(one.name, one.storage_key, one.bytes) for one in found] == [("a.xml", "three", 3), ("b.json", "two", 3)]
+
+
+async def test_what_is_published_is_found_by_its_name(hot: Connection) -> None:
+    _, claimed = await running_job(hot)
+    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "a.xml", stored("one"), "application/xml")
+    assert await find(hot, claimed.id, "a.xml") == ("one", "application/xml", 3, "ab" * 32)
+    assert await find(hot, claimed.id, "b.xml") is None
 
 
 async def test_a_stale_owner_publishes_nothing_whatever_became_of_the_job(hot: Connection) -> None:

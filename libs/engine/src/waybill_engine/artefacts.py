@@ -8,7 +8,7 @@ a result.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from waybill.errors import LeaseLost
 from waybill.storage.keys import dated
@@ -31,6 +31,17 @@ SELECT id, $3, $4, $5, $6, $7, $2, now() FROM mine
            sha256 = excluded.sha256, lease_token = excluded.lease_token, created_at = excluded.created_at
 RETURNING job_id
 """
+
+_PUBLISHED = "SELECT storage_key, media_type, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2"
+
+
+class Published(NamedTuple):
+    """A job's artefact: where it is stored, and what it is."""
+
+    storage_key: str
+    media_type: str
+    bytes: int
+    sha256: str
 
 
 def artefact_folder(job_id: uuid.UUID) -> str:
@@ -58,3 +69,9 @@ async def publish(
     )
     if published is None:
         raise LeaseLost()
+
+
+async def published(connection: Connection, job_id: uuid.UUID, name: str) -> Published | None:
+    """The job's artefact `name`, as the latest run published it; None if there is none, or no longer."""
+    row = await connection.fetchrow(_PUBLISHED, job_id, name)
+    return Published(*row) if row is not None else None

@@ -101,6 +101,11 @@ SELECT lanes FROM announced
 
 _HAND_OVER = "UPDATE jobs SET owner = $2 WHERE id = ANY ($1::uuid[])"
 
+_NOTE = """
+INSERT INTO job_events (job_id, at, event, detail)
+VALUES ($1, now(), $2, jsonb_build_object('message', $3::text))
+"""
+
 _DEAD_LETTERS = """
 SELECT id FROM jobs
  WHERE state = 'dead_letter' AND ($1::text IS NULL OR kind = $1) AND ($2::text IS NULL OR tenant = $2) AND id > $3
@@ -221,6 +226,11 @@ async def lock(connection: Connection, job_id: uuid.UUID) -> State | None:
 async def hand_over(connection: Connection, job_ids: Sequence[uuid.UUID], owner: str) -> None:
     """Make jobs that the caller has locked another owner's. Their tenant stays: who pays is decided once."""
     await connection.execute(_HAND_OVER, job_ids, owner)
+
+
+async def note(connection: Connection, job_id: uuid.UUID, event: str, message: str) -> None:
+    """Add a line to a job's history, about what a pipeline let somebody do with it."""
+    await connection.execute(_NOTE, job_id, event, message)
 
 
 async def retry_dead_letters(

@@ -61,6 +61,14 @@ WITH removed AS (
 SELECT count(*) AS files, COALESCE(sum(bytes), 0)::bigint AS bytes FROM removed
 """
 
+_WITH_ARTEFACTS = """
+SELECT DISTINCT job_id
+  FROM (SELECT job_id FROM job_artefacts
+         WHERE job_id > $1 AND job_id <= $2
+         ORDER BY job_id LIMIT $3) AS artefacts
+ ORDER BY job_id
+"""
+
 _WITH_EVENTS = """
 SELECT DISTINCT job_id
   FROM (SELECT job_id FROM job_events
@@ -161,6 +169,11 @@ async def delete(connection: Connection, job_ids: JobIds) -> Deleted:
     assert row is not None  # noqa: S101 - sub-selects always answer
     await children_ended(connection, row["parents"])
     return Deleted(row["jobs"], row["events"], row["keys"])
+
+
+async def with_artefacts(connection: Connection, page: IdRange) -> JobIds:
+    """The jobs of a page that have published files, of whatever kind they are."""
+    return _ids(await connection.fetch(_WITH_ARTEFACTS, *page))
 
 
 async def remove_artefacts(connection: Connection, job_ids: JobIds) -> tuple[int, int]:

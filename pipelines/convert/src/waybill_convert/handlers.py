@@ -15,9 +15,10 @@ from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
-from waybill_convert.repository.results import note_result, published
+from waybill_convert.repository.results import note_result
 from waybill_documents.catalogue import summary
 from waybill_engine import JobContext, handles
+from waybill_engine.artefacts import published
 
 
 class ConvertPayload(BaseModel):
@@ -57,7 +58,7 @@ async def _is_done_already(job: JobContext) -> bool:
     """Whether an earlier attempt published a result that still exists, so that another call would be wasted."""
     async with job.transaction() as session:
         found = await published(await driver(session), job.id, XML)
-    return found is not None and found.bytes > 0 and await job.storage.exists(found.key)
+    return found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key)
 
 
 def _check(root: str, mapping: str) -> None:

@@ -21,6 +21,7 @@ from waybill.retention import (
 from waybill_convert.repository import durations
 from waybill_convert.repository import retention as repository
 from waybill_convert.settings import ConvertSettings
+from waybill_engine.retention import with_artefacts
 
 
 def _document_days(settings_of: SettingsOf) -> float:
@@ -98,7 +99,7 @@ RETENTION = PipelineRetention(
             keeps="results",
             items="jobs whose results are past their time",
             default_days=_result_days,
-            find=repository.with_result,
+            find=with_artefacts,
             due=repository.results_due,
             remove=repository.remove_results,
         ),

@@ -156,8 +156,8 @@ class Reviews:
         revised, xml, record = await self._compute(lambda: self._made(content, typed, found.accepted, accept))
         number = base + 1
         stored = await self._store(f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}", xml, record)
-        async with self._database.hot() as connection:
-            # If this statement is interrupted, the files stay: it may have been committed, and then it names them.
+        # If this transaction is interrupted, the files stay: it may have been committed, and then it names them.
+        async with self._database.hot() as connection, connection.transaction():
             saved = await revisions.save(
                 connection,
                 job_id,
@@ -222,14 +222,7 @@ class Reviews:
             raise Expired()
         if found is None:
             raise NotFound(_NO_XML if name == XML else _NO_RECORD)
-        return StoredFile(
-            row["job_id"],
-            row["original_name"],
-            found["storage_key"],
-            found["media_type"],
-            found["bytes"],
-            found["sha256"],
-        )
+        return StoredFile(row["job_id"], row["original_name"], *found)
 
     async def _content(self, file: StoredFile) -> bytes:
         try:

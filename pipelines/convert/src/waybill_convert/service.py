@@ -208,9 +208,7 @@ class Conversions:
             found = await revisions.file(connection, job_id, row["revision"], name)
         if found is None:
             raise Expired() if name == XML else NotFound(msg("convert.no_file"))
-        return StoredFile(
-            job_id, row["original_name"], found["storage_key"], found["media_type"], found["bytes"], found["sha256"]
-        )
+        return StoredFile(job_id, row["original_name"], *found)
 
     async def provenance(self, owner: str, job_id: uuid.UUID) -> StoredFile:
         """The record with its provenance. Somebody else's job looks like a missing one."""

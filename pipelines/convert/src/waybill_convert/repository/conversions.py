@@ -12,6 +12,7 @@ from waybill_convert.models import Upload
 from waybill_convert.repository.details import DETAILS
 from waybill_convert.status import REUSABLE
 from waybill_engine import control, retention
+from waybill_engine.job_locks import lock_jobs, share_job
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -48,13 +49,7 @@ SELECT job_id
  LIMIT 1
 """
 
-# Jobs before conversions, and in the order of their ids: as whoever ends jobs locks them.
-_LOCK_OWNED = """
-SELECT id FROM jobs
- WHERE id IN (SELECT job_id FROM conversions WHERE owner = $1 AND deleted_at IS NULL)
- ORDER BY id
-   FOR UPDATE
-"""
+_OWNED = "SELECT job_id FROM conversions WHERE owner = $1 AND deleted_at IS NULL"
 
 _ADOPT = """
 WITH adopted AS (
@@ -65,16 +60,6 @@ WITH adopted AS (
 SELECT ARRAY(SELECT job_id FROM adopted) AS jobs, pg_notify('waybill_changes', $1), pg_notify('waybill_changes', $2)
 """
 
-# Locked until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
-_STILL_THERE = """
-SELECT id FROM jobs
- WHERE id = $1 AND cancel_requested_at IS NULL
-   AND (state IN ('scheduled', 'queued', 'running', 'succeeded')
-        OR EXISTS (SELECT FROM conversions WHERE job_id = $1 AND revision > 0))
-   FOR SHARE
-"""
-
-# Looked at once more under that lock: the janitor may have let it expire meanwhile, which does not touch the job.
 _STILL_GOOD = "SELECT job_id FROM conversions WHERE job_id = $1 AND status = ANY ($2::text[])"
 
 _INSERT = """
@@ -119,8 +104,12 @@ async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:
 async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
     """The owner's job for the same document and mapping, if it is still good for it."""
     found = await connection.fetchval(_SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE))
-    locked = await connection.fetchval(_STILL_THERE, found) if found is not None else None
-    good = await connection.fetchval(_STILL_GOOD, locked, list(REUSABLE)) if locked is not None else None
+    # Locked until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
+    job = await share_job(connection, found) if found is not None else None
+    if job is None or job.stopping:
+        return None
+    # Looked at once more under that lock: the job may have ended, or the janitor may have let its result expire.
+    good = await connection.fetchval(_STILL_GOOD, found, list(REUSABLE))
     return uuid.UUID(str(good)) if good is not None else None
 
 
@@ -138,7 +127,8 @@ async def find_twin(connection: Connection, owner: str, upload: Upload) -> uuid.
 
 async def adopt(connection: Connection, owner: str, by: str) -> int:
     """Make everything of one owner another's; how many they are."""
-    jobs = [row["id"] for row in await connection.fetch(_LOCK_OWNED, owner)]
+    # Jobs before conversions, as whoever ends jobs locks them.
+    jobs = await lock_jobs(connection, [row["job_id"] for row in await connection.fetch(_OWNED, owner)])
     adopted = await connection.fetchval(_ADOPT, owner, by, jobs)
     await control.hand_over(connection, adopted, by)
     return len(adopted)

@@ -1,10 +1,10 @@
-"""A conversion's results: the artefacts a job publishes, and what is noted of them in the conversion's row."""
+"""A conversion's results: where many of them are, and what is noted of them in the conversion's row."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -30,23 +30,7 @@ SELECT conversions.job_id, conversions.original_name,
 
 _DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY ($1::uuid[]) AND downloaded_at IS NULL"
 
-_PUBLISHED = "SELECT storage_key, bytes, sha256 FROM job_artefacts WHERE job_id = $1 AND name = $2"
-
 _NOTE = "UPDATE conversions SET pages = $2 WHERE job_id = $1 RETURNING owner"
-
-
-class Published(NamedTuple):
-    """An artefact that a row names."""
-
-    key: str
-    bytes: int
-    sha256: str
-
-
-async def published(connection: Connection, job_id: uuid.UUID, name: str) -> Published | None:
-    """The job's artefact of this name."""
-    row = await connection.fetchrow(_PUBLISHED, job_id, name)
-    return Published(*row) if row is not None else None
 
 
 async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> str | None:

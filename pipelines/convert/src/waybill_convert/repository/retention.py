@@ -47,14 +47,6 @@ WITH removed AS (
 SELECT count(*) AS documents, COALESCE(sum(bytes), 0)::bigint AS bytes FROM removed, told
 """
 
-_WITH_RESULT = """
-SELECT DISTINCT job_id
-  FROM (SELECT job_id FROM job_artefacts
-         WHERE job_id > $1 AND job_id <= $2
-         ORDER BY job_id LIMIT $3) AS artefacts
- ORDER BY job_id
-"""
-
 # Only what convert published: other pipelines decide for themselves how long their artefacts are worth keeping.
 _RESULTS_DUE = """
 SELECT conversions.job_id
@@ -187,10 +179,6 @@ async def remove_documents(connection: Connection, job_ids: JobIds, _days: float
     row = await connection.fetchrow(_REMOVE_DOCUMENTS, job_ids)
     assert row is not None  # noqa: S101 - aggregates always answer
     return dict(row)
-
-
-async def with_result(connection: Connection, page: IdRange) -> JobIds:
-    return _ids(await connection.fetch(_WITH_RESULT, *page))
 
 
 async def results_due(connection: Connection, job_ids: JobIds, days: float) -> JobIds:

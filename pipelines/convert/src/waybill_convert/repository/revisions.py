@@ -8,33 +8,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from waybill_convert.revision_models import Json, Revision
+from waybill_engine import control
+from waybill_engine.artefacts import Published, published
+from waybill_engine.job_locks import share_job
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
     from waybill.storage import Stored
 
-# The job's row is held first, as by everybody who moves or deletes it: a job that is being deleted gets no revision
-# that nobody would delete, and one that runs again none of what it read before. Then the number decides who is first.
+# The number decides who is first.
 _SAVE = """
-WITH job AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = $1 FOR SHARE
-), moved AS (
+WITH moved AS (
     UPDATE conversions
        SET revision = $3, status = 'complete', changed = pg_current_xact_id(), changed_at = now()
-      FROM job
-     WHERE job_id = job.id AND owner = $2 AND revision = $3 - 1 AND status IN ('complete', 'failed')
+     WHERE job_id = $1 AND owner = $2 AND revision = $3 - 1 AND status IN ('complete', 'failed')
        AND deleted_at IS NULL
     RETURNING job_id
-), told AS (
-    SELECT pg_notify('waybill_changes', $2) FROM moved
-), noted AS (
-    INSERT INTO job_events (job_id, at, event, detail)
-    SELECT job_id, now(), 'corrected', jsonb_build_object('message', format('Revision %s by %s', $3::integer, $4::text))
-      FROM moved
 )
 INSERT INTO revisions (job_id, number, created_at, author, changes, accepted, xml_key, xml_bytes, xml_sha256,
                        record_key, record_bytes, record_sha256)
-SELECT job_id, $3, now(), $4, $5::text::jsonb, $6::text::jsonb, $7, $8, $9, $10, $11, $12 FROM moved, told
+SELECT job_id, $3, now(), $4, $5::text::jsonb, $6::text::jsonb, $7, $8, $9, $10, $11, $12 FROM moved
 RETURNING number, created_at, author, changes, accepted
 """
 
@@ -49,9 +42,6 @@ SELECT xml_key AS storage_key, 'application/xml' AS media_type, xml_bytes AS byt
  UNION ALL
 SELECT record_key, 'application/json', record_bytes, record_sha256
   FROM revisions WHERE job_id = $1 AND number = $2 AND $3 = 'provenance.json'
- UNION ALL
-SELECT storage_key, media_type, bytes, sha256
-  FROM job_artefacts WHERE job_id = $1 AND name = $3 AND $2 = 0
 """
 
 # What is deleted takes its corrections along: both counts are of what is still there.
@@ -86,7 +76,14 @@ async def save(
     xml: Stored,
     record: Stored,
 ) -> Revision | None:
-    """Make it the latest revision, if `number` - 1 still is the latest and the job is where it can be corrected."""
+    """Make it the latest revision, if `number` - 1 still is the latest and the job is where it can be corrected.
+
+    Call it in a transaction.
+    """
+    # The job is locked first, as by everybody who moves or deletes it: a job that is being deleted gets no revision
+    # that nobody would delete, and one that runs again none of what it read before.
+    if await share_job(connection, job_id) is None:
+        return None
     row = await connection.fetchrow(
         _SAVE,
         job_id,
@@ -102,7 +99,10 @@ async def save(
         record.bytes,
         record.sha256,
     )
-    return _revision(row) if row is not None else None
+    if row is None:
+        return None
+    await control.note(connection, job_id, "corrected", f"Revision {number} by {author}")
+    return _revision(row)
 
 
 async def ls(connection: Connection, job_id: uuid.UUID, *, after: int = 0) -> list[Revision]:
@@ -110,9 +110,12 @@ async def ls(connection: Connection, job_id: uuid.UUID, *, after: int = 0) -> li
     return [_revision(row) for row in await connection.fetch(_LIST, job_id, after)]
 
 
-async def file(connection: Connection, job_id: uuid.UUID, number: int, name: str) -> Any | None:
+async def file(connection: Connection, job_id: uuid.UUID, number: int, name: str) -> Published | None:
     """Where a revision's file is; of revision 0, the job's artefact."""
-    return await connection.fetchrow(_FILE, job_id, number, name)
+    if number == 0:
+        return await published(connection, job_id, name)
+    row = await connection.fetchrow(_FILE, job_id, number, name)
+    return Published(*row) if row is not None else None
 
 
 async def converted(connection: Connection, mapping: str) -> int:
