@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from convert.conftest import uploads_of
 from support.clock import Clock
 from support.engine import Connect
 from support.janitor import DAY, Janitor, document, janitor, named_keys, page_key, status, stored_keys
@@ -15,6 +16,7 @@ from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.security import of_session
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.download_service import Downloads
 from waybill_convert.estimates import Estimates, Noted
 from waybill_convert.models import Upload
 from waybill_convert.service import Conversions
@@ -86,9 +88,8 @@ async def test_a_corrected_job_that_is_purged_leaves_nothing(
 async def test_a_result_goes_once_downloaded_where_that_is_wanted(
     db: Database, hot: Connection, storage: LocalStorage, clock: Clock
 ) -> None:
-    conversions = Conversions(db, storage, Subscriptions(db))
     taken, left, pinned = [await document(hot, storage, pinned=one) for one in (False, False, True)]
-    await conversions.note_downloaded([taken, pinned])
+    await Downloads(db).note_downloaded([taken, pinned])
     eager = janitor(db, storage, xml_on_download=True)
     await eager.clean()
     assert await status(hot, taken) == "complete", "a download that broke off can be repeated"
@@ -127,7 +128,7 @@ async def test_an_upload_is_never_answered_with_a_result_that_expires_meanwhile(
         await janitors.execute("SELECT FROM jobs WHERE id = $1 FOR UPDATE", old)
         await janitors.execute("DELETE FROM job_artefacts WHERE job_id = $1", old)
         await janitors.execute("UPDATE conversions SET status = 'expired' WHERE job_id = $1", old)
-        uploading = asyncio.create_task(conversions.upload(me, upload))
+        uploading = asyncio.create_task(uploads_of(conversions).upload(me, upload))
         async with asyncio.timeout(20):
             while not await hot.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
                 await asyncio.sleep(0.01)

@@ -30,6 +30,7 @@ from waybill.ids import new_id
 from waybill.security import Principal, of_session
 from waybill.storage import LocalStorage, Stored
 from waybill_convert.clients.page_renderer import GatewayRenderer
+from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.repository import revisions
 from waybill_convert.review_service import Reviews
@@ -89,7 +90,12 @@ async def save(reviews: Reviews, who: Principal, job: uuid.UUID, base: int, *typ
 
 
 async def test_a_correction_makes_a_revision_that_is_served_from_then_on(
-    conversions: Conversions, reviews: Reviews, me: Principal, corrected: uuid.UUID, storage: LocalStorage
+    conversions: Conversions,
+    downloads: Downloads,
+    reviews: Reviews,
+    me: Principal,
+    corrected: uuid.UUID,
+    storage: LocalStorage,
 ) -> None:
     saved = await save(reviews, me, corrected, 0, ("buyer_name", "PT Baru"), ("date", "7 Agustus 2025"))
 
@@ -114,12 +120,12 @@ async def test_a_correction_makes_a_revision_that_is_served_from_then_on(
     ]
     assert await reviews.revisions(me.owner, corrected) == (1, [saved])
     assert (await conversions.get(me.owner, corrected)).revision == 1
-    latest = await conversions.result(me.owner, corrected)
+    latest = await downloads.result(me.owner, corrected)
     xml = etree.fromstring(await storage.get(latest.storage_key))
     assert xml.findtext(".//BuyerName") == "PT Baru"
     assert xml.findtext(".//TaxInvoiceDate") == "2025-08-07"
-    assert [each.storage_key async for each in conversions.every_result(me.owner)] == [latest.storage_key]
-    record = json.loads(await storage.get((await conversions.provenance(me.owner, corrected)).storage_key))
+    assert [each.storage_key async for each in downloads.every_result(me.owner)] == [latest.storage_key]
+    record = json.loads(await storage.get((await downloads.provenance(me.owner, corrected)).storage_key))
     assert record["data"] == {**good().data, "buyer_name": "PT Baru", "date": "2025-08-07"}
     assert record["provenance"]["fields"]["buyer_name"]["rule"] == "corrected"
     # What was read stays as it was.
@@ -129,7 +135,12 @@ async def test_a_correction_makes_a_revision_that_is_served_from_then_on(
 
 
 async def test_what_failed_is_complete_once_it_is_corrected(
-    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, storage: LocalStorage
+    conversions: Conversions,
+    downloads: Downloads,
+    converter: Converter,
+    reviews: Reviews,
+    me: Principal,
+    storage: LocalStorage,
 ) -> None:
     job = await converted(conversions, converter, me, broken())
     since = (await conversions.listing(me.owner)).since
@@ -143,9 +154,9 @@ async def test_what_failed_is_complete_once_it_is_corrected(
     after = await conversions.get(me.owner, job)
     assert (after.status, after.error, after.revision) == (Status.COMPLETE, None, 1)
     assert after.updated_at > before.updated_at
-    result = await conversions.result(me.owner, job)
+    result = await downloads.result(me.owner, job)
     assert etree.fromstring(await storage.get(result.storage_key)).tag == "TaxInvoiceBulk"
-    assert [each.storage_key async for each in conversions.every_result(me.owner)] == [result.storage_key]
+    assert [each.storage_key async for each in downloads.every_result(me.owner)] == [result.storage_key]
     listed = await conversions.changes_since(me.owner, since)
     assert [(each.id, each.status) for each in listed.jobs] == [(job, Status.COMPLETE)]
     events = await conversions.events(me.owner, job)
@@ -155,7 +166,12 @@ async def test_what_failed_is_complete_once_it_is_corrected(
 
 
 async def test_what_was_corrected_stays_complete_whatever_another_run_of_its_job_does(
-    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, hot: Connection
+    conversions: Conversions,
+    downloads: Downloads,
+    converter: Converter,
+    reviews: Reviews,
+    me: Principal,
+    hot: Connection,
 ) -> None:
     job = await converted(conversions, converter, me, broken())
     await save(reviews, me, job, 0, ("subtotal", RIGHT))
@@ -170,7 +186,7 @@ async def test_what_was_corrected_stays_complete_whatever_another_run_of_its_job
     await control.retry(hot, job, "by an operator")
     await conversions.cancel(me.owner, job)
     assert (await conversions.get(me.owner, job)).status is Status.COMPLETE
-    assert "/r1-" in (await conversions.result(me.owner, job)).storage_key
+    assert "/r1-" in (await downloads.result(me.owner, job)).storage_key
 
 
 @pytest.mark.timeout(180)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-import pytest
-
 from convert.conftest import put
 from support.api_server import Converter, pdf
 from support.clock import Clock
 from support.engine import NO_SETTLE, Connect, one_job
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
-from waybill.ids import new_id
-from waybill.security import Principal, of_session, of_tenant
-from waybill.storage import LocalStorage
+from waybill.errors import Conflict, NotFound
+from waybill.security import Principal
 from waybill_convert.repository import conversions, listing
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
@@ -77,23 +73,6 @@ async def test_a_rescue_is_seen(
     assert (await conversions.get(me.owner, job)).status is Status.QUEUED
 
 
-async def test_results_by_whom_and_when(conversions: Conversions, me: Principal, converter: Converter) -> None:
-    job = (await put(conversions, me)).job.id
-    with pytest.raises(NotReady):
-        await conversions.result(me.owner, job)
-    await converter.finish_all()
-    assert (await conversions.result(me.owner, job)).media_type == "application/xml"
-    with pytest.raises(Forbidden):
-        await conversions.result(of_session(new_id()).owner, job)
-    with pytest.raises(NotFound):
-        await conversions.provenance(of_session(new_id()).owner, job)
-    with pytest.raises(Conflict):
-        await conversions.retry(me.owner, job)
-    await converter.connection.execute("DELETE FROM job_artefacts")
-    with pytest.raises(Expired):
-        await conversions.result(me.owner, job)
-
-
 async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Principal, hot: Connection) -> None:
     """A page costs the same with fifty conversions and with a hundred thousand, whatever the statistics say."""
     await hot.execute(
@@ -135,7 +114,7 @@ async def test_a_running_document_has_its_time_left(
     job = (await put(conversions, me)).job.id
     assert (await conversions.get(me.owner, job)).remaining_seconds is None, "it waits"
     await converter.take()
-    conversions._outlook._estimates_until = 0
+    conversions.outlook._estimates_until = 0
     left = (await conversions.get(me.owner, job)).remaining_seconds
     assert left is not None
     assert 15 <= left <= 20
@@ -161,51 +140,8 @@ async def test_of_all_who_try_again_at_once_one_does(conversions: Conversions, m
         await hot.execute("DELETE FROM jobs")
 
 
-async def test_signing_in_while_conversions_end(
-    conversions: Conversions, me: Principal, converter: Converter, hot: Connection
-) -> None:
-    for _ in range(20):
-        await put(conversions, me)
-    leases = await converter.take()
-    team = of_tenant("acme", me.permissions, new_id())
-
-    async def end() -> None:
-        for lease in leases:
-            await converter.finish(lease)
-
-    _, adopted = await asyncio.gather(end(), conversions.adopt(me.owner, team))
-    assert adopted == 20
-    assert (await conversions.listing(me.owner)).total == 0
-    assert (await conversions.listing(team.owner)).counts[Status.COMPLETE] == 20
-    assert await conversions.adopt(me.owner, team) == 0
-
-
 async def test_two_who_delete_at_once(conversions: Conversions, me: Principal) -> None:
     job = (await put(conversions, me)).job.id
     ends = await asyncio.gather(*(conversions.delete(me.owner, job) for _ in range(4)), return_exceptions=True)
     assert all(end is None or isinstance(end, NotFound) for end in ends), ends
     assert None in ends
-
-
-async def test_what_is_about_to_stop_is_not_given_out_again(
-    conversions: Conversions, me: Principal, converter: Converter
-) -> None:
-    content = pdf()
-    job = (await put(conversions, me, content)).job.id
-    await converter.take()
-    assert (await put(conversions, me, content)).deduped_from == job
-    assert (await conversions.cancel(me.owner, job)).stopping
-    assert (await put(conversions, me, content)).deduped_from is None
-
-
-async def test_a_job_that_is_deleted_meanwhile_is_not_given_out_again(
-    conversions: Conversions, me: Principal, storage: LocalStorage
-) -> None:
-    content = pdf()
-    for _ in range(8):
-        job = (await put(conversions, me, content)).job.id
-        again, _ = await asyncio.gather(put(conversions, me, content), conversions.delete(me.owner, job))
-        if again.deduped_from is None:  # the deletion was first
-            await conversions.delete(me.owner, again.job.id)
-    assert (await conversions.listing(me.owner)).total == 0
-    assert [listed async for listed in storage.list()] == []

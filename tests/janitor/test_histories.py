@@ -26,6 +26,7 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.download_service import Downloads
 from waybill_convert.repository import conversions
 from waybill_convert.service import Conversions
 
@@ -137,7 +138,7 @@ class World:
     async def download(self, number: int) -> None:
         for one in self.some(number):
             if one.results:
-                await self.conversions.note_downloaded([one.id])
+                await Downloads(self.db).note_downloaded([one.id])
                 one.downloaded = True
         await self.wait(0.05)
 

@@ -48,7 +48,7 @@ async def test_what_is_gone_has_expired(browser: httpx.AsyncClient, converter: C
 async def test_everything_that_is_ready_is_in_the_archive(
     browser: httpx.AsyncClient, converter: Converter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill_convert.service._AT_A_TIME", 3)
+    monkeypatch.setattr("waybill_convert.download_service._AT_A_TIME", 3)
     monkeypatch.setattr("waybill_convert.api.downloads._NOTED_TOGETHER", 2)
     assert (await browser.get("/api/jobs/download")).json()["code"] == "NOT_READY"
     jobs = [await uploaded(browser) for _ in range(8)]

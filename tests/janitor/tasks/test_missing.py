@@ -13,6 +13,7 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Expired
 from waybill.storage import LocalStorage, upload_key
+from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
 
@@ -50,7 +51,7 @@ async def test_a_row_whose_object_is_missing_says_so_and_says_when_it_is_back(
     assert await named_keys(hot) == await stored_keys(storage)
     assert [await status(hot, job) for job in (lost, fine)] == ["expired", "complete"]
     with pytest.raises(Expired):
-        await conversions.result("tenant:acme", lost)
+        await Downloads(db).result("tenant:acme", lost)
     view = await conversions.get("tenant:acme", failed)
     assert not view.source_kept
     with pytest.raises(Expired):

@@ -20,11 +20,11 @@ from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
 from waybill.messages import msg
 from waybill.storage.keys import dated
 from waybill_convert.differences import ChangedValue, differences, moved
+from waybill_convert.download_service import StoredFile
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import conversions, revisions
 from waybill_convert.revision_models import Difference, Json, Outdated, Revised, Reviser, Revision, Typed, Unfit
-from waybill_convert.service import StoredFile
 from waybill_convert.status import Status
 from waybill_convert.stored_files import remove
 

@@ -1,6 +1,6 @@
-"""What an owner can do with conversions: upload, list, download, retry, cancel, pin, delete.
+"""What an owner can do with conversions between upload and download: list, explain, retry, cancel, pin, delete.
 
-Somebody else's job is answered like one that does not exist, except in `result`, where the product's notes demand 403.
+Somebody else's job is answered like one that does not exist.
 """
 
 from __future__ import annotations
@@ -8,30 +8,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from waybill import garbage, retention
-from waybill.changes import Event, publish
 from waybill.db import driver
-from waybill.errors import Conflict, Expired, Forbidden, NotFound, NotReady
+from waybill.errors import Conflict, Expired, NotFound
 from waybill.messages import msg
-from waybill.security.principals import Principal
 from waybill.storage import Storage
 from waybill_convert.counts import Counts
 from waybill_convert.cursors import ListPosition, Since, parse_since
-from waybill_convert.events import UPLOADED
-from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML, convert_kind
-from waybill_convert.models import Upload
 from waybill_convert.outlook import Outlook
-from waybill_convert.repository import conversions, listing, results, revisions
+from waybill_convert.repository import conversions, listing
 from waybill_convert.status import Status
-from waybill_convert.stored_files import pages_of, remove
-from waybill_convert.views import ConversionView, Listing, Uploaded, source_kept
-from waybill_engine import NewJob, control, enqueue, queries
+from waybill_convert.stored_files import pages_of
+from waybill_convert.views import ConversionView, Listing, source_kept
+from waybill_engine import control, queries
 from waybill_engine.artefacts import artefact_folder
 from waybill_engine.explain import Explanation, explain
 from waybill_engine.models import State
@@ -45,19 +39,6 @@ if TYPE_CHECKING:
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 MOST_LISTED = 500
-_AT_A_TIME = 500
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A stored file that its owner may download."""
-
-    job_id: uuid.UUID
-    original_name: str
-    storage_key: str
-    media_type: str
-    bytes: int
-    sha256: str | None = None
 
 
 class Conversions:
@@ -68,69 +49,13 @@ class Conversions:
         database: Database,
         storage: Storage,
         changes: Subscriptions,
-        *,
-        retries: int = CONVERT_PDF.retry.retries,
     ) -> None:
-        self._kind = convert_kind(retries)
         self._database = database
         self._storage = storage
         self._changes = changes
-        self._outlook = Outlook(database, changes)
+        self.outlook = Outlook(database, changes)
+        """Shared with `Uploads`, so that both tell an owner the same."""
         self._counts = Counts(changes)
-
-    # Uploading
-
-    async def upload(self, principal: Principal, upload: Upload, *, force: bool = False) -> Uploaded:
-        """Create a job for a stored PDF, or find the job that the same document has already.
-
-        The stored object belongs to the job from now on. If there was such a job before, the object is removed.
-        """
-        async with self._transaction() as connection:
-            existing = None
-            if not force:
-                await conversions.lock_same(connection, principal.owner, upload)
-                existing = await conversions.find_same(connection, principal.owner, upload)
-            if existing is not None:
-                await conversions.reuse(connection, existing)
-            else:
-                job = NewJob(
-                    self._kind,
-                    tenant=principal.tenant,
-                    owner=principal.owner,
-                    cost=max(1, upload.bytes),
-                    payload={
-                        "upload_key": upload.key,
-                        "mapping": upload.mapping,
-                        "original_name": upload.original_name,
-                        "bytes": upload.bytes,
-                        "sha256": upload.sha256,
-                    },
-                    id=upload.job_id,
-                )
-                await enqueue(connection, job)
-                await conversions.insert(connection, principal.tenant, principal.owner, upload)
-                data = {"original_name": upload.original_name, "mapping": upload.mapping}
-                await publish(connection, Event(UPLOADED, principal.tenant, principal.owner, upload.job_id, data))
-            row = await conversions.get(connection, existing or upload.job_id)
-        if existing is not None:
-            await remove(self._storage, [upload.key])
-        log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
-        # The upload is committed and must not fail any more, so this uses the cached outlook.
-        self._changes.changed(principal.owner)
-        return Uploaded(self._outlook.view(row), existing)
-
-    async def adopt(self, session: str, principal: Principal) -> int:
-        """Give a tenant what a browser uploaded before it signed in. Returns the number of jobs.
-
-        They stay billed to the tenant that they were queued for: that is decided once.
-        """
-        async with self._transaction() as connection:
-            adopted = await conversions.adopt(connection, session, principal.owner)
-        self._changes.changed(session)
-        self._changes.changed(principal.owner)
-        if adopted:
-            log.info("adopted", jobs=adopted, owner=principal.owner)
-        return adopted
 
     # Reading
 
@@ -145,18 +70,18 @@ class Conversions:
     ) -> Listing:
         """The owner's conversions, newest first."""
         after = ListPosition.parse(cursor) if cursor else None
-        await self._outlook.refresh()
+        await self.outlook.refresh()
         async with self._database.hot() as connection:
             oldest, counts = await self._counts.look(connection, owner)
             rows = await listing.page(connection, owner, statuses=statuses, words=words, after=after, limit=limit + 1)
         more, rows = len(rows) > limit, rows[:limit]
         last = str(ListPosition(rows[-1]["listed_at"], rows[-1]["job_id"])) if more else None
-        return Listing([self._outlook.view(row) for row in rows], last, str(Since(oldest)), counts, self._outlook.pause)
+        return Listing([self.outlook.view(row) for row in rows], last, str(Since(oldest)), counts, self.outlook.pause)
 
     async def changes_since(self, owner: str, since: str, *, limit: int = MOST_LISTED) -> Listing:
         """The owner's changes since a cursor. If `next` is set, there are more: ask again with it as `since`."""
         asked = parse_since(since)
-        await self._outlook.refresh()
+        await self.outlook.refresh()
         async with self._database.hot() as connection:
             oldest, counts = await self._counts.look(connection, owner)
             if isinstance(asked, datetime):
@@ -169,16 +94,16 @@ class Conversions:
             rows, gone, more = await listing.changed(connection, owner, asked, limit)
         if not rows and not gone and asked.after is None:
             # Nothing has changed. Keep the old cursor, so that the next request hits the cache.
-            return Listing([], None, str(Since(asked.xid)), counts, self._outlook.pause)
-        jobs = [self._outlook.view(row) for row in rows]
+            return Listing([], None, str(Since(asked.xid)), counts, self.outlook.pause)
+        jobs = [self.outlook.view(row) for row in rows]
         return Listing(
-            jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self._outlook.pause, gone
+            jobs, str(more) if more else None, str(Since(asked.floor or 0)), counts, self.outlook.pause, gone
         )
 
     async def get(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        await self._outlook.refresh()
+        await self.outlook.refresh()
         async with self._database.hot() as connection:
-            return self._outlook.view(await _mine(connection, owner, job_id))
+            return self.outlook.view(await _mine(connection, owner, job_id))
 
     async def events(self, owner: str, job_id: uuid.UUID) -> list[Happening]:
         async with self._database.transaction() as session:
@@ -189,58 +114,6 @@ class Conversions:
         async with self._database.hot() as connection:
             await _mine(connection, owner, job_id)
             return await explain(connection, job_id)
-
-    # Downloading
-
-    async def result(self, owner: str, job_id: uuid.UUID, name: str = XML) -> StoredFile:
-        """A file of a finished conversion's latest revision. Somebody else's is Forbidden, as the notes demand."""
-        async with self._database.hot() as connection:
-            row = await conversions.get(connection, job_id)
-            if row is None:
-                raise NotFound(msg("convert.no_job"))
-            if row["owner"] != owner:
-                raise Forbidden(msg("convert.not_your_result"))
-            status = Status(row["status"])
-            if status is Status.EXPIRED:
-                raise Expired()
-            if status is not Status.COMPLETE:
-                raise NotReady(_WHY_NOT_READY.get(status))
-            found = await revisions.file(connection, job_id, row["revision"], name)
-        if found is None:
-            raise Expired() if name == XML else NotFound(msg("convert.no_file"))
-        return StoredFile(job_id, row["original_name"], *found)
-
-    async def provenance(self, owner: str, job_id: uuid.UUID) -> StoredFile:
-        """The record with its provenance. Somebody else's job looks like a missing one."""
-        try:
-            return await self.result(owner, job_id, PROVENANCE)
-        except Forbidden:
-            raise NotFound(msg("convert.no_job")) from None
-
-    async def results(self, owner: str, job_ids: Sequence[uuid.UUID]) -> list[StoredFile]:
-        """Several results. The first one that is not ready raises why."""
-        return [await self.result(owner, job_id) for job_id in dict.fromkeys(job_ids)]
-
-    async def every_result(self, owner: str) -> AsyncIterator[StoredFile]:
-        """All results that are ready now, newest first, without those that are removed during the iteration.
-
-        No connection is kept between batches, because clients may download slowly.
-        """
-        async with self._database.hot() as connection:
-            ready = await results.ready(connection, owner)
-        if not ready:
-            raise NotReady(msg("convert.nothing_ready"))
-        for at in range(0, len(ready), _AT_A_TIME):
-            async with self._database.hot() as connection:
-                rows = await results.xml_of(connection, owner, ready[at : at + _AT_A_TIME])
-            for row in rows:
-                yield StoredFile(
-                    row["job_id"], row["original_name"], row["storage_key"], "application/xml", row["bytes"]
-                )
-
-    async def note_downloaded(self, job_ids: Sequence[uuid.UUID]) -> None:
-        async with self._database.hot() as connection:
-            await results.note_downloaded(connection, job_ids)
 
     # Changing
 
@@ -312,13 +185,6 @@ class Conversions:
     async def _transaction(self) -> AsyncIterator[Connection]:
         async with self._database.hot() as connection, connection.transaction():
             yield connection
-
-
-_WHY_NOT_READY = {
-    Status.FAILED: msg("convert.result_failed"),
-    Status.CANCELLED: msg("convert.result_cancelled"),
-}
-"""For the other states, the code says it: it is not ready yet."""
 
 
 async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:

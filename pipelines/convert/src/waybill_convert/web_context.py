@@ -11,12 +11,15 @@ from fastapi import Depends, Request
 from waybill.security import Principal
 from waybill.web import Context, context_of
 from waybill_convert.clients.page_renderer import GatewayRenderer
+from waybill_convert.download_service import Downloads
+from waybill_convert.kinds import convert_kind
 from waybill_convert.listing_cache import ListingCache
 from waybill_convert.permissions import WRITE
 from waybill_convert.review_service import Reviews
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.service import Conversions
 from waybill_convert.settings import ConvertSettings
+from waybill_convert.upload_service import Uploads
 from waybill_documents import catalogue
 
 
@@ -31,9 +34,15 @@ class ConvertContext:
         self.streams = context.streams
         self.mappings = list(catalogue.names())
         """The names of the mappings that people can choose."""
-        self.conversions = Conversions(
-            context.database, context.storage, context.changes, retries=settings.convert_retries
+        self.conversions = Conversions(context.database, context.storage, context.changes)
+        self.uploads = Uploads(
+            context.database,
+            context.storage,
+            context.changes,
+            self.conversions.outlook,
+            kind=convert_kind(settings.convert_retries),
         )
+        self.downloads = Downloads(context.database)
         self.listings = ListingCache(self.conversions, context.changes)
         self.reviser = MappingReviser(settings.gateway_mappings_dir)
         self.reviews = Reviews(context.database, context.storage, context.changes, self.reviser, renderer)
@@ -55,7 +64,7 @@ async def adopt(context: Context, session_owner: str, principal: Principal) -> b
     """Hand over what a browser uploaded before it signed in, if the key may upload."""
     if not principal.may(WRITE):
         return False
-    await context.service(ConvertContext).conversions.adopt(session_owner, principal)
+    await context.service(ConvertContext).uploads.adopt(session_owner, principal)
     return True
 
 

@@ -18,8 +18,8 @@ from waybill.messages import msg
 from waybill.storage import Storage
 from waybill.web.archive import ArchiveEntry, zipped
 from waybill.web.openapi import refusals
+from waybill_convert.download_service import StoredFile
 from waybill_convert.permissions import Reader
-from waybill_convert.service import StoredFile
 from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api/jobs", tags=["results"])
@@ -57,9 +57,9 @@ async def download_many(
     """Download several results as one ZIP. A text file in it names results that were removed meanwhile."""
     owner = visitor.principal.owner
     if ids is None:
-        results = context.conversions.every_result(owner)
+        results = context.downloads.every_result(owner)
     else:
-        results = _each(await context.conversions.results(owner, _parse(ids)))
+        results = _each(await context.downloads.results(owner, _parse(ids)))
     entries = _entries(context, results)
     # Open the first result before the response begins: most errors can then still be answered.
     first = await anext(entries, None)
@@ -97,10 +97,10 @@ async def _entries(context: ConvertContext, results: AsyncIterator[StoredFile]) 
         yield ArchiveEntry(name, made_at(result.job_id), data)
         found.append(result.job_id)
         if len(found) == _NOTED_TOGETHER:
-            await context.conversions.note_downloaded(found)
+            await context.downloads.note_downloaded(found)
             found = []
     if found:
-        await context.conversions.note_downloaded(found)
+        await context.downloads.note_downloaded(found)
         if missing:
             yield ArchiveEntry(_MISSING, datetime.now(UTC), _text(_MISSING_TEXT.format("\r\n".join(missing))))
 
@@ -120,10 +120,10 @@ async def _text(text: str) -> AsyncIterator[bytes]:
 )
 async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """Download a result. 409 if it is not ready, 404 `EXPIRED` if it was removed, 403 if it is not yours."""
-    result = await context.conversions.result(visitor.principal.owner, job_id)
+    result = await context.downloads.result(visitor.principal.owner, job_id)
     response = await send_file(request, context.storage, result, result_name(result))
     if response.status_code == 200:
-        await context.conversions.note_downloaded([job_id])
+        await context.downloads.note_downloaded([job_id])
     return response
 
 
@@ -138,7 +138,7 @@ async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor
 )
 async def provenance(request: Request, job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """Where each value of a result comes from."""
-    result = await context.conversions.provenance(visitor.principal.owner, job_id)
+    result = await context.downloads.provenance(visitor.principal.owner, job_id)
     return await send_file(request, context.storage, result, None)
 
 

@@ -67,7 +67,7 @@ async def create(
     # Keep the file before the job is committed: a job without its document is worse than a file without a job.
     receiver.keep(received.key)
     try:
-        return await context.conversions.upload(visitor.principal, received.upload(form.mapping), force=form.force)
+        return await context.uploads.upload(visitor.principal, received.upload(form.mapping), force=form.force)
     except Refused:  # it is raised before anything is written
         receiver.drop(received.key)
         raise

@@ -1,0 +1,96 @@
+"""A document comes in: it becomes a job, or it is recognised as one that its owner has already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from waybill.changes import Event, publish
+from waybill.security.principals import Principal
+from waybill.storage import Storage
+from waybill_convert.events import UPLOADED
+from waybill_convert.kinds import CONVERT_PDF
+from waybill_convert.models import Upload
+from waybill_convert.repository import conversions
+from waybill_convert.stored_files import remove
+from waybill_convert.views import Uploaded
+from waybill_engine import JobKind, NewJob, enqueue
+
+if TYPE_CHECKING:
+    from waybill.changes import Subscriptions
+    from waybill.db import Database
+    from waybill_convert.outlook import Outlook
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Uploads:
+    """The service; one per process."""
+
+    def __init__(
+        self,
+        database: Database,
+        storage: Storage,
+        changes: Subscriptions,
+        outlook: Outlook,
+        *,
+        kind: JobKind = CONVERT_PDF,
+    ) -> None:
+        self._database = database
+        self._storage = storage
+        self._changes = changes
+        self._outlook = outlook
+        self._kind = kind
+
+    async def upload(self, principal: Principal, upload: Upload, *, force: bool = False) -> Uploaded:
+        """Create a job for a stored PDF, or find the job that the same document has already.
+
+        The stored object belongs to the job from now on. If there was such a job before, the object is removed.
+        """
+        async with self._database.hot() as connection, connection.transaction():
+            existing = None
+            if not force:
+                await conversions.lock_same(connection, principal.owner, upload)
+                existing = await conversions.find_same(connection, principal.owner, upload)
+            if existing is not None:
+                await conversions.reuse(connection, existing)
+            else:
+                job = NewJob(
+                    self._kind,
+                    tenant=principal.tenant,
+                    owner=principal.owner,
+                    cost=max(1, upload.bytes),
+                    payload={
+                        "upload_key": upload.key,
+                        "mapping": upload.mapping,
+                        "original_name": upload.original_name,
+                        "bytes": upload.bytes,
+                        "sha256": upload.sha256,
+                    },
+                    id=upload.job_id,
+                )
+                await enqueue(connection, job)
+                await conversions.insert(connection, principal.tenant, principal.owner, upload)
+                data = {"original_name": upload.original_name, "mapping": upload.mapping}
+                await publish(connection, Event(UPLOADED, principal.tenant, principal.owner, upload.job_id, data))
+            row = await conversions.get(connection, existing or upload.job_id)
+        if existing is not None:
+            await remove(self._storage, [upload.key])
+        log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
+        # The upload is committed and must not fail any more, so this uses the cached outlook.
+        self._changes.changed(principal.owner)
+        return Uploaded(self._outlook.view(row), existing)
+
+    async def adopt(self, session: str, principal: Principal) -> int:
+        """Give a tenant what a browser uploaded before it signed in. Returns the number of jobs.
+
+        They stay billed to the tenant that they were queued for: that is decided once.
+        """
+        async with self._database.hot() as connection, connection.transaction():
+            adopted = await conversions.adopt(connection, session, principal.owner)
+        self._changes.changed(session)
+        self._changes.changed(principal.owner)
+        if adopted:
+            log.info("adopted", jobs=adopted, owner=principal.owner)
+        return adopted
