@@ -6,6 +6,7 @@ import pytest
 
 from support.janitor import Janitor
 from waybill_convert.retention import RETENTION
+from waybill_engine import kind_named, registry
 from waybill_janitor.composition import all_tasks, by_task
 
 
@@ -29,6 +30,14 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "health",
         "history",
     ]
+
+
+def test_listeners_of_what_it_removes_find_every_kind_by_its_name(
+    cleaner: Janitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_kinds", {})
+    all_tasks(cleaner.tools)
+    assert kind_named("convert_pdf").queue == "convert"
 
 
 def test_rules_of_one_task_are_reported_as_one() -> None:

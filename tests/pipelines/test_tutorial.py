@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.patience import eventually
+from support.invoices import make_invoice, print_invoice
+from support.invoices.layouts import REFERENCE
+from support.patience import PATIENCE, eventually
 from support.stack import Stack
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
@@ -40,19 +42,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stack(installed: Path, empty_database_url: str, tmp_path: Path) -> Iterator[Stack]:
-    stack = Stack(
-        empty_database_url, tmp_path, shared_imports=False, PYTHONPATH=str(installed), WAYBILL_NOTES_TTL_DAYS="0"
-    )
+    stack = Stack(empty_database_url, tmp_path, shared_imports=False, PYTHONPATH=str(installed))
     yield stack
     stack.close()
 
 
-def waybill(stack: Stack, *arguments: str) -> str:
+def waybill(stack: Stack, *arguments: str, **settings: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
     program = [sys.executable, "-c", "from waybill_cli.main import main; main()", *arguments]
-    ran = subprocess.run(
-        program, env={**environment, **stack.settings}, capture_output=True, text=True, check=False, cwd=stack.folder
-    )
+    environment |= {**stack.settings, **settings}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, cwd=stack.folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -60,9 +59,7 @@ def waybill(stack: Stack, *arguments: str) -> str:
 async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack) -> None:
     waybill(stack, "migrate")
     assert "WAYBILL_NOTES_TTL_DAYS" in waybill(stack, "config", "reference")
-    for name in ("api", "worker"):
-        stack.start(name)
-    await stack.ready("api")
+    await stack.start_all("api", "gateway", "worker")
     async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
         written = await client.post("/api/notes", json={"text": "three small words"})
         assert written.status_code == 201, written.text
@@ -80,14 +77,27 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
         assert "notes" in (await client.get("/api/openapi.json")).text
         async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as stranger:
             assert (await stranger.get("/api/notes")).json() == []
-        files = {"file": ("invoice.pdf", b"%PDF-1.7\n%%EOF\n", "application/pdf")}
-        assert (await client.post("/api/upload", files=files)).status_code == 201
 
-        async def heard() -> bool:
-            notes = (await client.get("/api/notes")).json()
-            return [(note["text"], note["words"]) for note in notes][:1] == [("Received invoice.pdf", 2)]
+        async def heard(text: str) -> None:
+            async def noted() -> bool:
+                notes = (await client.get("/api/notes")).json()
+                return [(note["text"], note["words"]) for note in notes][:1] == [(text, len(text.split()))]
 
-        await eventually(heard, what="the listener writes a note, and the worker counts its words")
+            await eventually(noted, what=f"the listener notes {text!r}, and the worker counts its words")
+
+        files = {"file": ("invoice.pdf", print_invoice(make_invoice(1, 3), REFERENCE), "application/pdf")}
+        uploaded = await client.post("/api/upload", files=files)
+        assert uploaded.status_code == 201, uploaded.text
+        await heard("Received invoice.pdf")
+        job = f"/api/jobs/{uploaded.json()['job']['id']}"
+
+        async def complete() -> bool:
+            return bool((await client.get(job)).json()["status"] == "complete")
+
+        await eventually(complete, within=PATIENCE, what="the invoice is converted")
+        correction = {"base": 0, "changes": [{"path": "buyer_name", "value": "PT Baru"}]}
+        assert (await client.post(f"{job}/revisions", json=correction)).status_code == 201
+        await heard("Corrected, revision 1")
         async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as forgotten:
             assert (await forgotten.post("/api/notes", json={"text": "mine"})).status_code == 201
 
@@ -97,5 +107,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
             await eventually(ended, what="the worker counts the last note")
             erased = (await forgotten.request("DELETE", "/api/session")).json()
             assert erased == {"finished": True, "jobs": 1, "files": 0}
-        assert "2 notes" in waybill(stack, "janitor", "run")
+        assert "3 notes" in waybill(stack, "janitor", "run", WAYBILL_NOTES_TTL_DAYS="0")
         assert (await client.get("/api/notes")).json() == []
+        waybill(stack, "janitor", "run", WAYBILL_XML_TTL_DAYS="0")
+        await heard("A result has expired")

@@ -1,6 +1,10 @@
-"""What this pipeline tells the others: see `waybill.changes.publish`."""
+"""What this pipeline tells the others, in the transaction in which it happened: see `waybill.changes.publish`."""
 
 UPLOADED = "convert.uploaded"
-"""A document became a job. Data: `original_name`, `mapping`."""
+"""Somebody uploaded a document, and it became a job. Data: `original_name`, `mapping`."""
 COMPLETED = "convert.completed"
 """A job has a result. Data: `pages`."""
+CORRECTED = "convert.corrected"
+"""A person saved a revision, which is the result from now on. Data: `revision`, its number."""
+EXPIRED = "convert.expired"
+"""The result is past its age, and is removed with its revisions. No data."""

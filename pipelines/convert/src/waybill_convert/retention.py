@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
 
+from waybill.changes import Event, publish
 from waybill.janitor.task import BATCH, Batch, Tally, Tools
 from waybill.retention import (
     LONGEST_DAYS,
@@ -18,10 +20,15 @@ from waybill.retention import (
     SettingsOf,
     let_holds_wait,
 )
+from waybill_convert.events import EXPIRED
 from waybill_convert.repository import durations
 from waybill_convert.repository import retention as repository
 from waybill_convert.settings import ConvertSettings
 from waybill_engine.retention import with_artefacts
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+    from waybill.retention.rules import JobIds
 
 
 def _document_days(settings_of: SettingsOf) -> float:
@@ -34,6 +41,13 @@ def _result_days(settings_of: SettingsOf) -> float:
 
 def _download_days(settings_of: SettingsOf) -> float:
     return 0.0 if settings_of(ConvertSettings).xml_on_download else LONGEST_DAYS
+
+
+async def _remove_results(connection: Connection, job_ids: JobIds, _days: float) -> Mapping[str, int]:
+    removed = await repository.remove_results(connection, job_ids)
+    for one in removed.expired:
+        await publish(connection, Event(EXPIRED, one.tenant, one.owner, one.job_id))
+    return {"results": removed.files, "bytes": removed.bytes, "expired": len(removed.expired)}
 
 
 class Durations:
@@ -101,7 +115,7 @@ RETENTION = PipelineRetention(
             default_days=_result_days,
             find=with_artefacts,
             due=repository.results_due,
-            remove=repository.remove_results,
+            remove=_remove_results,
         ),
         RetentionRule(
             name="downloads",
@@ -110,7 +124,7 @@ RETENTION = PipelineRetention(
             default_days=_download_days,
             find=repository.downloaded,
             due=repository.downloads_due,
-            remove=repository.remove_results,
+            remove=_remove_results,
             task="results",
         ),
     ),

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from waybill.changes import Event, publish
 from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
 from waybill.messages import msg
 from waybill.storage.keys import dated
 from waybill_convert.differences import ChangedValue, differences, moved
 from waybill_convert.download_service import StoredFile
+from waybill_convert.events import CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import conversions, revisions
@@ -56,6 +58,7 @@ class Preview:
 class _Base:
     """The revision that is about to be corrected."""
 
+    tenant: str
     record: StoredFile
     accepted: list[Json] | None
 
@@ -169,6 +172,8 @@ class Reviews:
                 xml=stored[0],
                 record=stored[1],
             )
+            if saved is not None:
+                await publish(connection, Event(CORRECTED, found.tenant, owner, job_id, {"revision": number}))
         if saved is None:
             await remove(self._storage, [each.key for each in stored])
             await self._base(owner, job_id, base, typed)
@@ -192,7 +197,8 @@ class Reviews:
                 raise Outdated.by(
                     later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
                 )
-            return _Base(await self._file(connection, row, base, PROVENANCE), made[0].accepted if made else None)
+            record = await self._file(connection, row, base, PROVENANCE)
+            return _Base(row["tenant"], record, made[0].accepted if made else None)
 
     def _made(
         self, content: bytes, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from waybill.janitor.task import Task, Tools
 from waybill.pipelines import brought
 from waybill.retention import PipelineRetention, RetentionRule
+from waybill_engine import register_kinds
 from waybill_engine import retention as engine
 from waybill_janitor.settings import JanitorSettings
 from waybill_janitor.tasks.counters import Counters
@@ -27,6 +28,8 @@ from waybill_janitor.tasks.workers import Workers
 
 
 def all_tasks(tools: Tools) -> list[Task]:
+    for kinds in brought("kinds"):
+        register_kinds(kinds)  # a listener of what is removed may enqueue another pipeline's jobs by their kind's name
     pipelines: list[PipelineRetention] = brought("retention")
     settings = tools.settings_of(JanitorSettings)
     of_engine = engine.retention(

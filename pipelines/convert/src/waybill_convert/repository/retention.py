@@ -81,14 +81,9 @@ SELECT count(*) AS revisions, COALESCE(sum(bytes), 0)::bigint AS bytes FROM remo
 """
 
 _EXPIRE = """
-WITH expired AS (
-    UPDATE conversions SET status = 'expired', changed = pg_current_xact_id(), changed_at = now()
-     WHERE job_id = ANY ($1::uuid[]) AND status = 'complete'
-    RETURNING owner
-), told AS (
-    SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM expired) AS owners
-)
-SELECT count(*) AS expired FROM expired, told
+UPDATE conversions SET status = 'expired', changed = pg_current_xact_id(), changed_at = now()
+ WHERE job_id = ANY ($1::uuid[]) AND status = 'complete'
+RETURNING job_id, tenant, owner
 """
 
 _KEEPS = """
@@ -193,13 +188,27 @@ async def downloads_due(connection: Connection, job_ids: JobIds, days: float) ->
     return _ids(await connection.fetch(_DOWNLOADS_DUE, job_ids, days))
 
 
-async def remove_results(connection: Connection, job_ids: JobIds, _days: float) -> Mapping[str, int]:
-    """Results go with their revisions; the jobs stay listed as expired."""
+class ExpiredResult(NamedTuple):
+    """A conversion that lost its result just now."""
+
+    job_id: uuid.UUID
+    tenant: str
+    owner: str
+
+
+class RemovedResults(NamedTuple):
+    files: int
+    bytes: int
+    expired: Sequence[ExpiredResult]
+
+
+async def remove_results(connection: Connection, job_ids: JobIds) -> RemovedResults:
+    """Results go with their revisions; the jobs stay listed as expired. The caller tells their owners."""
     files, size = await remove_artefacts(connection, job_ids)
     corrections = await connection.fetchrow(_REMOVE_REVISIONS, job_ids)
     assert corrections is not None  # noqa: S101 - aggregates always answer
-    expired = await connection.fetchval(_EXPIRE, job_ids)
-    return {"results": files + corrections["revisions"], "bytes": size + corrections["bytes"], "expired": expired}
+    expired = [ExpiredResult(*row) for row in await connection.fetch(_EXPIRE, job_ids)]
+    return RemovedResults(files + corrections["revisions"], size + corrections["bytes"], expired)
 
 
 async def keeps_job(connection: Connection, job_ids: JobIds, until: Sequence[datetime]) -> set[uuid.UUID]:

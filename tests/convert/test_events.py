@@ -1,0 +1,136 @@
+"""What happens in convert is told to other pipelines in the same transaction: both happen, or neither."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from convert.conftest import put
+from support.api_server import Converter
+from support.clock import Clock
+from support.janitor import DAY, document, janitor, status, stored_keys
+from support.reviewed_invoices import end, good
+from waybill.changes import Subscriptions, events
+from waybill.db import Database
+from waybill.db.database import Connection
+from waybill.janitor.models import TaskOutcome
+from waybill.pipelines import installed
+from waybill.security import Principal
+from waybill.storage import LocalStorage
+from waybill_convert.clients.page_renderer import GatewayRenderer
+from waybill_convert.review_service import Reviews
+from waybill_convert.reviser import MappingReviser
+from waybill_convert.service import Conversions
+
+DIARY = """
+import json
+from waybill.pipelines import Pipeline
+
+PIPELINE = Pipeline(name="diary", listener="waybill_diary:hear")
+
+async def hear(connection, event):
+    await connection.execute(
+        "INSERT INTO diary VALUES ($1, $2, $3, $4, $5)",
+        event.name, event.tenant, event.owner, event.subject, json.dumps(dict(event.data)),
+    )
+"""
+
+
+@pytest.fixture
+def _diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A second pipeline, installed beside convert: it writes down what it hears."""
+    site = tmp_path / "site"
+    (site / "waybill_diary-1.dist-info").mkdir(parents=True)
+    (site / "waybill_diary.py").write_text(textwrap.dedent(DIARY))
+    (site / "waybill_diary-1.dist-info" / "METADATA").write_text("Name: waybill-diary\nVersion: 1\n")
+    (site / "waybill_diary-1.dist-info" / "entry_points.txt").write_text(
+        "[waybill.pipelines]\ndiary = waybill_diary:PIPELINE\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    caches = (installed, events.listeners)
+    for cache in caches:
+        cache.cache_clear()
+    assert [pipeline.name for pipeline in installed()] == ["convert", "diary"]
+    yield
+    monkeypatch.undo()
+    sys.modules.pop("waybill_diary", None)
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.fixture
+async def diary(hot: Connection, _diary: None) -> Connection:
+    """The connection through which a test reads the diary."""
+    await hot.execute("CREATE TABLE diary (name text, tenant text, owner text, subject uuid, data text)")
+    return hot
+
+
+async def heard(diary: Connection) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in await diary.fetch("SELECT * FROM diary")]
+
+
+@pytest.fixture
+def reviews(db: Database, storage: LocalStorage) -> Reviews:
+    renderer = GatewayRenderer("http://127.0.0.1:1", storage)
+    return Reviews(db, storage, Subscriptions(db), MappingReviser(), renderer)
+
+
+@pytest.fixture
+async def read(conversions: Conversions, converter: Converter, me: Principal) -> uuid.UUID:
+    """A complete conversion of an invoice that was really read."""
+    job = (await put(conversions, me, good().pdf)).job.id
+    await end(converter, good())
+    return job
+
+
+async def test_a_correction_is_told_with_the_number_of_its_revision(
+    read: uuid.UUID, diary: Connection, reviews: Reviews, me: Principal
+) -> None:
+    for number, name in enumerate(("PT Baru", "PT Terbaru")):
+        await reviews.save(me.owner, read, number, [("buyer_name", name)], author="session")
+    assert await heard(diary) == [
+        ("convert.corrected", me.tenant, me.owner, read, '{"revision": 1}'),
+        ("convert.corrected", me.tenant, me.owner, read, '{"revision": 2}'),
+    ]
+
+
+async def test_a_correction_that_cannot_be_told_is_not_saved(
+    read: uuid.UUID, diary: Connection, reviews: Reviews, me: Principal
+) -> None:
+    await diary.execute("ALTER TABLE diary ADD CHECK (name <> 'convert.corrected')")
+    with pytest.raises(Exception, match="diary"):
+        await reviews.save(me.owner, read, 0, [("buyer_name", "PT Baru")], author="session")
+    assert await reviews.revisions(me.owner, read) == (0, [])
+    assert await diary.fetchval("SELECT count(*) FROM job_events WHERE event = 'corrected'") == 0
+
+
+async def test_what_retention_takes_is_told_and_what_it_leaves_is_not(
+    diary: Connection, db: Database, storage: LocalStorage, clock: Clock
+) -> None:
+    old, corrected = await document(diary, storage), await document(diary, storage, corrected=True)
+    await document(diary, storage, "failed")
+    await document(diary, storage, pinned=True)
+    await clock.forward(31 * DAY)
+    assert (await janitor(db, storage).clean())["results"]["expired"] == 2
+    assert sorted(await heard(diary), key=str) == sorted(
+        (("convert.expired", "acme", "tenant:acme", job, "{}") for job in (old, corrected)), key=str
+    )
+    await janitor(db, storage).clean()
+    assert len(await heard(diary)) == 2, "once"
+
+
+async def test_a_result_whose_end_cannot_be_told_stays(
+    diary: Connection, db: Database, storage: LocalStorage, clock: Clock
+) -> None:
+    job = await document(diary, storage)
+    await diary.execute("ALTER TABLE diary ADD CHECK (name <> 'convert.expired')")
+    await clock.forward(31 * DAY)
+    reports = await janitor(db, storage).run()
+    assert reports["results"].outcome is TaskOutcome.FAILED
+    assert await status(diary, job) == "complete"
+    assert len(await stored_keys(storage)) == 2, "its results, without the document"
