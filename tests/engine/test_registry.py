@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,20 @@ def test_registered_kinds_are_found_by_name() -> None:
     register_kinds([RESIZE])  # by a second part of the same program
     assert kind_named("resize") is RESIZE
     assert list(known_kinds()) == ["resize", "selftest"]
+
+
+def test_a_kind_is_found_as_the_settings_want_it_which_are_read_once() -> None:
+    asked: list[JobKind] = []
+
+    def configured(kind: JobKind) -> JobKind:
+        asked.append(kind)
+        return replace(kind, max_crashes=9)
+
+    kind = replace(RESIZE, configured=configured)
+    register_kinds([kind])
+    handles(kind)(work)  # which is the same kind, whatever the settings make of it
+    assert [kind_named("resize").max_crashes for _ in range(3)] == [9, 9, 9]
+    assert asked == [kind]
 
 
 def test_a_handler_brings_its_kind_along() -> None:

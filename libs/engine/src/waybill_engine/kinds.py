@@ -37,6 +37,9 @@ class JobKind:
     default_cap: Callable[[], int] | None = None
     """How many of its jobs may run at once in the whole cluster, unless an operator decides otherwise; 0 is no cap.
     Workers call it when they start, so it can read a setting. See `caps`."""
+    configured: Callable[[JobKind], JobKind] | None = None
+    """Makes of it what this process's settings want, such as another number of retries. `kind_named` applies it, so
+    that whoever enqueues by name enqueues what the kind's own pipeline would."""
 
     tells_end: bool = False
     """Publish how its jobs end (`job.succeeded`, `job.failed`, `job.dead_letter`, `job.cancelled`), so that other

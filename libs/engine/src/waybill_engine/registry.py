@@ -32,6 +32,8 @@ class Handler:
 
 _handlers: dict[str, Handler] = {}
 _kinds: dict[str, JobKind] = {kind.name: kind for kind in KINDS}
+_configured: dict[JobKind, JobKind] = {}
+"""Settings are read once: somebody may ask for the same kind for each of a hundred thousand jobs."""
 _schedules: dict[str, Schedule] = {}
 
 
@@ -78,12 +80,16 @@ def kind_named(name: str) -> JobKind:
 
     await enqueue_family(session, parent, [NewJob(kind_named("convert_pdf"), tenant, payload)])
 
-    Raises NotFound if nobody registered it.
+    It is as this process's settings want it. Raises NotFound if nobody registered it.
     """
     kind = _kinds.get(name)
     if kind is None:
         raise NotFound(f"There is no kind {name!r}. Known kinds: {', '.join(sorted(_kinds))}.")
-    return kind
+    if kind.configured is None:
+        return kind
+    if kind not in _configured:
+        _configured[kind] = kind.configured(kind)
+    return _configured[kind]
 
 
 def declares(schedule: Schedule) -> Schedule:

@@ -16,6 +16,15 @@ def _gateway_calls() -> int:
     return load(ConvertSettings).gateway_calls
 
 
+def _configured(kind: JobKind) -> JobKind:
+    return with_retries(kind, load(ConvertSettings).convert_retries)
+
+
+def with_retries(kind: JobKind, retries: int) -> JobKind:
+    """The kind with another number of retries. A job keeps the number it was enqueued with."""
+    return replace(kind, retry=replace(kind.retry, retries=retries))
+
+
 CONVERT_PDF = JobKind(
     "convert_pdf",
     queue="convert",
@@ -24,15 +33,11 @@ CONVERT_PDF = JobKind(
     dependency=DEPENDENCY,
     default_cap=_gateway_calls,
     tells_end=True,
+    configured=_configured,
 )
 """Its payload has `upload_key`, `mapping`, `original_name`, `bytes` and `sha256`; its cost is the bytes."""
 
 KINDS = (CONVERT_PDF,)
-
-
-def convert_kind(retries: int) -> JobKind:
-    """`convert_pdf` with a number of retries from the settings. A job keeps the number it was enqueued with."""
-    return replace(CONVERT_PDF, retry=replace(CONVERT_PDF.retry, retries=retries))
 
 
 XML = "xml"

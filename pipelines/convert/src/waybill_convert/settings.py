@@ -62,7 +62,8 @@ class ConvertSettings(ProcessSettings):
         ge=0,
         le=100,
         description="How often a conversion that failed for a temporary reason is retried before it is dead-lettered."
-        " It counts for documents that are uploaded from then on.",
+        " It counts for documents that are enqueued from then on, whoever enqueues them, so all services need the same"
+        " number.",
     )
     gateway_calls: int = Field(
         32,

@@ -12,7 +12,7 @@ from waybill.security import Principal
 from waybill.web import Context, context_of
 from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.download_service import Downloads
-from waybill_convert.kinds import convert_kind
+from waybill_convert.kinds import CONVERT_PDF, with_retries
 from waybill_convert.listing_cache import ListingCache
 from waybill_convert.permissions import WRITE
 from waybill_convert.review_service import Reviews
@@ -40,7 +40,7 @@ class ConvertContext:
             context.storage,
             context.changes,
             self.conversions.outlook,
-            kind=convert_kind(settings.convert_retries),
+            kind=with_retries(CONVERT_PDF, settings.convert_retries),
         )
         self.downloads = Downloads(context.database)
         self.listings = ListingCache(self.conversions, context.changes)
