@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from waybill.changes import Event, publish
 from waybill.db import driver
 from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
+from waybill.files.names import safe_name
 from waybill.messages import msg
+from waybill.security.principals import owner_of_tenant
+from waybill.storage import upload_key
 from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill_convert.models import Upload
+from waybill_convert.repository import conversions
 from waybill_convert.repository.results import note_result
 from waybill_documents.catalogue import summary
-from waybill_engine import JobContext, handles
+from waybill_engine import ClaimedJob, JobContext, handles
 from waybill_engine.artefacts import published
+from waybill_engine.job_locks import lock_job
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
 
 
 class ConvertPayload(BaseModel):
+    """What a job needs to know. Others write it, too: `docs/pipelines.md` says what each field means."""
+
     model_config = ConfigDict(extra="ignore")  # an API of another version may send more
 
     upload_key: str
     mapping: str
     bytes: int = Field(ge=1)
     sha256: str | None = None
+    original_name: str | None = None
 
 
 @handles(CONVERT_PDF)
@@ -36,7 +48,12 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         plan = ConvertPayload.model_validate(payload)
     except ValidationError as error:
         raise Refused(f"The job's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
-    if await _is_done_already(job):
+    async with job.transaction() as session:
+        connection = await driver(session)
+        await note_conversion(connection, job.claimed, plan)
+        found = await published(connection, job.id, XML)
+    # An earlier attempt may have published a result that still exists. Another call would be wasted.
+    if found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key):
         async with job.complete():
             return
     gateway = await job.use(gateway_client)
@@ -54,11 +71,34 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     await _publish(job, conversion)
 
 
-async def _is_done_already(job: JobContext) -> bool:
-    """Whether an earlier attempt published a result that still exists, so that another call would be wasted."""
-    async with job.transaction() as session:
-        found = await published(await driver(session), job.id, XML)
-    return found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key)
+async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> None:
+    """Make the row of a job that another pipeline or an operator enqueued by the name of its kind.
+
+    From here on it can be reviewed, downloaded, kept and erased like one that was uploaded. The caller's transaction is
+    fenced, so a run that lost its job makes no row. A child is in no list: a batch would flood it.
+    """
+    if await conversions.known(connection, job.id):
+        return
+    locked = await lock_job(connection, job.id)
+    if locked is None:
+        return
+    document = Upload(
+        job_id=job.id,
+        key=plan.upload_key,
+        original_name=safe_name(plan.original_name or plan.upload_key),
+        bytes=plan.bytes,
+        sha256=plan.sha256 or "",
+        mapping=plan.mapping,
+    )
+    await conversions.insert_running(
+        connection,
+        job.tenant,
+        # Without an owner of its own, a job is its tenant's.
+        owner_of_tenant(job.tenant) if locked.owner == job.tenant else locked.owner,
+        document,
+        borrowed=plan.upload_key != upload_key(job.id),
+        listed_at=job.created_at if locked.parent_id is None else None,
+    )
 
 
 def _check(root: str, mapping: str) -> None:

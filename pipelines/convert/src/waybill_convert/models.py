@@ -13,18 +13,20 @@ from sqlmodel import Field, SQLModel
 from waybill.db.column_types import Xid8
 
 
-def _time(*, nullable: bool = False) -> Any:
+def _time(*, nullable: bool = False, now: bool = False) -> Any:
+    """A time. What cannot be empty begins as the time of the row's creation, and so does what says `now`."""
     kind: Any = sa.DateTime(timezone=True)
+    default = {"server_default": sa.func.now()} if now or not nullable else {}
     if nullable:
-        return Field(default=None, sa_type=kind)
-    return Field(sa_type=kind, sa_column_kwargs={"server_default": sa.func.now()})
+        return Field(default=None, sa_type=kind, sa_column_kwargs=default)
+    return Field(sa_type=kind, sa_column_kwargs=default)
 
 
 _KEPT = sa.text("deleted_at IS NULL")
 
 
 class Conversion(SQLModel, table=True):
-    """What is known of one document. Written by `repository` and by triggers on `jobs` (migration convert_0001)."""
+    """What is known of one document. Written by `repository` and by triggers on `jobs` (the migrations have them)."""
 
     __tablename__ = "conversions"
 
@@ -41,16 +43,21 @@ class Conversion(SQLModel, table=True):
     upload_deleted_at: datetime | None = _time(nullable=True)
     upload_missing_at: datetime | None = _time(nullable=True)
     """The janitor looked for the document then, and it was not there."""
+    upload_borrowed: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """The document belongs to whoever enqueued the job. `upload_deleted_at` then says when convert let go of it."""
 
     status: str = Field(sa_column_kwargs={"server_default": "queued"})
-    listed_at: datetime = _time()
-    """Its place in the list: when it was uploaded, or last uploaded again."""
+    listed_at: datetime | None = _time(nullable=True, now=True)
+    """Its place in its owner's list: when it was uploaded, or last uploaded again. None if it is in no list, because it
+    belongs to another job's family; it is then found by its id only."""
     reused_at: datetime | None = _time(nullable=True)
     downloaded_at: datetime | None = _time(nullable=True)
     deleted_at: datetime | None = _time(nullable=True)
     """Its job is gone. The row stays so that followers of the list hear of it, and then goes too."""
-    changed: int = Field(sa_type=Xid8, sa_column_kwargs={"server_default": sa.text("pg_current_xact_id()")})
-    """The transaction that changed it last: what `since` compares."""
+    changed: int | None = Field(
+        default=None, sa_type=Xid8, sa_column_kwargs={"server_default": sa.text("pg_current_xact_id()")}
+    )
+    """The transaction that changed it last: what `since` compares. None if it is in no list."""
     changed_at: datetime = _time()
     revision: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     """The latest that a person made (see `revision_models`); 0 is what was read."""
@@ -78,6 +85,11 @@ class Conversion(SQLModel, table=True):
             "conversions_downloaded",
             "job_id",
             postgresql_where=sa.text("downloaded_at IS NOT NULL AND status = 'complete'"),
+        ),
+        sa.Index(
+            "conversions_borrowed",
+            "upload_key",
+            postgresql_where=sa.text("upload_borrowed AND upload_deleted_at IS NULL"),
         ),
         sa.Index("conversions_gone", "job_id", postgresql_where=sa.text("deleted_at IS NOT NULL")),
     )

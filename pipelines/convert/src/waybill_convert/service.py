@@ -135,7 +135,9 @@ class Conversions:
             if document is None:
                 raise NotFound(msg("convert.no_job"))
             await conversions.lock_same(connection, owner, document)
-            if (twin := await conversions.find_twin(connection, owner, document)) is not None:
+            # What is in no list is converted for the family it belongs to, whatever else its owner has.
+            twin = await conversions.find_twin(connection, owner, document) if row["listed"] else None
+            if twin is not None:
                 raise Conflict(msg("convert.uploaded_again"), detail={"job_id": str(twin)})
             await control.retry(connection, job_id, "Retried by its owner")
         self._changes.changed(owner)
@@ -172,7 +174,9 @@ class Conversions:
             await retention.refuse_if_held(connection, row["tenant"])
             if await control.lock(connection, job_id) == State.RUNNING:
                 raise Conflict(msg("convert.cancel_first"))
-            keys = [row["upload_key"], *await conversions.delete(connection, job_id)]
+            keys = await conversions.delete(connection, job_id)
+            if not row["upload_borrowed"]:
+                keys.append(row["upload_key"])
             # Files that its runs stored but never published, and pictures of pages: no row names them.
             folders = [f"{artefact_folder(job_id)}/", f"{pages_of(job_id)}/"]
             await garbage.doom(connection, folders)

@@ -41,7 +41,12 @@ def of_session(session_id: uuid.UUID) -> Principal:
 
 def of_tenant(tenant: str, permissions: frozenset[str], key_id: uuid.UUID) -> Principal:
     """A program with a key, or a browser signed in with one: it shares everything with its tenant."""
-    return Principal(f"tenant:{tenant}", tenant, permissions, key_id)
+    return Principal(owner_of_tenant(tenant), tenant, permissions, key_id)
+
+
+def owner_of_tenant(tenant: str) -> str:
+    """The owner of everything that a tenant's programs and people share."""
+    return f"tenant:{tenant}"
 
 
 @cache

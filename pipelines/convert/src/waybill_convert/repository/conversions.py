@@ -1,4 +1,4 @@
-"""The rows of `conversions`: one comes in with an upload, is reused, handed over, pinned, deleted.
+"""The rows of `conversions`: one comes in with an upload or a first run, is reused, handed over, pinned, deleted.
 
 Who may see a row is the caller's to check, by its `owner`.
 """
@@ -6,6 +6,7 @@ Who may see a row is the caller's to check, by its `owner`.
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill_convert.models import Upload
@@ -21,11 +22,13 @@ _ONE = f"{DETAILS} WHERE conversions.job_id = $1 AND conversions.deleted_at IS N
 
 _LOCK_SAME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 
-# The status is looked at last, or the planner might go through everything that has it.
+# What is in no list is not given out again: it is there for the family that it belongs to. The status is looked at
+# last, or the planner might go through everything that has it.
 _SAME = """
 SELECT job_id
   FROM (SELECT job_id, status FROM conversions
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
+           AND listed_at IS NOT NULL
         OFFSET 0) AS same
  WHERE status = ANY ($5::text[])
  ORDER BY job_id DESC
@@ -38,11 +41,12 @@ SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping FROM con
 """
 
 # Another job that makes this one needless: under way, or later and done. An earlier one that is done was not enough for
-# whoever had it converted again.
+# whoever had it converted again. Documents that came without a hash are not known to be the same.
 _TWIN = """
 SELECT job_id
   FROM (SELECT job_id, status FROM conversions
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
+           AND listed_at IS NOT NULL AND sha256 <> ''
         OFFSET 0) AS same
  WHERE job_id <> $5 AND (status IN ('queued', 'processing') OR (status = 'complete' AND job_id > $5))
  ORDER BY job_id DESC
@@ -67,6 +71,20 @@ WITH told AS (SELECT pg_notify('waybill_changes', $3))
 INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
                          changed, changed_at)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), now() FROM told
+"""
+
+_KNOWN = "SELECT EXISTS (SELECT FROM conversions WHERE job_id = $1)"
+
+# Its job runs, and the caller has locked it.
+_INSERT_RUNNING = """
+WITH made AS (
+    INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, upload_borrowed,
+                             status, listed_at, changed, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'processing', $10, pg_current_xact_id(), now())
+        ON CONFLICT DO NOTHING
+    RETURNING owner, listed_at
+)
+SELECT pg_notify('waybill_changes', owner) FROM made WHERE listed_at IS NOT NULL
 """
 
 _REUSE = """
@@ -145,6 +163,30 @@ async def insert(connection: Connection, tenant: str, owner: str, upload: Upload
         upload.sha256,
         upload.mapping,
         upload.key,
+    )
+
+
+async def known(connection: Connection, job_id: uuid.UUID) -> bool:
+    """Whether a job has its row: those that were uploaded have it from the start."""
+    return bool(await connection.fetchval(_KNOWN, job_id))
+
+
+async def insert_running(
+    connection: Connection, tenant: str, owner: str, upload: Upload, *, borrowed: bool, listed_at: datetime | None
+) -> None:
+    """Make the row of a job that runs already, and that the caller has locked; with `listed_at` None in no list."""
+    await connection.execute(
+        _INSERT_RUNNING,
+        upload.job_id,
+        tenant,
+        owner,
+        upload.original_name,
+        upload.bytes,
+        upload.sha256,
+        upload.mapping,
+        upload.key,
+        borrowed,
+        listed_at,
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 DETAILS = """
 SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_name, conversions.bytes,
-       conversions.mapping, conversions.status, conversions.listed_at, conversions.reused_at, conversions.upload_key,
-       conversions.upload_deleted_at, conversions.upload_missing_at, conversions.deleted_at, conversions.revision,
+       conversions.mapping, conversions.status, conversions.reused_at, conversions.upload_key,
+       conversions.upload_borrowed, conversions.upload_deleted_at, conversions.upload_missing_at,
+       conversions.deleted_at, conversions.revision,
+       conversions.listed_at IS NOT NULL AS listed, COALESCE(conversions.listed_at, jobs.created_at) AS listed_at,
        GREATEST(jobs.updated_at, conversions.listed_at, conversions.changed_at) AS updated_at,
        jobs.state, jobs.attempts, jobs.max_attempts, jobs.run_at, jobs.progress, jobs.progress_message,
        jobs.cancel_requested_at, jobs.error_code, jobs.error_message, jobs.error_detail,

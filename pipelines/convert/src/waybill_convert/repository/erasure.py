@@ -18,15 +18,23 @@ SELECT job_id, changed::text AS changed FROM conversions
  LIMIT $4
 """
 
+# Those that are in no list have no transaction that followers would hear of.
+_UNLISTED_OF_OWNER = """
+SELECT job_id FROM conversions
+ WHERE owner = $1 AND changed IS NULL AND job_id > $2
+ ORDER BY changed, job_id
+ LIMIT $3
+"""
+
 # Followers of the lists hear of it through the notification: their rows are simply not there any more. A trigger hands
 # the documents to the janitor.
 _REMOVE = """
 WITH removed AS (
-    DELETE FROM conversions WHERE job_id = ANY ($1::uuid[]) RETURNING owner, upload_deleted_at
+    DELETE FROM conversions WHERE job_id = ANY ($1::uuid[]) RETURNING owner, upload_deleted_at, upload_borrowed
 ), told AS (
     SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
 )
-SELECT count(*) FILTER (WHERE upload_deleted_at IS NULL) FROM removed, told
+SELECT count(*) FILTER (WHERE upload_deleted_at IS NULL AND NOT upload_borrowed) FROM removed, told
 """
 
 _REMOVE_TOMBSTONES = """
@@ -36,13 +44,17 @@ RETURNING job_id
 """
 
 _START = f"0.{uuid.UUID(int=0)}"
+_UNLISTED = "unlisted"
 
 
 async def jobs_of_owner(connection: Connection, owner: str, cursor: str | None, limit: int) -> JobPage:
-    """In the order in which they were last changed, which is the order of the index by owner."""
-    changed, _, job_id = (cursor or _START).partition(".")
-    rows = await connection.fetch(_OF_OWNER, owner, changed, uuid.UUID(job_id), limit)
-    last = f"{rows[-1]['changed']}.{rows[-1]['job_id']}" if rows else None
+    """First what is listed, as it was last changed, then the rest: the order of the index by owner."""
+    changed, _, after = (cursor or _START).partition(".")
+    if changed == _UNLISTED:
+        found = [row["job_id"] for row in await connection.fetch(_UNLISTED_OF_OWNER, owner, uuid.UUID(after), limit)]
+        return JobPage(found, f"{_UNLISTED}.{found[-1]}" if found else None)
+    rows = await connection.fetch(_OF_OWNER, owner, changed, uuid.UUID(after), limit)
+    last = f"{rows[-1]['changed']}.{rows[-1]['job_id']}" if rows else f"{_UNLISTED}.{uuid.UUID(int=0)}"
     return JobPage([row["job_id"] for row in rows], last)
 
 

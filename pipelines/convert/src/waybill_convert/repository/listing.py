@@ -1,6 +1,8 @@
 """Lists of an owner's conversions: pages, changes since a cursor, counts by status.
 
-Every statement names the owner; there is no way around it.
+Every statement names the owner; there is no way around it. Conversions that are in no list have neither `listed_at` nor
+`changed`. A comparison with NULL is never true, so they are outside of every range below, and no range of an index has
+them.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ SELECT job_id, changed::text::bigint AS changed, deleted_at IS NOT NULL AS delet
 # visible, and none may be idle for longer (see `Database`).
 _FIRST_SINCE = """
 SELECT COALESCE(min(changed::text::bigint), 0) FROM conversions
- WHERE owner = $1 AND changed_at >= $2::timestamptz - interval '1 minute'
+ WHERE owner = $1 AND changed IS NOT NULL AND changed_at >= $2::timestamptz - interval '1 minute'
 """
 
 # Read before the rows themselves: whatever commits in between is then seen twice, never missed. Of each status no more
@@ -82,13 +84,15 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
                    SELECT count(*) FROM (
                        SELECT FROM conversions
                         WHERE owner = $1 AND deleted_at IS NULL AND conversions.status = wanted.status
+                          AND listed_at IS NOT NULL
+                        ORDER BY listed_at DESC, job_id DESC
                         LIMIT $3) AS first_ones))
           FROM unnest($2::text[]) AS wanted (status)) AS counts
 """
 
 _COUNT = """
 SELECT status, count(*) FROM conversions
- WHERE owner = $1 AND deleted_at IS NULL AND status = ANY ($2::text[])
+ WHERE owner = $1 AND deleted_at IS NULL AND status = ANY ($2::text[]) AND listed_at IS NOT NULL
  GROUP BY status
 """
 

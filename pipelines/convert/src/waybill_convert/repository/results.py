@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _READY = """
 SELECT job_id FROM conversions
- WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL
+ WHERE owner = $1 AND status = 'complete' AND deleted_at IS NULL AND listed_at IS NOT NULL
  ORDER BY listed_at DESC, job_id DESC
 """
 
@@ -40,7 +40,7 @@ async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> 
 
 
 async def ready(connection: Connection, owner: str) -> list[uuid.UUID]:
-    """Everything of the owner's that has a result, newest first."""
+    """Everything in the owner's list that has a result, newest first."""
     return [row["job_id"] for row in await connection.fetch(_READY, owner)]
 
 

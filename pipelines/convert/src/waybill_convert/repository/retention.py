@@ -40,20 +40,24 @@ _REMOVE_DOCUMENTS = """
 WITH removed AS (
     UPDATE conversions SET upload_deleted_at = now(), changed = pg_current_xact_id(), changed_at = now()
      WHERE job_id = ANY ($1::uuid[]) AND upload_deleted_at IS NULL
-    RETURNING owner, bytes
+    RETURNING owner, bytes, upload_borrowed
 ), told AS (
     SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
 )
-SELECT count(*) AS documents, COALESCE(sum(bytes), 0)::bigint AS bytes FROM removed, told
+SELECT count(*) FILTER (WHERE NOT upload_borrowed) AS documents,
+       COALESCE(sum(bytes) FILTER (WHERE NOT upload_borrowed), 0)::bigint AS bytes,
+       count(*) FILTER (WHERE upload_borrowed) AS let_go
+  FROM removed, told
 """
 
-# Only what convert published: other pipelines decide for themselves how long their artefacts are worth keeping.
+# Only what convert published: other pipelines decide for themselves how long their artefacts are worth keeping. A
+# worker of release 0.1.0 makes no row for a job that was enqueued by its name, and the result goes all the same.
 _RESULTS_DUE = """
-SELECT conversions.job_id
-  FROM conversions
-  JOIN job_retention ON job_retention.job_id = conversions.job_id
+SELECT job_retention.job_id
+  FROM job_retention
+  LEFT JOIN conversions ON conversions.job_id = job_retention.job_id
   LEFT JOIN retention_ages ON retention_ages.tenant = job_retention.tenant AND rule = 'results'
- WHERE conversions.job_id = ANY ($1::uuid[]) AND NOT kept
+ WHERE job_retention.job_id = ANY ($1::uuid[]) AND job_retention.kind = 'convert_pdf' AND NOT kept
    AND GREATEST(finished_at, listed_at) <= now() - COALESCE(days, $2) * interval '1 day'
 """
 
@@ -93,15 +97,19 @@ SELECT conversions.job_id
  WHERE upload_deleted_at IS NULL OR listed_at > until
 """
 
-_OWNED = "SELECT job_id FROM conversions WHERE job_id = ANY ($1::uuid[])"
+# By the kind: a job that ended before it ever ran may have no row, but a document that somebody stored for it.
+_OWNED = "SELECT job_id FROM job_retention WHERE job_id = ANY ($1::uuid[]) AND kind = 'convert_pdf'"
 
-# Pictures of pages are kept as long as the document they show.
+# Pictures of pages are kept as long as the document they show. A document that is borrowed lies where its owner put it;
+# nobody may take it for an orphan as long as we need it.
 _NAMED = """
 SELECT listed.key
   FROM unnest($1::uuid[], $2::text[]) AS listed (job_id, key)
  WHERE EXISTS (SELECT FROM conversions
                 WHERE conversions.job_id = listed.job_id AND upload_deleted_at IS NULL
                   AND (upload_key = listed.key OR listed.key LIKE 'pages/%'))
+    OR EXISTS (SELECT FROM conversions
+                WHERE upload_borrowed AND upload_deleted_at IS NULL AND upload_key = listed.key)
     OR EXISTS (SELECT FROM revisions
                 WHERE revisions.job_id = listed.job_id AND listed.key IN (xml_key, record_key))
 """
@@ -170,7 +178,7 @@ async def documents_due(connection: Connection, job_ids: JobIds, days: float) ->
 
 
 async def remove_documents(connection: Connection, job_ids: JobIds, _days: float) -> Mapping[str, int]:
-    """The rows say that the documents are gone; a trigger makes the files garbage."""
+    """The rows let go of the documents. A trigger makes the files garbage, except for those that were borrowed."""
     row = await connection.fetchrow(_REMOVE_DOCUMENTS, job_ids)
     assert row is not None  # noqa: S101 - aggregates always answer
     return dict(row)
