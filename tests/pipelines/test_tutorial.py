@@ -17,6 +17,8 @@ from support.invoices.layouts import REFERENCE
 from support.patience import PATIENCE, eventually
 from support.stack import Stack
 
+pytestmark = pytest.mark.timeout(300)
+
 PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
 FILE = re.compile(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -68,7 +70,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
         async def counted() -> bool:
             return [note["words"] for note in (await client.get("/api/notes")).json()] == [3]
 
-        await eventually(counted, what="the worker counts the words")
+        await eventually(counted, within=PATIENCE, what="the worker counts the words")
         page = await client.get("/notes")
         assert "three small words" in page.text
         assert "3 words" in page.text
@@ -83,7 +85,8 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
                 notes = (await client.get("/api/notes")).json()
                 return [(note["text"], note["words"]) for note in notes][:1] == [(text, len(text.split()))]
 
-            await eventually(noted, what=f"the listener notes {text!r}, and the worker counts its words")
+            what = f"the listener notes {text!r}, and the worker counts its words"
+            await eventually(noted, within=PATIENCE, what=what)
 
         files = {"file": ("invoice.pdf", print_invoice(make_invoice(1, 3), REFERENCE), "application/pdf")}
         uploaded = await client.post("/api/upload", files=files)
@@ -104,7 +107,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
             async def ended() -> bool:  # a job that runs is erased only when it has stopped
                 return [note["words"] for note in (await forgotten.get("/api/notes")).json()] == [1]
 
-            await eventually(ended, what="the worker counts the last note")
+            await eventually(ended, within=PATIENCE, what="the worker counts the last note")
             erased = (await forgotten.request("DELETE", "/api/session")).json()
             assert erased == {"finished": True, "jobs": 1, "files": 0}
         assert "3 notes" in waybill(stack, "janitor", "run", WAYBILL_NOTES_TTL_DAYS="0")

@@ -24,7 +24,7 @@ BUDGET = {
     "janitor": 45,
     "local": 55,
     "migrations": 15,
-    "pipelines": 15,
+    "pipelines": 20,
     "repository": 10,
     "worker": 10,
 }
