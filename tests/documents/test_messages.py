@@ -25,7 +25,7 @@ from waybill_documents.conversion import Reading, read_pdf
 from waybill_documents.corrections import revise
 from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.mapping.loader import parse
-from waybill_documents.messages import LANGUAGES, Message, Shown, describe, tell
+from waybill_documents.messages import LANGUAGES, DocumentMessage, Shown, describe, tell
 from waybill_documents.messages.sentences import FORMS, Placeholder, entries, sections
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.stages import Stages
@@ -93,7 +93,7 @@ def calls_of_message() -> Iterator[tuple[str, ast.Call]]:
     for package in PACKAGES:
         for file in sorted((root / package).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Message":
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DocumentMessage":
                     yield f"{file.relative_to(root)}:{node.lineno}", node
 
 
@@ -102,7 +102,7 @@ def keys_in_code() -> dict[str, list[set[str]]]:
     found: dict[str, list[set[str]]] = {}
     for where, call in calls_of_message():
         if "messages/message.py" in where:
-            continue  # `Message` itself copies messages
+            continue  # `DocumentMessage` itself copies messages
         assert call.args, where
         assert isinstance(call.args[0], ast.Constant), f"{where}: the key must be written out to be found here"
         found.setdefault(str(call.args[0].value), []).append({keyword.arg or "" for keyword in call.keywords})
@@ -122,7 +122,7 @@ ADDED_LATER = {
     "xml.": {"schema", "line", "element"},
     "mapping.unknown_": {"name", "meant"},
 }
-"""Parameters that `Message.adding` gives, away from the place of the key."""
+"""Parameters that `DocumentMessage.adding` gives, away from the place of the key."""
 
 
 def test_every_key_that_can_arise_is_in_every_catalogue_and_no_other() -> None:
@@ -159,25 +159,27 @@ def test_forms_are_known() -> None:
 
 
 def test_braces_and_brackets_can_be_written() -> None:
-    assert Message("mapping.type.object").english == "an object in { }"
-    assert Message("mapping.type.list").in_language("id") == "daftar dalam [ ]"
+    assert DocumentMessage("mapping.type.object").english == "an object in { }"
+    assert DocumentMessage("mapping.type.list").in_language("id") == "daftar dalam [ ]"
 
 
 def test_a_part_in_brackets_is_left_out_without_its_parameters() -> None:
-    assert Message("lookup.unknown", name="unit", text="x").english == "there is no unit for 'x'"
-    assert Message("lookup.unknown", name="unit", text="x", line=3).english == "line 3: there is no unit for 'x'"
+    assert DocumentMessage("lookup.unknown", name="unit", text="x").english == "there is no unit for 'x'"
+    assert (
+        DocumentMessage("lookup.unknown", name="unit", text="x", line=3).english == "line 3: there is no unit for 'x'"
+    )
 
 
 def test_one_and_several() -> None:
-    assert Message("pdf.no_such_page", count=1, page=2).english == "The PDF has 1 page; there is no page 2."
-    assert Message("pdf.no_such_page", count=2000, page=3000).in_language("id") == (
+    assert DocumentMessage("pdf.no_such_page", count=1, page=2).english == "The PDF has 1 page; there is no page 2."
+    assert DocumentMessage("pdf.no_such_page", count=2000, page=3000).in_language("id") == (
         "PDF ini memiliki 2.000 halaman; tidak ada halaman 3.000."
     )
 
 
 def test_a_message_is_plain_json() -> None:
-    inner = Message("text.not_a_date", text="x", example=date(2025, 8, 7))
-    message = Message("field.unreadable", field="issued", why=inner, amount=Shown("1.50", "1,50"), nothing=None)
+    inner = DocumentMessage("text.not_a_date", text="x", example=date(2025, 8, 7))
+    message = DocumentMessage("field.unreadable", field="issued", why=inner, amount=Shown("1.50", "1,50"), nothing=None)
     assert (
         json.loads(json.dumps(message.params))
         == message.params
@@ -191,7 +193,7 @@ def test_a_message_is_plain_json() -> None:
 
 
 def test_a_finding_as_json_has_its_key_its_parameters_and_the_english_sentence() -> None:
-    finding = Finding(FaultCode.UNREADABLE, Message("pdf.page_damaged", page=3), page=3)
+    finding = Finding(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=3), page=3)
     assert finding.to_json() == {
         "code": "unreadable",
         "message": "Page 3 of the PDF is damaged.",
@@ -212,7 +214,7 @@ def test_a_finding_without_a_key_is_told_in_english() -> None:
 def test_a_key_that_a_language_does_not_have_is_told_in_english() -> None:
     assert tell({"message": "who knows", "key": "from.the_future"}, "id") == "who knows"
     assert tell({"message": "x", "key": "pdf.no_pages"}, "fr") == "x"
-    assert Message("pdf.no_pages").in_language("fr") == "The PDF has no pages."
+    assert DocumentMessage("pdf.no_pages").in_language("fr") == "The PDF has no pages."
 
 
 def test_a_record_cannot_nest_messages_without_end() -> None:
@@ -224,10 +226,10 @@ def test_a_record_cannot_nest_messages_without_end() -> None:
 
 def test_the_mappings_own_words_go_first() -> None:
     own = {"en": "no", "id": "tidak"}
-    finding = Finding(FaultCode.CHECK_FAILED, Message("check.missing", missing=["net"], messages=own))
+    finding = Finding(FaultCode.CHECK_FAILED, DocumentMessage("check.missing", missing=["net"], messages=own))
     assert (tell(finding, "id"), tell(finding, "en")) == ("tidak", "no")
     assert tell({"message": "no", "params": {"messages": own}}, "id") == "tidak"
-    several = Message("document.first_finding", first=finding.says, count=2)
+    several = DocumentMessage("document.first_finding", first=finding.says, count=2)
     assert several.in_language("id") == "tidak (dan 2 temuan lain)"
 
 

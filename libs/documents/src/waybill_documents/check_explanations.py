@@ -18,20 +18,20 @@ from waybill_documents.expressions.nodes import (
     Both,
     Call,
     Chain,
-    Column,
     Compare,
     Constant,
     Name,
     Negative,
     Node,
     Not,
+    TableColumn,
     walk,
 )
 from waybill_documents.expressions.numbers import rounded, subtract
 from waybill_documents.expressions.text_functions import as_number, empty
 from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules
-from waybill_documents.messages import Message, Shown
+from waybill_documents.messages import DocumentMessage, Shown
 from waybill_documents.value_text import show
 from waybill_documents.values import Scalar
 
@@ -41,33 +41,33 @@ MISSING = "check.missing"
 OTHER = "check.other"
 
 _SHOULD = {
-    "==": Message("check.should.equal"),
-    "!=": Message("check.should.differ"),
-    "<": Message("check.should.be_less"),
-    "<=": Message("check.should.be_at_most"),
-    ">": Message("check.should.be_more"),
-    ">=": Message("check.should.be_at_least"),
+    "==": DocumentMessage("check.should.equal"),
+    "!=": DocumentMessage("check.should.differ"),
+    "<": DocumentMessage("check.should.be_less"),
+    "<=": DocumentMessage("check.should.be_at_most"),
+    ">": DocumentMessage("check.should.be_more"),
+    ">=": DocumentMessage("check.should.be_at_least"),
 }
 _SIGNS = {"+": "+", "-": "−", "*": "×", "/": "÷"}
 _SAME_VALUE = {"round", "coalesce", "number", "abs", "trim", "text"}
 """Functions whose result a reader still recognises as the value itself."""
 
-Formula = list[str | Message]
+Formula = list[str | DocumentMessage]
 """A calculation: texts as they are, and the names and sums whose words depend on the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class CheckReason:
     """One message, and the names or cells it is about."""
 
-    message: Message
+    message: DocumentMessage
     about: tuple[str, ...] = ()
     """Names as in expressions, the most important one first; `lines[3].no` for a cell."""
     place: Place | None = None
     """The place to look at, if it is not that of the names."""
 
 
-def reasons(tree: Node, scope: Scope, locale: LocaleRules, table: str | None = None) -> Iterator[Reason]:
+def reasons(tree: Node, scope: Scope, locale: LocaleRules, table: str | None = None) -> Iterator[CheckReason]:
     """Every part of an expression that does not hold. `table` is the table of the scope's row.
 
     Sums carried over are only named here, by the key `CARRIED`.
@@ -100,7 +100,7 @@ def _spelled(value: Any, locale: LocaleRules) -> str:
 
 
 def _names(tree: Node) -> list[str]:
-    return [part.name for part in walk(tree) if isinstance(part, Name | Column)]
+    return [part.name for part in walk(tree) if isinstance(part, Name | TableColumn)]
 
 
 def _single(node: Node) -> str | None:
@@ -120,7 +120,7 @@ class _Explainer:
         self._locale = locale
         self._table = table
 
-    def reasons(self, tree: Node) -> Iterator[Reason]:
+    def reasons(self, tree: Node) -> Iterator[CheckReason]:
         match tree:
             case Both():
                 for part in tree.parts:
@@ -132,17 +132,19 @@ class _Explainer:
             case Compare():
                 if comparison := sides(tree, self._scope):
                     yield self._comparison(comparison)
-            case Call(function="running", arguments=(Column() as column,)):
+            case Call(function="running", arguments=(TableColumn() as column,)):
                 yield from self._gaps(column)
-            case Call(function="unique", arguments=(Column() as column,)):
+            case Call(function="unique", arguments=(TableColumn() as column,)):
                 yield from self._repeated(column)
             case Call(function="carried", arguments=(Constant() as table,)):
-                yield Reason(Message("check.carried"), (str(table.value),))
+                yield CheckReason(DocumentMessage("check.carried"), (str(table.value),))
             case Not(operand=Call(function="empty", arguments=(Name() as name,))):
                 yield self._absent([name.name])
             case _:
                 absent = self._absent_names(tree)
-                yield self._absent(absent) if absent else Reason(Message("check.other"), tuple(_names(tree)))
+                yield (
+                    self._absent(absent) if absent else CheckReason(DocumentMessage("check.other"), tuple(_names(tree)))
+                )
 
     def _evaluated(self, node: Node) -> Any:
         return compile_node(node)(self._scope)
@@ -151,9 +153,9 @@ class _Explainer:
         values = [(part.name, self._evaluated(part)) for part in walk(tree) if isinstance(part, Name)]
         return [name for name, value in values if empty(value)]
 
-    def _absent(self, names: list[str]) -> Reason:
-        return Reason(
-            Message("check.missing", missing=[self._path(name) for name in dict.fromkeys(names)]), tuple(names)
+    def _absent(self, names: list[str]) -> CheckReason:
+        return CheckReason(
+            DocumentMessage("check.missing", missing=[self._path(name) for name in dict.fromkeys(names)]), tuple(names)
         )
 
     def _path(self, name: str) -> str:
@@ -163,14 +165,14 @@ class _Explainer:
     def _is_of_row(self, name: str) -> bool:
         return self._scope.row is not None and name in self._scope.row
 
-    def _comparison(self, found: Comparison) -> Reason:
+    def _comparison(self, found: Comparison) -> CheckReason:
         tree = found.tree
         absent = self._absent_names(tree)
         if found.holds is None and absent:
             return self._absent(absent)
         left_name, right_name = _single(tree.left), _single(tree.right)
         about = tuple(name for name in (right_name, left_name) if name) or tuple(_names(tree))
-        return Reason(self._compared(found, left_name, right_name).adding(**self._values(found)), about)
+        return CheckReason(self._compared(found, left_name, right_name).adding(**self._values(found)), about)
 
     def _values(self, found: Comparison) -> dict[str, Any]:
         """What every comparison says in its parameters, whatever its sentence."""
@@ -186,13 +188,13 @@ class _Explainer:
             values["tolerance"] = shown(found.tolerance, self._locale)
         return values
 
-    def _compared(self, found: Comparison, left_name: str | None, right_name: str | None) -> Message:
+    def _compared(self, found: Comparison, left_name: str | None, right_name: str | None) -> DocumentMessage:
         tree = found.tree
         left, right = shown(found.left, self._locale), shown(found.right, self._locale)
         if isinstance(tree.left, Constant):
-            return Message("check.not_matching", side=self._side(tree.right, right), left=left)
+            return DocumentMessage("check.not_matching", side=self._side(tree.right, right), left=left)
         if found.operator != "==" or isinstance(tree.right, Constant):
-            return Message(
+            return DocumentMessage(
                 "check.comparison",
                 side=self._side(tree.left, left),
                 should=_SHOULD[found.operator],
@@ -203,43 +205,49 @@ class _Explainer:
             return self._against(tree.left, left, right_name, right)
         if left_name and not right_name:
             return self._against(tree.right, right, left_name, left)
-        return Message("check.unequal", left_side=self._side(tree.left, left), right_side=self._side(tree.right, right))
+        return DocumentMessage(
+            "check.unequal", left_side=self._side(tree.left, left), right_side=self._side(tree.right, right)
+        )
 
-    def _against(self, calculated: Node, result: Shown, name: str, printed: Shown) -> Message:
+    def _against(self, calculated: Node, result: Shown, name: str, printed: Shown) -> DocumentMessage:
         """Compares a calculation with the printed value. In a row the line number identifies it, elsewhere its name."""
         side = self._side(calculated, result)
         if self._is_of_row(name):
-            return Message("check.calculation_in_row", side=side, name=self._path(name), printed=printed)
-        return Message("check.calculation", side=side, name=self._path(name), printed=printed)
+            return DocumentMessage("check.calculation_in_row", side=side, name=self._path(name), printed=printed)
+        return DocumentMessage("check.calculation", side=side, name=self._path(name), printed=printed)
 
-    def _side(self, node: Node, value: Shown) -> Message:
+    def _side(self, node: Node, value: Shown) -> DocumentMessage:
         """`net is 5`, `2 × 3 is 6`, or just the value where the formula says no more."""
         name = _single(node)
         formula: Formula = [self._named(name)] if name else self._worked(node)
         if not value.text:
-            return Message("check.side.empty", formula=formula) if formula else Message("check.side.unknown")
+            return (
+                DocumentMessage("check.side.empty", formula=formula)
+                if formula
+                else DocumentMessage("check.side.unknown")
+            )
         if formula == [value.text]:
-            return Message("check.side.value", value=value)
-        return Message("check.side.result", formula=formula, value=value)
+            return DocumentMessage("check.side.value", value=value)
+        return DocumentMessage("check.side.result", formula=formula, value=value)
 
-    def _named(self, name: str) -> Message:
-        return Message("check.formula.value", name=self._path(name))
+    def _named(self, name: str) -> DocumentMessage:
+        return DocumentMessage("check.formula.value", name=self._path(name))
 
     def _worked(self, node: Node, within: Literal["", "sum", "product"] = "") -> Formula:
         """A calculation with its values put in: `3 × 12.500,00`."""
         match node:
-            case Call(function="sum", arguments=(Column() as column,)):
-                return [Message("check.formula.sum", column=column.name)]
-            case Call(function="first", arguments=(Column() as column,)):
-                return [Message("check.formula.first", column=column.name)]
-            case Call(function="last", arguments=(Column() as column,)):
-                return [Message("check.formula.last", column=column.name)]
-            case Call(function="min", arguments=(Column() as column,)):
-                return [Message("check.formula.smallest", column=column.name)]
-            case Call(function="max", arguments=(Column() as column,)):
-                return [Message("check.formula.largest", column=column.name)]
-            case Call(function="count", arguments=(Name() | Column() as counted,)):
-                return [Message("check.formula.count", column=counted.name)]
+            case Call(function="sum", arguments=(TableColumn() as column,)):
+                return [DocumentMessage("check.formula.sum", column=column.name)]
+            case Call(function="first", arguments=(TableColumn() as column,)):
+                return [DocumentMessage("check.formula.first", column=column.name)]
+            case Call(function="last", arguments=(TableColumn() as column,)):
+                return [DocumentMessage("check.formula.last", column=column.name)]
+            case Call(function="min", arguments=(TableColumn() as column,)):
+                return [DocumentMessage("check.formula.smallest", column=column.name)]
+            case Call(function="max", arguments=(TableColumn() as column,)):
+                return [DocumentMessage("check.formula.largest", column=column.name)]
+            case Call(function="count", arguments=(Name() | TableColumn() as counted,)):
+                return [DocumentMessage("check.formula.count", column=counted.name)]
             case Call(function=function) if function in _SAME_VALUE - {"abs", "coalesce"}:
                 return self._worked(node.arguments[0], within)
             case Negative():
@@ -256,7 +264,7 @@ class _Explainer:
                 text = _spelled(self._evaluated(node), self._locale)
                 return [text] if text else []
 
-    def _gaps(self, column: Column) -> Iterator[Reason]:
+    def _gaps(self, column: TableColumn) -> Iterator[CheckReason]:
         """Running numbers that do not increase by one."""
         last = Decimal(0)
         found = False
@@ -268,19 +276,19 @@ class _Explainer:
             if here != last + 1:
                 params = {"after": last, "found": str(value)[:60], "line": index + 1}
                 if here is None:
-                    message = Message("check.numbering.not_a_number", column=column.name).adding(**params)
+                    message = DocumentMessage("check.numbering.not_a_number", column=column.name).adding(**params)
                 elif last == 0:
-                    message = Message("check.numbering.start").adding(**params)
+                    message = DocumentMessage("check.numbering.start").adding(**params)
                 elif here > last + 1:
-                    message = Message("check.numbering.gap").adding(**params)
+                    message = DocumentMessage("check.numbering.gap").adding(**params)
                 else:
-                    message = Message("check.numbering.backwards").adding(**params)
-                yield Reason(message, (f"{column.table}[{index}].{column.column}",))
+                    message = DocumentMessage("check.numbering.backwards").adding(**params)
+                yield CheckReason(message, (f"{column.table}[{index}].{column.column}",))
             last = last + 1 if here is None else here
         if not found:
-            yield Reason(Message("check.column_empty", column=column.name))
+            yield CheckReason(DocumentMessage("check.column_empty", column=column.name))
 
-    def _repeated(self, column: Column) -> Iterator[Reason]:
+    def _repeated(self, column: TableColumn) -> Iterator[CheckReason]:
         """Values that appear again in a column."""
         seen: dict[Any, int] = {}
         for index, value in enumerate(self._scope.column(column.table, column.column)):
@@ -288,14 +296,14 @@ class _Explainer:
                 continue
             first = seen.setdefault(value, index)
             if first != index:
-                message = Message(
+                message = DocumentMessage(
                     "check.repeated",
                     column=column.name,
                     value=shown(value, self._locale),
                     first=first + 1,
                     line=index + 1,
                 )
-                yield Reason(message, (f"{column.table}[{index}].{column.column}",))
+                yield CheckReason(message, (f"{column.table}[{index}].{column.column}",))
 
 
 def _joined(parts: Formula) -> Formula:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from waybill_documents.check_explanations import CARRIED, MISSING, OTHER, Reason, reasons, shown
+from waybill_documents.check_explanations import CARRIED, MISSING, OTHER, CheckReason, reasons, shown
 from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.names import PAGES, PLACEHOLDER
@@ -22,7 +22,7 @@ from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import CheckRule
 from waybill_documents.mapping.model import Mapping as MappingModel
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.value_text import show
 from waybill_documents.values import Carry, Extracted, Row, Value
 
@@ -142,7 +142,7 @@ class _Checking:
                     told.append(
                         Finding(
                             FaultCode.CHECK_FAILED,
-                            Message("check.more", check=f"checks.{name}", count=more),
+                            DocumentMessage("check.more", check=f"checks.{name}", count=more),
                             rule=f"checks.{name}",
                         )
                     )
@@ -167,7 +167,7 @@ class _Checking:
                 message = message.adding(messages=own)
             yield Finding.at(place, FaultCode.CHECK_FAILED, message, path, f"checks.{name}")
 
-    def _reasons(self, rule: CheckRule, scope: Scope) -> Iterator[Reason]:
+    def _reasons(self, rule: CheckRule, scope: Scope) -> Iterator[CheckReason]:
         for reason in reasons(rule.expect.tree, scope, self._locale, rule.each):
             if reason.message.key == CARRIED:
                 yield from self._broken.get(reason.about[0], ())
@@ -187,7 +187,7 @@ class _Checking:
 
         return PLACEHOLDER.sub(lambda match: value(match[1]), sentence)
 
-    def _place(self, reason: Reason, rule: CheckRule, row: int | None) -> tuple[str | None, Place | None]:
+    def _place(self, reason: CheckReason, rule: CheckRule, row: int | None) -> tuple[str | None, Place | None]:
         """The path of the first value the reason is about, and the first place known: a missing value has none."""
         values = [found for name in reason.about if (found := self._value(name, rule, row))]
         if row is not None:
@@ -211,7 +211,7 @@ class _Checking:
 
 def _broken_carries(
     table: str, column: str, rows: Sequence[Mapping[str, Any]], carries: Sequence[Carry], locale: LocaleRules
-) -> Iterator[Reason]:
+) -> Iterator[CheckReason]:
     """Carried sums that are wrong: `out` must be the sum of the rows so far, `into` must equal the `out` before it."""
     sums: list[Decimal | None] = [Decimal(0)]
     for row in rows:
@@ -224,22 +224,24 @@ def _broken_carries(
         if carry.direction == "out":
             expected = sums[last]
             if expected is None:
-                message = Message("check.carry.no_sum", page=page, carried=carried, rows=last)
-                yield Reason(message, about, carry.place)
+                message = DocumentMessage("check.carry.no_sum", page=page, carried=carried, rows=last)
+                yield CheckReason(message, about, carry.place)
             elif number(carry.amount) != expected:
                 so_far = shown(expected, locale)
-                message = Message("check.carry.wrong_sum", page=page, carried=carried, sum=so_far, rows=last)
-                yield Reason(message, about, carry.place)
+                message = DocumentMessage("check.carry.wrong_sum", page=page, carried=carried, sum=so_far, rows=last)
+                yield CheckReason(message, about, carry.place)
             before = carry
         elif before is None:
-            yield Reason(Message("check.carry.unfounded", page=page, carried=carried), about, carry.place)
+            yield CheckReason(DocumentMessage("check.carry.unfounded", page=page, carried=carried), about, carry.place)
         elif carry.amount != before.amount:
             out = shown(before.amount, locale)
-            message = Message("check.carry.different", page=page, carried=carried, out=out, out_page=before.page)
-            yield Reason(message, about, carry.place)
+            message = DocumentMessage(
+                "check.carry.different", page=page, carried=carried, out=out, out_page=before.page
+            )
+            yield CheckReason(message, about, carry.place)
 
 
-def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[Reason]:
+def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[CheckReason]:
     """Pages with rows that carry no sum forward although the table goes on after them."""
     last_of: dict[int, int] = {}
     for index, row in enumerate(rows):
@@ -249,7 +251,7 @@ def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[
     for page in sorted(last_of)[:-1]:
         if page not in carrying:
             near = next((value.places[0] for value in rows[last_of[page]].values() if value.places), None)
-            yield Reason(Message("check.carry.missing", page=page), (), near)
+            yield CheckReason(DocumentMessage("check.carry.missing", page=page), (), near)
 
 
 def _plain(value: Any) -> Any:

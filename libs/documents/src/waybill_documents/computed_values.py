@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from waybill_documents.expressions import Expression, Miss, Scope
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.mapping.model import Mapping, TableRule
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.precision import refuse_too_precise
 from waybill_documents.values import Extracted, Row, Scalar, Value
 
@@ -28,7 +28,7 @@ def compute(mapping: Mapping, extracted: Extracted) -> list[Finding]:
     refused = list(refuse_too_precise(mapping, extracted))
     findings = refused[:MOST_FINDINGS]
     if more := len(refused) - len(findings):
-        findings.append(Finding(FaultCode.BAD_VALUE, Message("number.too_precise_more", count=more)))
+        findings.append(Finding(FaultCode.BAD_VALUE, DocumentMessage("number.too_precise_more", count=more)))
     for table, rule in mapping.tables.items():
         _complete(table, rule, extracted.tables.setdefault(table, []))
     data = extracted.data()
@@ -93,7 +93,7 @@ def _compute_column(
             scope.misses.clear()
     findings = [_miss(miss, rule, expression, extracted, table, index) for index, miss in missed[:MOST_FINDINGS]]
     if more := len(missed) - len(findings):
-        message = Message("lookup.unknown_more", name=rule, count=more)
+        message = DocumentMessage("lookup.unknown_more", name=rule, count=more)
         findings.append(Finding(FaultCode.UNKNOWN_LOOKUP, message, None, rule))
     return findings
 
@@ -128,5 +128,5 @@ def _miss(
     )
     place = value.places[0] if value and value.places else None
     line = None if index is None else index + 1
-    message = Message("lookup.unknown", lookup=miss.lookup, text=miss.text[:100], name=rule, line=line)
+    message = DocumentMessage("lookup.unknown", lookup=miss.lookup, text=miss.text[:100], name=rule, line=line)
     return Finding.at(place, FaultCode.UNKNOWN_LOOKUP, message, path, rule)

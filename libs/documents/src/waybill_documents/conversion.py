@@ -20,7 +20,7 @@ from waybill_documents.extraction import Extraction, extract
 from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.word_reader import pages
@@ -88,7 +88,7 @@ class Reading:
         if not self.findings:
             return
         first, *others = self.findings
-        says = Message("document.first_finding", first=first.says, count=len(others)) if others else first.says
+        says = DocumentMessage("document.first_finding", first=first.says, count=len(others)) if others else first.says
         raise DocumentFault(first.code, says, tuple(self.findings), partial=self.to_json())
 
     def xml(self, *, pretty: bool) -> bytes:
@@ -130,11 +130,11 @@ def _converted(
 ) -> bytes:
     if mapping is None:
         if kind != "pdf" or wants != "json":
-            raise MappingFault(Message("mapping.needed"))
+            raise MappingFault(DocumentMessage("mapping.needed"))
         return _dumped(_plain(source, limits, stages))
     if kind == "json":
         if wants != "xml":
-            raise MappingFault(Message("mapping.json_only_to_xml"))
+            raise MappingFault(DocumentMessage("mapping.json_only_to_xml"))
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
@@ -162,7 +162,7 @@ def read_pdf(
 def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages) -> Reading:
     """Read a JSON document that already has the fields and tables of a mapping."""
     if loaded.mapping.embedded is not None:
-        raise MappingFault(Message("mapping.reads_embedded", mapping=loaded.mapping.name))
+        raise MappingFault(DocumentMessage("mapping.reads_embedded", mapping=loaded.mapping.name))
     with stages.timed("values"):
         extracted = extracted_from_json(loaded.mapping, read_json(source.read_bytes()))
     return judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
@@ -234,7 +234,7 @@ def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     with opened(source, limits) as document:
         plain = _with_tables(stages.through("words", pages(document, limits)), stages)
     if not any(page.words for page in plain.pages):
-        raise DocumentFault(FaultCode.NO_TEXT, Message("pdf.no_text"))
+        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     return plain.to_json()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 LONGEST_FORMAT = 100
 LONGEST_DATE = 100
@@ -110,19 +110,19 @@ def folded(name: str) -> str:
 def _pieces(text: str) -> tuple[tuple[str, bool], ...]:
     """The format split into tokens (true) and the text between them (false)."""
     if not text or len(text) > LONGEST_FORMAT:
-        raise Mistake(Message("mapping.date_format_length", most=LONGEST_FORMAT))
+        raise Mistake(DocumentMessage("mapping.date_format_length", most=LONGEST_FORMAT))
     pieces: list[tuple[str, bool]] = []
     for match in _PIECE.finditer(text):
         piece = match.group()
         if match.lastgroup == "token":
             if piece not in _TOKENS:
-                raise Mistake(Message("mapping.date_format", piece=piece))
+                raise Mistake(DocumentMessage("mapping.date_format", piece=piece))
             pieces.append((piece, True))
             continue
         if match.lastgroup == "quoted":
             piece = piece[1:-1].replace("''", "'") or "'"
         elif piece.isalpha() or piece == "'":
-            raise Mistake(Message("mapping.date_format", piece=piece))
+            raise Mistake(DocumentMessage("mapping.date_format", piece=piece))
         if pieces and not pieces[-1][1]:
             pieces[-1] = (pieces[-1][0] + piece, False)
         else:

@@ -16,7 +16,7 @@ from waybill_documents.headers_footers import running, with_neighbours
 from waybill_documents.labels import split_labels
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import FieldRule, Mapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.recognition import Recognition
 from waybill_documents.search_areas import Looked, looked_for
 from waybill_documents.stages import Stages
@@ -77,7 +77,7 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
             for search in searches:
                 search.look(rest, page.number == count)
     if not words:
-        raise DocumentFault(FaultCode.NO_TEXT, Message("pdf.no_text"))
+        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     recognition.conclude()
     for reader in readers.values():
         reader.finish()
@@ -116,7 +116,7 @@ def _typed(
     for name, reader in readers.items():
         if not reader.rows and mapping.tables[name].required:
             findings.append(
-                Finding(FaultCode.TABLE_MISSING, Message("table.missing", table=name), name, f"tables.{name}")
+                Finding(FaultCode.TABLE_MISSING, DocumentMessage("table.missing", table=name), name, f"tables.{name}")
             )
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
@@ -133,7 +133,7 @@ def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterat
         if column in reader.missing:
             place = reader.missing[column]
             first = reader.header_place is None or reader.header_place.page == place.page
-            message = Message(
+            message = DocumentMessage(
                 "table.column_missing",
                 table=name,
                 column=column,
@@ -149,13 +149,13 @@ def _unread_lines(name: str, unread: list[UnreadLine]) -> Iterator[Finding]:
     for text, place, below in unread[:MOST_FINDINGS]:
         short = text if len(text) <= 80 else f"{text[:79]}…"
         if below:
-            message = Message("table.unread_line", table=name, line=below, page=place.page, text=short)
+            message = DocumentMessage("table.unread_line", table=name, line=below, page=place.page, text=short)
         else:
-            message = Message("table.unread_first_line", table=name, page=place.page, text=short)
+            message = DocumentMessage("table.unread_first_line", table=name, page=place.page, text=short)
         yield Finding.at(place, FaultCode.UNREAD_LINE, message, name, f"tables.{name}")
     more = len(unread) - MOST_FINDINGS
     if more > 0:
-        message = Message("table.unread_more", table=name, count=more)
+        message = DocumentMessage("table.unread_more", table=name, count=more)
         yield Finding(FaultCode.UNREAD_LINE, message, name, f"tables.{name}")
 
 
@@ -170,7 +170,7 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
         return Value(result.value, result.found.raw, path, result.found.places, confidence, most)
     if search.misread is not None:
         found, why = search.misread
-        message = Message("field.unreadable", field=search.name, why=why, raw=found.raw, type=rule.type)
+        message = DocumentMessage("field.unreadable", field=search.name, why=why, raw=found.raw, type=rule.type)
         findings.append(Finding.at(found.places[0], FaultCode.BAD_VALUE, message, search.name, path))
         return Value(None, found.raw, path, found.places, 0)
     if rule.default is not None:
@@ -181,16 +181,18 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
     return Value(None, "", path, (), 0 if rule.required else NOT_FOUND)
 
 
-def _missing(name: str, result: FieldResult, rule: FieldRule) -> Message:
+def _missing(name: str, result: FieldResult, rule: FieldRule) -> DocumentMessage:
     if rule.label is None:
-        return Message("field.missing", field=name)
+        return DocumentMessage("field.missing", field=name)
     if result.label is not None:
-        return Message("field.empty", field=name, beside=rule.label[0], page=result.label.page)
+        return DocumentMessage("field.empty", field=name, beside=rule.label[0], page=result.label.page)
     labels = list(rule.label)
     if rule.after and rule.before:
-        return Message("field.no_label_between", field=name, labels=labels, after=rule.after, before=rule.before)
+        return DocumentMessage(
+            "field.no_label_between", field=name, labels=labels, after=rule.after, before=rule.before
+        )
     if rule.after:
-        return Message("field.no_label_after", field=name, labels=labels, after=rule.after)
+        return DocumentMessage("field.no_label_after", field=name, labels=labels, after=rule.after)
     if rule.before:
-        return Message("field.no_label_before", field=name, labels=labels, before=rule.before)
-    return Message("field.no_label", field=name, labels=labels)
+        return DocumentMessage("field.no_label_before", field=name, labels=labels, before=rule.before)
+    return DocumentMessage("field.no_label", field=name, labels=labels)

@@ -1,7 +1,7 @@
 """What can be wrong with a document or with a mapping, for the person who sent it or wrote it.
 
 A document at fault carries findings: each one says what is wrong, where on the page, and in which line. Every sentence
-is a `Message`, so that a page can show it in the reader's language.
+is a `DocumentMessage`, so that a page can show it in the reader's language.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 if TYPE_CHECKING:
     from waybill_documents.geometry import Place
@@ -46,7 +46,7 @@ class Finding:
     """One thing that is wrong, for a clerk: a message, and where to look."""
 
     code: FaultCode
-    says: Message
+    says: DocumentMessage
     path: str | None = None
     """The value it is about, as in `lines[213].amount`; counted from 0 as in JSON."""
     rule: str | None = None
@@ -56,7 +56,12 @@ class Finding:
 
     @classmethod
     def at(
-        cls, place: Place | None, code: FaultCode, says: Message, path: str | None = None, rule: str | None = None
+        cls,
+        place: Place | None,
+        code: FaultCode,
+        says: DocumentMessage,
+        path: str | None = None,
+        rule: str | None = None,
     ) -> Finding:
         """A finding that points to a place, if there is one."""
         return cls(code, says, path, rule, place.page if place else None, place.box if place else None)
@@ -97,7 +102,7 @@ class DocumentFault(Exception):
     def __init__(
         self,
         code: FaultCode,
-        says: Message,
+        says: DocumentMessage,
         findings: tuple[Finding, ...] = (),
         *,
         partial: dict[str, Any] | None = None,
@@ -120,7 +125,7 @@ class DocumentFault(Exception):
 class MappingFault(Exception):
     """The mapping itself is wrong: it does not fit the schema, or uses a name that it does not define."""
 
-    def __init__(self, says: Message, where: str | None = None, *, more: tuple[MappingFault, ...] = ()) -> None:
+    def __init__(self, says: DocumentMessage, where: str | None = None, *, more: tuple[MappingFault, ...] = ()) -> None:
         super().__init__(f"{where}: {says.english}" if where else says.english)
         self.says = says
         self.where = where

@@ -17,7 +17,7 @@ from waybill_documents.geometry import Box, Place, Word, around, cut, part
 from waybill_documents.labels import has_colon, is_minus
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.text_lines import Line, Lines, fold, line_of, segments
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
@@ -53,7 +53,7 @@ class FieldResult:
     """`label`, `pattern` or `area`"""
     ambiguous: bool
     """Whether the rule also found a different value elsewhere."""
-    unreadable: tuple[Found, Message] | None
+    unreadable: tuple[Found, DocumentMessage] | None
     """A text that is not a value of the field's type, and why not."""
     label: Place | None
     """The place of the label, even if there is no value beside it."""
@@ -121,7 +121,7 @@ class FieldSearch:
         return not raw[0].isalpha() or sign in {fold(each) for each in self._locale.currencies}
 
     @property
-    def misread(self) -> tuple[Found, Message] | None:
+    def misread(self) -> tuple[Found, DocumentMessage] | None:
         """A printed text that is not a valid value, and why. It must not be replaced by a default or ignored."""
         unreadable = self.result.unreadable
         if unreadable is None or self.result.found is not None:

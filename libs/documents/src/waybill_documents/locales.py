@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from waybill_documents.dates import DateFormat, date_format, folded
 from waybill_documents.faults import MappingFault
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 if TYPE_CHECKING:
     from waybill_documents.mapping.model import Locale
@@ -160,7 +160,7 @@ def _number_signs(locale: Locale | None, base: str) -> tuple[str, tuple[str, ...
     if locale is None:
         return decimal, groups
     if locale.decimal and locale.group and locale.decimal in locale.group:
-        raise MappingFault(Message("mapping.locale.same_sign", sign=locale.decimal), "locale")
+        raise MappingFault(DocumentMessage("mapping.locale.same_sign", sign=locale.decimal), "locale")
     if locale.decimal:
         decimal = locale.decimal
         # The language's own group sign changes with it: English with a decimal comma groups by points.
@@ -170,7 +170,7 @@ def _number_signs(locale: Locale | None, base: str) -> tuple[str, tuple[str, ...
         if not locale.decimal and decimal in groups:
             decimal = {",": ".", ".": ","}[decimal]
             if decimal in groups:
-                raise MappingFault(Message("mapping.locale.no_decimal_sign"), "locale")
+                raise MappingFault(DocumentMessage("mapping.locale.no_decimal_sign"), "locale")
     return decimal, groups
 
 
@@ -181,12 +181,12 @@ def _dates(formats: tuple[str, ...]) -> tuple[DateFormat, ...]:
             made.append(date_format(text))
         except Mistake as mistake:
             raise MappingFault(
-                Message("mapping.locale.bad_date", format=text, why=mistake.says), "locale.dates"
+                DocumentMessage("mapping.locale.bad_date", format=text, why=mistake.says), "locale.dates"
             ) from None
         if not made[-1].complete:
-            raise MappingFault(Message("mapping.locale.incomplete_date", format=text), "locale.dates")
+            raise MappingFault(DocumentMessage("mapping.locale.incomplete_date", format=text), "locale.dates")
     if not made:
-        raise MappingFault(Message("mapping.locale.no_dates"), "locale.dates")
+        raise MappingFault(DocumentMessage("mapping.locale.no_dates"), "locale.dates")
     return tuple(made)
 
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from waybill_documents.expressions.numbers import places
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted, Value
 
 
@@ -31,13 +31,13 @@ def refuse_too_precise(mapping: Mapping, extracted: Extracted) -> Iterator[Findi
                     yield from _refused(row[name], column, f"{table}[{index}].{name}", where, index + 1)
 
 
-def too_precise(value: object, decimals: int | None, printed: str) -> Message | None:
+def too_precise(value: object, decimals: int | None, printed: str) -> DocumentMessage | None:
     """A message if a number has more decimals than it may have."""
     if decimals is None or not isinstance(value, Decimal) or places(value) <= decimals:
         return None
     if decimals == 0:
-        return Message("number.decimals_not_allowed", printed=printed[:60], decimals=places(value))
-    return Message("number.too_many_decimals", printed=printed[:60], decimals=places(value), most=decimals)
+        return DocumentMessage("number.decimals_not_allowed", printed=printed[:60], decimals=places(value))
+    return DocumentMessage("number.too_many_decimals", printed=printed[:60], decimals=places(value), most=decimals)
 
 
 def _refused(value: Value, rule: FieldRule | ColumnRule, path: str, where: str, line: int | None) -> Iterator[Finding]:
@@ -46,5 +46,5 @@ def _refused(value: Value, rule: FieldRule | ColumnRule, path: str, where: str, 
         return
     value.value, value.confidence = None, 0
     place = value.places[0] if value.places else None
-    message = Message("value.too_precise", name=path, why=why, line=line)
+    message = DocumentMessage("value.too_precise", name=path, why=why, line=line)
     yield Finding.at(place, FaultCode.BAD_VALUE, message, path, where)

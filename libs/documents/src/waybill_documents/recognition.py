@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.mapping.model import Mapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.text_lines import Lines, fold
 
 
@@ -33,9 +33,9 @@ class Recognition:
         title = self._mapping.title
         if missing:
             raise DocumentFault(
-                FaultCode.NOT_RECOGNISED, Message("document.lacks_phrases", mapping=title, phrases=missing)
+                FaultCode.NOT_RECOGNISED, DocumentMessage("document.lacks_phrases", mapping=title, phrases=missing)
             )
         if unwanted:
             raise DocumentFault(
-                FaultCode.NOT_RECOGNISED, Message("document.has_phrases", mapping=title, phrases=unwanted)
+                FaultCode.NOT_RECOGNISED, DocumentMessage("document.has_phrases", mapping=title, phrases=unwanted)
             )

@@ -10,7 +10,7 @@ from decimal import Decimal
 from waybill_documents.expressions.numbers import MOST_DIGITS, plain_text
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ValueType
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Scalar
 
 LONGEST = 200
@@ -31,7 +31,7 @@ _ALIKE = str.maketrans(
 class Unreadable(ValueError):
     """The text is not of the type it should have. The message is for a clerk."""
 
-    def __init__(self, says: Message) -> None:
+    def __init__(self, says: DocumentMessage) -> None:
         super().__init__(says.english)
         self.says = says
 
@@ -58,14 +58,14 @@ def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A0
     if type == "digits":
         digits = _NOT_DIGITS.sub("", stripped)
         if not digits:
-            raise Unreadable(Message("text.no_digits", text=_short(text)))
+            raise Unreadable(DocumentMessage("text.no_digits", text=_short(text)))
         return digits
     if type == "integer":
         if locale.plain_number.fullmatch(text) and len(text) <= MOST_DIGITS and locale.decimal not in text:
             return int(_ungrouped(text, locale))
         number = _number(text, locale)
         if number is not None and number.as_tuple().exponent != 0:
-            raise Unreadable(Message("text.not_a_whole_number", text=_short(text)))
+            raise Unreadable(DocumentMessage("text.not_a_whole_number", text=_short(text)))
         return None if number is None else int(number)
     return _date(stripped, locale)
 
@@ -108,12 +108,12 @@ def _number(text: str, locale: LocaleRules) -> Decimal | None:
         raise _not_a_number(text, locale)
     plain = _ungrouped(number, locale)
     if len(plain) - ("." in plain) > MOST_DIGITS:
-        raise Unreadable(Message("text.too_many_digits", text=_short(text), most=MOST_DIGITS))
+        raise Unreadable(DocumentMessage("text.too_many_digits", text=_short(text), most=MOST_DIGITS))
     return Decimal(plain) if sign > 0 else Decimal(plain).copy_negate()
 
 
 def _not_a_number(text: str, locale: LocaleRules) -> Unreadable:
-    return Unreadable(Message("text.not_a_number", text=_short(text), example=_number_example(locale)))
+    return Unreadable(DocumentMessage("text.not_a_number", text=_short(text), example=_number_example(locale)))
 
 
 def _number_example(locale: LocaleRules) -> str:
@@ -132,7 +132,7 @@ def _date(text: str, locale: LocaleRules) -> date:
         found = form.read(plain, locale.months)
         if found is not None:
             return found
-    raise Unreadable(Message("text.not_a_date", text=_short(text), example=_date_example(locale)))
+    raise Unreadable(DocumentMessage("text.not_a_date", text=_short(text), example=_date_example(locale)))
 
 
 def _shown_number(value: Decimal | int, locale: LocaleRules) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
@@ -43,12 +43,14 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     except MappingFault as fault:
         return {"status": 400, "detail": str(fault)}
     except RecursionError:
-        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, Message("document.too_deep")))
+        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, DocumentMessage("document.too_deep")))
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
         answer.unlink(missing_ok=True)
-        return _refused(call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("document.answer_too_large")))
+        return _refused(
+            call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("document.answer_too_large"))
+        )
 
 
 def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from waybill.errors import Code, classify
 from waybill.http import Problem
 from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
 from waybill_documents.faults import FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
 from waybill_gateway.admission import Admission
@@ -217,13 +217,13 @@ class Endpoint(ABC):
                 wait=self.settings.gateway_queue_timeout,
             )
         except pools.TookTooLong:
-            message = Message("parser.took_too_long", seconds=f"{self.settings.gateway_parse_timeout:g}")
+            message = DocumentMessage("parser.took_too_long", seconds=f"{self.settings.gateway_parse_timeout:g}")
             raise refusals.document_fault(FaultCode.TOOK_TOO_LONG, message) from None
         except pools.TooMuchMemory:
-            message = Message("parser.too_much_memory", megabytes=self.settings.gateway_memory_mb)
+            message = DocumentMessage("parser.too_much_memory", megabytes=self.settings.gateway_memory_mb)
             raise refusals.document_fault(FaultCode.TOO_MUCH_MEMORY, message) from None
         except pools.Crashed:
-            raise refusals.document_fault(FaultCode.PARSER_CRASHED, Message("parser.crashed")) from None
+            raise refusals.document_fault(FaultCode.PARSER_CRASHED, DocumentMessage("parser.crashed")) from None
         except pools.Killed:
             raise refusals.parser_killed(self.admission.retry_after()) from None
         except pools.Unavailable as error:

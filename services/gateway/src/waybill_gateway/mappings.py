@@ -12,7 +12,7 @@ from typing import Any
 from waybill_documents.catalogue import names
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, load, shipped
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -27,7 +27,7 @@ class Mappings:
                 self._mappings[name] = found
         if folder is not None:
             if not folder.is_dir():
-                raise MappingFault(Message("mapping.no_such_folder"), str(folder))
+                raise MappingFault(DocumentMessage("mapping.no_such_folder"), str(folder))
             for file in sorted(folder.glob("*.json")):
                 self._add(file)
 
@@ -35,11 +35,13 @@ class Mappings:
         try:
             loaded = load(file.parent, file.name)
         except MappingFault as fault:
-            raise MappingFault(Message("mapping.in_file", where=fault.where, why=fault.says), str(file)) from fault
+            raise MappingFault(
+                DocumentMessage("mapping.in_file", where=fault.where, why=fault.says), str(file)
+            ) from fault
         if loaded.mapping.name != file.stem:
-            raise MappingFault(Message("mapping.file_name", mapping=loaded.mapping.name), str(file))
+            raise MappingFault(DocumentMessage("mapping.file_name", mapping=loaded.mapping.name), str(file))
         if file.stem in self._mappings:
-            raise MappingFault(Message("mapping.shipped_name"), str(file))
+            raise MappingFault(DocumentMessage("mapping.shipped_name"), str(file))
         self._mappings[file.stem] = loaded
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from waybill.errors import Code
 from waybill_documents.faults import FaultCode, Finding
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 _RECOVERY = 5
 """Seconds to wait for a gateway whose parsers are being killed. At once, the same would probably happen again."""
@@ -70,7 +70,7 @@ def not_a_pdf() -> Refusal:
     return Refusal(415, Code.NOT_PDF, "Only a PDF has pages, and this is a JSON document.")
 
 
-def document_fault(code: FaultCode, message: Message) -> Refusal:
+def document_fault(code: FaultCode, message: DocumentMessage) -> Refusal:
     """For a document that killed its parser. A parser that survives describes the fault itself."""
     findings = [Finding(code, message).to_json()]
     return Refusal(422, Code.PARSE_ERROR, message.english, more={"fault": code.value, "findings": findings})

@@ -10,6 +10,6 @@ from __future__ import annotations
 from waybill_documents.corrections.changes import CORRECTED, Change, Typed
 from waybill_documents.corrections.choices import choices
 from waybill_documents.corrections.records import read_record
-from waybill_documents.corrections.reviser import Revised, apply, revise
+from waybill_documents.corrections.reviser import RevisedReading, apply, revise
 
-__all__ = ["CORRECTED", "Change", "Revised", "Typed", "apply", "choices", "read_record", "revise"]
+__all__ = ["CORRECTED", "Change", "RevisedReading", "Typed", "apply", "choices", "read_record", "revise"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from waybill_documents.faults import MappingFault
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 Typed = tuple[str, str]
 """A path, and the text that a person typed there."""
@@ -37,11 +37,11 @@ class Change:
     def from_json(cls, given: Any) -> Change:
         """Raises `MappingFault` for anything that is not a change."""
         if not isinstance(given, dict) or given.keys() != {"path", "from", "to", "rule", "typed"}:
-            raise MappingFault(Message("record.change_members"))
+            raise MappingFault(DocumentMessage("record.change_members"))
         texts = [given["path"], given["rule"], given["typed"]]
         values = [given["from"], given["to"]]
         if not all(isinstance(text, str) for text in texts) or not all(_is_plain(value) for value in values):
-            raise MappingFault(Message("record.change_types"))
+            raise MappingFault(DocumentMessage("record.change_types"))
         return cls(given["path"], given["from"], given["to"], given["rule"], given["typed"])
 
 

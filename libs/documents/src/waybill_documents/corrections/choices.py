@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from waybill_documents.expressions import Expression
-from waybill_documents.expressions.nodes import Call, Column, Constant, Name, walk
+from waybill_documents.expressions.nodes import Call, Constant, Name, TableColumn, walk
 from waybill_documents.mapping.loader import LoadedMapping
 
 _ANY_OTHER = "*"
@@ -40,5 +40,5 @@ def _lookups(expression: Expression) -> Iterator[tuple[str, str]]:
         if isinstance(node, Call) and node.function == "lookup" and isinstance(node.arguments[0], Constant):
             for given in node.arguments[1:2]:
                 for part in walk(given):
-                    if isinstance(part, Name | Column):
+                    if isinstance(part, Name | TableColumn):
                         yield str(node.arguments[0].value), part.name

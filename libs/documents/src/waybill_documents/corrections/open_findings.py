@@ -14,7 +14,7 @@ from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.tables.typed_rows import more_cells
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Extracted, Row, Scalar, Value
@@ -72,7 +72,9 @@ def _is_about_precision(finding: Finding) -> bool:
 def _emptied(name: str, rule: FieldRule, value: Value) -> Iterator[Finding]:
     if value.value is None and rule.required:
         place = value.places[0] if value.places else None
-        yield Finding.at(place, FaultCode.FIELD_MISSING, Message("field.emptied", field=name), name, f"fields.{name}")
+        yield Finding.at(
+            place, FaultCode.FIELD_MISSING, DocumentMessage("field.emptied", field=name), name, f"fields.{name}"
+        )
 
 
 def _is_of_table(finding: Finding, table: str, rule: TableRule, rows: list[Row]) -> bool:
@@ -157,15 +159,15 @@ class _Cells:
         line, value, cell = index + 1, row[name], f"{self._table}.{name}"
         place = next((place for each in (value, *row.values()) for place in each.places), None)
         if kind == "missing":
-            message = Message("cell.missing", column=cell, line=line)
+            message = DocumentMessage("cell.missing", column=cell, line=line)
             return Finding.at(place, FaultCode.FIELD_MISSING, message, path, self._columns[name])
         why, type_ = self._why(name, value.raw), self._rule.columns[name].type
-        message = Message("cell.unreadable", column=cell, line=line, why=why, raw=value.raw, type=type_)
+        message = DocumentMessage("cell.unreadable", column=cell, line=line, why=why, raw=value.raw, type=type_)
         return Finding.at(place, FaultCode.BAD_VALUE, message, path, self._columns[name])
 
-    def _why(self, name: str, raw: str) -> Message:
+    def _why(self, name: str, raw: str) -> DocumentMessage:
         try:
             _reread(raw, self._rule.columns[name], self._locale)
         except Unreadable as error:
             return error.says
-        return Message("text.unreadable", text=raw[:60])
+        return DocumentMessage("text.unreadable", text=raw[:60])

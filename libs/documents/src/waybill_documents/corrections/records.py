@@ -12,7 +12,7 @@ from waybill_documents.geometry import Box, Place
 from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Carry, Extracted, Row, Value
 
 _MOST_PLACES = 1_000
@@ -55,30 +55,30 @@ def check_mapping(loaded: LoadedMapping, record: dict[str, Any]) -> None:
     """Refuse a record of another mapping: a mapping that has changed may mean something else by the same names."""
     made_by = part(record, "mapping", dict)
     if made_by.get("name") != loaded.mapping.name:
-        raise MappingFault(Message("record.other_mapping", mapping=loaded.mapping.name))
+        raise MappingFault(DocumentMessage("record.other_mapping", mapping=loaded.mapping.name))
     if made_by.get("sha256") != loaded.sha256:
-        raise MappingFault(Message("record.mapping_changed"))
+        raise MappingFault(DocumentMessage("record.mapping_changed"))
 
 
 def part(given: Any, name: str, type_: type) -> Any:
     """A required member of the record."""
     found = given.get(name) if isinstance(given, dict) else None
     if not isinstance(found, type_):
-        raise MappingFault(Message("record.incomplete", member=name))
+        raise MappingFault(DocumentMessage("record.incomplete", member=name))
     return found
 
 
 def findings_of(given: Any) -> list[Finding]:
     """The findings of a record or of one of its checks."""
     if not isinstance(given, list):
-        raise MappingFault(Message("record.incomplete", member="findings"))
+        raise MappingFault(DocumentMessage("record.incomplete", member="findings"))
     return [_finding(each) for each in given]
 
 
 def places_of(given: Any, path: str) -> tuple[Place, ...]:
     """The places of a list."""
     if not isinstance(given, list) or len(given) > _MOST_PLACES:
-        raise MappingFault(Message("record.no_place"), path)
+        raise MappingFault(DocumentMessage("record.no_place"), path)
     return tuple(_place(each, path) for each in given)
 
 
@@ -96,7 +96,7 @@ def _overlay(loaded: LoadedMapping, record: dict[str, Any], extracted: Extracted
 
 def _take_confidence(value: Value, origin: Any, path: str) -> None:
     if not isinstance(origin, dict):
-        raise MappingFault(Message("record.no_provenance"), path)
+        raise MappingFault(DocumentMessage("record.no_provenance"), path)
     value.confidence, value.unchecked = _confidence(origin, path), _unchecked(origin, path)
 
 
@@ -114,7 +114,7 @@ def _rows(data: dict[str, Any], tables: dict[str, Any], name: str, rule: TableRu
     rows: list[Row] = []
     for index, (cells, its) in enumerate(zip(plain, origins, strict=True)):
         if cells.keys() != its.keys() or not cells.keys() <= known:
-            raise MappingFault(Message("record.other_columns"), f"{name}[{index}]")
+            raise MappingFault(DocumentMessage("record.other_columns"), f"{name}[{index}]")
         row: Row = {}
         for column in cells:
             if column in types:
@@ -138,9 +138,9 @@ def _both(data: dict[str, Any], tables: dict[str, Any], name: str, most: int) ->
     """The rows of a table and their provenance."""
     plain, origins = part(data, name, list), part(tables, name, list)
     if len(plain) != len(origins) or len(plain) > most:
-        raise MappingFault(Message("record.other_rows"), name)
+        raise MappingFault(DocumentMessage("record.other_rows"), name)
     if not all(isinstance(row, dict) for row in (*plain, *origins)):
-        raise MappingFault(Message("record.bad_rows"), name)
+        raise MappingFault(DocumentMessage("record.bad_rows"), name)
     return plain, origins
 
 
@@ -148,10 +148,10 @@ def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: Valu
     """One value. An invoice has thousands and a person is waiting, so this makes few calls and compares exact types."""
     origin = origins.get(name)
     if type(origin) is not dict or name not in data:
-        raise MappingFault(Message("record.no_value"), path)
+        raise MappingFault(DocumentMessage("record.no_value"), path)
     rule, raw = origin.get("rule"), origin.get("raw")
     if type(rule) is not str or type(raw) is not str or len(raw) > LONGEST_TEXT:
-        raise MappingFault(Message("record.no_rule"), path)
+        raise MappingFault(DocumentMessage("record.no_rule"), path)
     places: tuple[Place, ...] = ()
     if "page" in origin:
         places = (_place(origin, path),)
@@ -168,7 +168,7 @@ def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: Valu
 def _confidence(origin: dict[str, Any], path: str, name: str = "confidence") -> int:
     sure = origin.get(name)
     if type(sure) is not int or not 0 <= sure <= 100:
-        raise MappingFault(Message("record.bad_confidence"), path)
+        raise MappingFault(DocumentMessage("record.bad_confidence"), path)
     return sure
 
 
@@ -179,20 +179,20 @@ def _unchecked(origin: dict[str, Any], path: str) -> int | None:
 def _place(given: Any, path: str) -> Place:
     page = given.get("page") if isinstance(given, dict) else None
     if type(page) is not int or page < 1:
-        raise MappingFault(Message("record.no_page"), path)
+        raise MappingFault(DocumentMessage("record.no_page"), path)
     return Place(page, _box(given.get("box"), path))
 
 
 def _box(given: Any, path: str) -> Box:
     if not isinstance(given, list | tuple) or len(given) != 4 or not {*map(type, given)} <= _NUMBERS:
-        raise MappingFault(Message("record.bad_box"), path)
+        raise MappingFault(DocumentMessage("record.bad_box"), path)
     left, top, right, bottom = given
     return left, top, right, bottom
 
 
 def _carries(given: Any) -> list[Carry]:
     if not isinstance(given, list) or len(given) > 2 * _MOST_PLACES:
-        raise MappingFault(Message("record.incomplete", member="carries"))
+        raise MappingFault(DocumentMessage("record.incomplete", member="carries"))
     return [_carry(each) for each in given]
 
 
@@ -202,21 +202,21 @@ def _carry(given: Any) -> Carry:
     amount = scalar(given.get("amount"), "decimal", "carries")
     after, raw = given.get("after_rows"), given.get("raw")
     if amount is None or not isinstance(after, int) or after < 0 or not isinstance(raw, str):
-        raise MappingFault(Message("record.bad_carry"), "carries")
+        raise MappingFault(DocumentMessage("record.bad_carry"), "carries")
     return Carry(place.page, direction, amount, after, place, raw)  # type: ignore[arg-type]  # a decimal, as asked
 
 
 def _finding(given: Any) -> Finding:
     if not isinstance(given, dict) or not isinstance(given.get("message"), str):
-        raise MappingFault(Message("record.bad_finding"))
+        raise MappingFault(DocumentMessage("record.bad_finding"))
     path, rule, page, params = given.get("path"), given.get("rule"), given.get("page"), given.get("params", {})
     key = given.get("key")
     texts = all(text is None or isinstance(text, str) for text in (path, rule, key))
     if not texts or not (page is None or type(page) is int) or not isinstance(params, dict):
-        raise MappingFault(Message("record.bad_finding"))
+        raise MappingFault(DocumentMessage("record.bad_finding"))
     try:
         code = FaultCode(str(given.get("code")))
     except ValueError:
-        raise MappingFault(Message("record.bad_finding")) from None
+        raise MappingFault(DocumentMessage("record.bad_finding")) from None
     box = _box(given["box"], "findings") if "box" in given else None
-    return Finding(code, Message.stored(given["message"], key, params), path, rule, page, box)
+    return Finding(code, DocumentMessage.stored(given["message"], key, params), path, rule, page, box)

@@ -13,13 +13,13 @@ from waybill_documents.corrections.open_findings import restore, standing
 from waybill_documents.corrections.records import findings_of, part, places_of, read_values
 from waybill_documents.corrections.scalars import scalar
 from waybill_documents.corrections.targets import Target, is_computed, target
-from waybill_documents.corrections.typed_texts import Refused, read_typed
+from waybill_documents.corrections.typed_texts import TypedTextRefused, read_typed
 from waybill_documents.extraction import Extraction
 from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import Mapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.provenance import plain
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Stages
@@ -27,7 +27,7 @@ from waybill_documents.values import Extracted, Scalar, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
+class RevisedReading:
     """The next reading, the changes that lead to it, and findings for typed texts that were refused."""
 
     reading: Reading
@@ -35,7 +35,7 @@ class Revised:
     refused: list[Finding]
 
 
-def revise(loaded: LoadedMapping, record: dict[str, Any], typed: Sequence[Typed]) -> Revised:
+def revise(loaded: LoadedMapping, record: dict[str, Any], typed: Sequence[Typed]) -> RevisedReading:
     """Correct a record by what a person typed. The record is not changed; `reading.to_json()` is the next one.
 
     A text that cannot be read, or whose path names no value that was read, is refused and changes nothing; the others
@@ -49,11 +49,11 @@ def revise(loaded: LoadedMapping, record: dict[str, Any], typed: Sequence[Typed]
     for path, text in dict(typed).items():
         try:
             change = draft.typed(path, text)
-        except Refused as refusal:
+        except TypedTextRefused as refusal:
             refused.append(refusal.finding)
         else:
             changes += [change] if change is not None else []
-    return Revised(draft.finished(), changes, refused)
+    return RevisedReading(draft.finished(), changes, refused)
 
 
 def apply(loaded: LoadedMapping, record: dict[str, Any], changes: Iterable[Change]) -> Reading:
@@ -82,10 +82,10 @@ class _Draft:
             restore(self._mapping, self._extracted, self._locale)
 
     def typed(self, path: str, text: str) -> Change | None:
-        """The change that a text makes; None if the value is the same as before. Raises `Refused`."""
+        """The change that a text makes; None if the value is the same as before. Raises `TypedTextRefused`."""
         found = target(self._mapping, self._extracted, path)
         if found is None:
-            raise Refused(self._no_target(path))
+            raise TypedTextRefused(self._no_target(path))
         value = read_typed(found, text, self._locale)
         before = found.value(self._extracted).value
         if value == before:
@@ -96,9 +96,9 @@ class _Draft:
     def replay(self, change: Change) -> None:
         found = target(self._mapping, self._extracted, change.path)
         if found is None:
-            raise MappingFault(Message("record.nothing_to_correct"), change.path)
+            raise MappingFault(DocumentMessage("record.nothing_to_correct"), change.path)
         if _plain(found.value(self._extracted).value) != change.before:
-            raise MappingFault(Message("record.other_value"), change.path)
+            raise MappingFault(DocumentMessage("record.other_value"), change.path)
         value = scalar(change.after, found.rule.type if found.rule is not None else "text", change.path)
         self._put(found, value, change.typed)
 
@@ -121,11 +121,11 @@ class _Draft:
 
     def _no_target(self, path: str) -> Finding:
         if self._mapping.embedded is not None:
-            message = Message("correction.embedded", path=path[:100])
+            message = DocumentMessage("correction.embedded", path=path[:100])
         elif is_computed(self._mapping, path):
-            message = Message("correction.computed", path=path[:100])
+            message = DocumentMessage("correction.computed", path=path[:100])
         else:
-            message = Message("correction.unknown", path=path[:100])
+            message = DocumentMessage("correction.unknown", path=path[:100])
         return Finding(FaultCode.BAD_VALUE, message, path)
 
 

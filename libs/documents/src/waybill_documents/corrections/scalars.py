@@ -10,7 +10,7 @@ from typing import Any
 from waybill_documents.expressions.numbers import MOST_DIGITS
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import ValueType
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Scalar
 
 LONGEST_TEXT = 100_000
@@ -36,4 +36,4 @@ def scalar(given: Any, type_: ValueType, path: str) -> Scalar:
                 return date.fromisoformat(given)
             except ValueError:
                 pass
-    raise MappingFault(Message("record.wrong_type", type=type_), path)
+    raise MappingFault(DocumentMessage("record.wrong_type", type=type_), path)

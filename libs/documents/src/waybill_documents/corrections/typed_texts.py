@@ -15,7 +15,7 @@ from waybill_documents.corrections.targets import Target
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.precision import too_precise
 from waybill_documents.text_lines import fold
 from waybill_documents.value_text import Unreadable, read
@@ -29,7 +29,7 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\u
 """Control characters, lone surrogates and noncharacters: XML cannot hold most of them."""
 
 
-class Refused(Exception):
+class TypedTextRefused(Exception):
     """The typed text is refused. The finding says why."""
 
     def __init__(self, finding: Finding) -> None:
@@ -38,11 +38,11 @@ class Refused(Exception):
 
 
 def read_typed(target: Target, text: str, locale: LocaleRules) -> Scalar:
-    """The value of a typed text. An empty text is the rule's default, or None. Raises `Refused`."""
+    """The value of a typed text. An empty text is the rule's default, or None. Raises `TypedTextRefused`."""
     if len(text) > LONGEST_TYPED:
-        raise _refused(target, text, Message("text.too_long", most=LONGEST_TYPED))
+        raise _refused(target, text, DocumentMessage("text.too_long", most=LONGEST_TYPED))
     if _UNWRITABLE.search(text):
-        raise _refused(target, text, Message("text.unwritable"))
+        raise _refused(target, text, DocumentMessage("text.unwritable"))
     rule = target.rule
     type_ = rule.type if rule is not None else "text"
     plain = unicodedata.normalize("NFC", " ".join(text.split()))
@@ -79,6 +79,6 @@ def _in_plain_form(text: str, type_: str, locale: LocaleRules) -> Scalar:
     return Decimal(text)
 
 
-def _refused(target: Target, text: str, why: Message) -> Refused:
-    message = Message("correction.refused", name=target.path, line=target.line, why=why, raw=text[:60])
-    return Refused(Finding(FaultCode.BAD_VALUE, message, target.path, target.where))
+def _refused(target: Target, text: str, why: DocumentMessage) -> TypedTextRefused:
+    message = DocumentMessage("correction.refused", name=target.path, line=target.line, why=why, raw=text[:60])
+    return TypedTextRefused(Finding(FaultCode.BAD_VALUE, message, target.path, target.where))

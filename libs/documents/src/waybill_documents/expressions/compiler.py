@@ -19,7 +19,6 @@ from waybill_documents.expressions.nodes import (
     Both,
     Call,
     Chain,
-    Column,
     Compare,
     Constant,
     Either,
@@ -27,10 +26,11 @@ from waybill_documents.expressions.nodes import (
     Negative,
     Node,
     Not,
+    TableColumn,
 )
 from waybill_documents.expressions.scope import Scope
 from waybill_documents.expressions.tokens import ExpressionError
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Decimal | None]] = {
     "+": numbers.add,
@@ -55,7 +55,7 @@ def compile_node(node: Node) -> Run:
             return _constant(node.value)
         case Name():
             return _name(node.name)
-        case Column():
+        case TableColumn():
             return _column(node)
         case Negative():
             return _negative(compile_node(node.operand))
@@ -108,7 +108,7 @@ def _name(name: str) -> Run:
     return run
 
 
-def _column(node: Column) -> Run:
+def _column(node: TableColumn) -> Run:
     table, column = node.table, node.column
     return lambda scope: scope.column(table, column)
 
@@ -201,7 +201,7 @@ def _call(node: Call) -> Run:
         return lambda scope: call(scope, *arguments)
     if len(arguments) == 1:
         [only] = arguments
-        if isinstance(node.arguments[0], Column):
+        if isinstance(node.arguments[0], TableColumn):
             return _remembered(f"{node.function}({node.arguments[0].name})", lambda scope: call(only(scope)))
         return lambda scope: call(only(scope))
     if len(arguments) == 2:
@@ -228,7 +228,7 @@ def _arguments(node: Call) -> list[Run]:
         kind = function.parameter(index)
         if kind in _PREPARED:
             if not (isinstance(argument, Constant) and isinstance(argument.value, str)):
-                why = Message("expression.needs_quotes", argument=_QUOTED[kind], function=node.function)
+                why = DocumentMessage("expression.needs_quotes", argument=_QUOTED[kind], function=node.function)
                 raise ExpressionError(why, argument.position)
             try:
                 prepared.append(_PREPARED[kind](argument.value, prepared))
@@ -243,11 +243,11 @@ def _arguments(node: Call) -> list[Run]:
 
 
 _QUOTED = {
-    Kind.PATTERN: Message("expression.quoted.pattern"),
-    Kind.FORMAT: Message("expression.quoted.date_format"),
-    Kind.TEMPLATE: Message("expression.quoted.replacement"),
-    Kind.LOOKUP: Message("expression.quoted.lookup"),
-    Kind.CARRYING: Message("expression.quoted.table"),
+    Kind.PATTERN: DocumentMessage("expression.quoted.pattern"),
+    Kind.FORMAT: DocumentMessage("expression.quoted.date_format"),
+    Kind.TEMPLATE: DocumentMessage("expression.quoted.replacement"),
+    Kind.LOOKUP: DocumentMessage("expression.quoted.lookup"),
+    Kind.CARRYING: DocumentMessage("expression.quoted.table"),
 }
 _PREPARED: dict[Kind, Callable[[str, list[Any]], Any]] = {
     Kind.PATTERN: lambda text, _: text_functions.compiled(text),

@@ -10,10 +10,10 @@ from pydantic_core import core_schema
 
 from waybill_documents.expressions.compiler import compile_node
 from waybill_documents.expressions.functions import FUNCTIONS, Kind
-from waybill_documents.expressions.nodes import Both, Call, Column, Compare, Constant, Name, Node, Operator, walk
+from waybill_documents.expressions.nodes import Both, Call, Compare, Constant, Name, Node, Operator, TableColumn, walk
 from waybill_documents.expressions.parser import LONGEST, parse
 from waybill_documents.expressions.scope import Scope
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.values import Scalar
 
 
@@ -44,7 +44,7 @@ class Expression:
         self.tree = parse(text)
         self._run = compile_node(self.tree)
         parts = list(walk(self.tree))
-        self.names = frozenset(part.name for part in parts if isinstance(part, Name | Column))
+        self.names = frozenset(part.name for part in parts if isinstance(part, Name | TableColumn))
         """The names it uses, as they are written: `net`, `lines.amount`."""
         self.functions = frozenset(part.function for part in parts if isinstance(part, Call))
         self.lookups = frozenset(_named(parts, Kind.LOOKUP))
@@ -54,7 +54,7 @@ class Expression:
         self.spreading = frozenset(
             part.arguments[1].name
             for part in parts
-            if isinstance(part, Call) and part.function == "spread" and isinstance(part.arguments[1], Column)
+            if isinstance(part, Call) and part.function == "spread" and isinstance(part.arguments[1], TableColumn)
         )
         """The columns by which it distributes a number over rows."""
 
@@ -103,7 +103,7 @@ class Expression:
         if isinstance(given, Expression):
             return given
         if not isinstance(given, str):
-            raise Mistake(Message("expression.not_a_text"))
+            raise Mistake(DocumentMessage("expression.not_a_text"))
         return cls(given)
 
 

@@ -13,7 +13,6 @@ from waybill_documents.expressions.nodes import (
     Both,
     Call,
     Chain,
-    Column,
     Compare,
     Constant,
     Either,
@@ -21,25 +20,26 @@ from waybill_documents.expressions.nodes import (
     Negative,
     Node,
     Not,
+    TableColumn,
 )
 from waybill_documents.expressions.tokens import ExpressionError
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 _NAMES = {
-    Kind.NUMBER: Message("expression.kind.number"),
-    Kind.TEXT: Message("expression.kind.text"),
-    Kind.DATE: Message("expression.kind.date"),
-    Kind.TRUTH: Message("expression.kind.condition"),
-    Kind.COLUMN: Message("expression.kind.column"),
-    Kind.TABLE: Message("expression.kind.table"),
-    Kind.ANY: Message("expression.kind.value"),
+    Kind.NUMBER: DocumentMessage("expression.kind.number"),
+    Kind.TEXT: DocumentMessage("expression.kind.text"),
+    Kind.DATE: DocumentMessage("expression.kind.date"),
+    Kind.TRUTH: DocumentMessage("expression.kind.condition"),
+    Kind.COLUMN: DocumentMessage("expression.kind.column"),
+    Kind.TABLE: DocumentMessage("expression.kind.table"),
+    Kind.ANY: DocumentMessage("expression.kind.value"),
 }
 _ADVICE = {
-    (Kind.TEXT, Kind.NUMBER): Message("expression.advice.number"),
-    (Kind.NUMBER, Kind.TRUTH): Message("expression.advice.condition"),
-    (Kind.TEXT, Kind.TRUTH): Message("expression.advice.condition"),
-    (Kind.DATE, Kind.TRUTH): Message("expression.advice.condition"),
-    (Kind.COLUMN, Kind.NUMBER): Message("expression.advice.sum"),
+    (Kind.TEXT, Kind.NUMBER): DocumentMessage("expression.advice.number"),
+    (Kind.NUMBER, Kind.TRUTH): DocumentMessage("expression.advice.condition"),
+    (Kind.TEXT, Kind.TRUTH): DocumentMessage("expression.advice.condition"),
+    (Kind.DATE, Kind.TRUTH): DocumentMessage("expression.advice.condition"),
+    (Kind.COLUMN, Kind.NUMBER): DocumentMessage("expression.advice.sum"),
 }
 _WHOLE_COLUMNS = {"min", "max", "empty"}
 """Functions of values that also take a column."""
@@ -52,7 +52,7 @@ def kind_of(node: Node, names: Mapping[str, Kind]) -> Kind:
             return Kind.TEXT if isinstance(node.value, str) else Kind.NUMBER
         case Name():
             return names[node.name]
-        case Column():
+        case TableColumn():
             return Kind.COLUMN
         case Negative():
             _must_be(Kind.NUMBER, node.operand, names)
@@ -90,10 +90,10 @@ def _must_be(wanted: Kind, node: Node, names: Mapping[str, Kind]) -> Kind:
     if wanted is Kind.DATE and kind is Kind.TEXT:
         return kind
     found, needed, advice = _NAMES[kind], _NAMES[wanted], _ADVICE.get((kind, wanted))
-    if isinstance(node, Name | Column):
-        why = Message("expression.wrong_kind", name=node.name, found=found, needed=needed, advice=advice)
+    if isinstance(node, Name | TableColumn):
+        why = DocumentMessage("expression.wrong_kind", name=node.name, found=found, needed=needed, advice=advice)
     else:
-        why = Message("expression.wrong_kind_here", found=found, needed=needed, advice=advice)
+        why = DocumentMessage("expression.wrong_kind_here", found=found, needed=needed, advice=advice)
     raise ExpressionError(why, node.position)
 
 
@@ -106,7 +106,7 @@ def _check_comparison(node: Compare, names: Mapping[str, Kind]) -> None:
         return
     if left is not right and Kind.ANY not in {left, right} and {left, right} != {Kind.DATE, Kind.TEXT}:
         raise ExpressionError(
-            Message("expression.not_comparable", left=_NAMES[left], right=_NAMES[right]), node.position
+            DocumentMessage("expression.not_comparable", left=_NAMES[left], right=_NAMES[right]), node.position
         )
 
 
@@ -115,14 +115,18 @@ def _call(node: Call, names: Mapping[str, Kind]) -> Kind:
     given: list[Kind] = []
     for index, argument in enumerate(node.arguments):
         wanted = function.parameter(index)
-        if isinstance(argument, Column) and (wanted in {Kind.COLUMN, Kind.TABLE} or node.function in _WHOLE_COLUMNS):
+        if isinstance(argument, TableColumn) and (
+            wanted in {Kind.COLUMN, Kind.TABLE} or node.function in _WHOLE_COLUMNS
+        ):
             given.append(names[argument.name])
         elif wanted is Kind.COLUMN:
-            raise ExpressionError(Message("expression.takes_column", function=node.function), argument.position)
+            raise ExpressionError(DocumentMessage("expression.takes_column", function=node.function), argument.position)
         elif wanted is Kind.TABLE or (node.function == "empty" and isinstance(argument, Name)):
             kind = kind_of(argument, names)
             if wanted is Kind.TABLE and kind is not Kind.TABLE:
-                raise ExpressionError(Message("expression.takes_table", function=node.function), argument.position)
+                raise ExpressionError(
+                    DocumentMessage("expression.takes_table", function=node.function), argument.position
+                )
             given.append(kind)
         elif wanted in _NAMES:
             given.append(_must_be(wanted, argument, names))

@@ -17,7 +17,7 @@ from waybill_documents.expressions.tokens import ExpressionError
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import CheckRule, TableRule, ValueType, XmlNode
 from waybill_documents.mapping.model import Mapping as MappingModel
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """A value in the message of a check."""
@@ -70,29 +70,35 @@ def _check_unambiguous(mapping: MappingModel) -> None:
     for section, names in (("fields", mapping.fields), ("tables", mapping.tables), ("computed", mapping.computed)):
         for name in names:
             if name in taken:
-                raise MappingFault(Message("mapping.name_taken", name=name, section=taken[name]), f"{section}.{name}")
+                raise MappingFault(
+                    DocumentMessage("mapping.name_taken", name=name, section=taken[name]), f"{section}.{name}"
+                )
             taken[name] = section
     for table, rule in mapping.tables.items():
         for name in rule.computed:
             if name in rule.columns or name in rule.notes:
-                raise MappingFault(Message("mapping.column_taken", name=name), f"tables.{table}.computed.{name}")
+                raise MappingFault(
+                    DocumentMessage("mapping.column_taken", name=name), f"tables.{table}.computed.{name}"
+                )
         for name in (*rule.columns, *rule.notes, *rule.computed):
             taken[name] = f"tables.{table}"
     for name, section in taken.items():
         if name in WORDS:
-            raise MappingFault(Message("mapping.reserved_name", name=name), section)
+            raise MappingFault(DocumentMessage("mapping.reserved_name", name=name), section)
 
 
 def _check_table(mapping: MappingModel, table: str, rule: TableRule, document: Kinds) -> None:
     where = f"tables.{table}"
     if rule.row.begins is not None and rule.row.begins not in rule.columns:
-        raise _missing(rule.row.begins, rule.columns, f"{where}.row.begins", Message("mapping.unknown_column"))
+        raise _missing(rule.row.begins, rule.columns, f"{where}.row.begins", DocumentMessage("mapping.unknown_column"))
     if rule.carry is not None:
         kinds = _columns(rule)
         if rule.carry.column not in kinds:
-            raise _missing(rule.carry.column, kinds, f"{where}.carry.column", Message("mapping.unknown_column"))
+            raise _missing(rule.carry.column, kinds, f"{where}.carry.column", DocumentMessage("mapping.unknown_column"))
         if kinds[rule.carry.column] is not Kind.NUMBER:
-            raise MappingFault(Message("mapping.carry_not_a_number", name=rule.carry.column), f"{where}.carry.column")
+            raise MappingFault(
+                DocumentMessage("mapping.carry_not_a_number", name=rule.carry.column), f"{where}.carry.column"
+            )
     for name, expression in rule.computed.items():
         later = [*rule.computed, *mapping.computed]
         kind = _check(mapping, expression, _row(table, document), f"{where}.computed.{name}", later=later, table=table)
@@ -103,7 +109,7 @@ def _check_check(mapping: MappingModel, check: CheckRule, document: Kinds, where
     names = document
     if check.each is not None:
         if check.each not in mapping.tables:
-            raise _missing(check.each, mapping.tables, where, Message("mapping.unknown_table"))
+            raise _missing(check.each, mapping.tables, where, DocumentMessage("mapping.unknown_table"))
         names = _row(check.each, document)
     _check(mapping, check.expect, names, where, wanted=Kind.TRUTH, table=check.each)
     if check.when is not None:
@@ -118,7 +124,7 @@ def _check_node(mapping: MappingModel, node: XmlNode, names: Kinds, above: str, 
     where = f"{above}.{node.name}"
     if node.each is not None:
         if node.each not in mapping.tables:
-            raise _missing(node.each, mapping.tables, where, Message("mapping.unknown_table"))
+            raise _missing(node.each, mapping.tables, where, DocumentMessage("mapping.unknown_table"))
         names, table = _row(node.each, names), node.each
     if node.when is not None:
         _check(mapping, node.when, names, f"{where}.when", wanted=Kind.TRUTH, table=table)
@@ -143,24 +149,24 @@ def _check(
     for name in sorted(expression.names):
         if name not in names:
             if name.rpartition(".")[2] in later:
-                raise MappingFault(Message("mapping.not_computed_yet", name=name), where)
+                raise MappingFault(DocumentMessage("mapping.not_computed_yet", name=name), where)
             raise _missing(name, names, where)
     for lookup in sorted(expression.lookups):
         if lookup not in mapping.lookups:
-            raise _missing(lookup, mapping.lookups, where, Message("mapping.unknown_lookup"))
+            raise _missing(lookup, mapping.lookups, where, DocumentMessage("mapping.unknown_lookup"))
     for carrying in sorted(expression.carrying):
         if carrying not in mapping.tables or mapping.tables[carrying].carry is None:
-            raise MappingFault(Message("mapping.no_carrying_table", name=carrying), where)
+            raise MappingFault(DocumentMessage("mapping.no_carrying_table", name=carrying), where)
     for column in sorted(expression.spreading):
         if column.partition(".")[0] != table:
-            raise MappingFault(Message("mapping.spread_outside_rows", name=column), where)
+            raise MappingFault(DocumentMessage("mapping.spread_outside_rows", name=column), where)
     try:
         return must_give(wanted, expression.tree, names)
     except ExpressionError as error:
         raise MappingFault(error.says, where) from None
 
 
-def _missing(name: str, known: Mapping[str, object], where: str, says: Message | None = None) -> MappingFault:
+def _missing(name: str, known: Mapping[str, object], where: str, says: DocumentMessage | None = None) -> MappingFault:
     near = get_close_matches(name, known, n=1)
-    says = says or Message("mapping.unknown_name")
+    says = says or DocumentMessage("mapping.unknown_name")
     return MappingFault(says.adding(name=name, meant=near[0] if near else None), where)

@@ -34,7 +34,7 @@ class Name(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Node):
+class TableColumn(Node):
     """A column of all rows, as in `lines.amount`."""
 
     table: str

@@ -22,7 +22,6 @@ from waybill_documents.expressions.nodes import (
     Both,
     Call,
     Chain,
-    Column,
     Compare,
     Constant,
     Either,
@@ -32,10 +31,11 @@ from waybill_documents.expressions.nodes import (
     Not,
     Operator,
     Sign,
+    TableColumn,
 )
 from waybill_documents.expressions.numbers import MOST_DIGITS
 from waybill_documents.expressions.tokens import ExpressionError, Token, tokens
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 LONGEST = 500
 """Characters of an expression. Longer ones are better written as several computed values."""
@@ -54,7 +54,7 @@ _PRODUCTS: dict[str, Sign] = {"*": "*", "/": "/"}
 def parse(text: str) -> Node:
     """The tree of an expression. Raises `ExpressionError` if the text is not one."""
     if len(text) > LONGEST:
-        raise ExpressionError(Message("expression.too_long", most=LONGEST, characters=len(text)), LONGEST)
+        raise ExpressionError(DocumentMessage("expression.too_long", most=LONGEST, characters=len(text)), LONGEST)
     return _Parser(tokens(text)).whole()
 
 
@@ -66,7 +66,7 @@ class _Parser:
 
     def whole(self) -> Node:
         if self._next().sort == "end":
-            raise ExpressionError(Message("expression.empty"), 0)
+            raise ExpressionError(DocumentMessage("expression.empty"), 0)
         node = self._either()
         if self._next().sort != "end":
             raise self._unexpected()
@@ -87,25 +87,25 @@ class _Parser:
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise ExpressionError(Message("expression.too_deep", most=DEEPEST), self._next().position)
+            raise ExpressionError(DocumentMessage("expression.too_deep", most=DEEPEST), self._next().position)
         yield
         self._depth -= 1
 
     def _unexpected(self) -> ExpressionError:
         token = self._next()
         if token.sort == "end":
-            why = Message("expression.unfinished")
+            why = DocumentMessage("expression.unfinished")
         elif token.text == "±":
-            why = Message("expression.tolerance")
+            why = DocumentMessage("expression.tolerance")
         elif token.text in _COMPARISONS:
-            why = Message("expression.two_comparisons")
+            why = DocumentMessage("expression.two_comparisons")
         elif token.text == ")":
-            why = Message("expression.closing_bracket")
+            why = DocumentMessage("expression.closing_bracket")
         elif token.text == ",":
-            why = Message("expression.comma")
+            why = DocumentMessage("expression.comma")
         else:
             shown = f"'{token.text}'" if token.sort == "text" else token.text
-            why = Message("expression.unexpected", token=shown)
+            why = DocumentMessage("expression.unexpected", token=shown)
         return ExpressionError(why, token.position)
 
     def _either(self) -> Node:
@@ -172,14 +172,14 @@ class _Parser:
     def _close(self) -> None:
         if not self._take_if("sign", ")"):
             raise (
-                ExpressionError(Message("expression.open_bracket"), self._next().position)
+                ExpressionError(DocumentMessage("expression.open_bracket"), self._next().position)
                 if (self._next().sort == "end")
                 else self._unexpected()
             )
 
     def _number(self, token: Token) -> Node:
         if len(token.text) > MOST_DIGITS:
-            raise ExpressionError(Message("expression.long_number", most=MOST_DIGITS), token.position)
+            raise ExpressionError(DocumentMessage("expression.long_number", most=MOST_DIGITS), token.position)
         return Constant(token.position, Decimal(token.text))
 
     def _name_or_call(self, token: Token) -> Node:
@@ -187,17 +187,17 @@ class _Parser:
             return self._call(token)
         parts = token.text.split(".")
         if len(parts) > 2:
-            raise ExpressionError(Message("expression.too_many_dots", name=token.text), token.position)
+            raise ExpressionError(DocumentMessage("expression.too_many_dots", name=token.text), token.position)
         for part in parts:
             if part in WORDS or not _PLAIN_NAME.fullmatch(part):
-                raise ExpressionError(Message("expression.not_a_name", name=token.text), token.position)
-        return Name(token.position, parts[0]) if len(parts) == 1 else Column(token.position, parts[0], parts[1])
+                raise ExpressionError(DocumentMessage("expression.not_a_name", name=token.text), token.position)
+        return Name(token.position, parts[0]) if len(parts) == 1 else TableColumn(token.position, parts[0], parts[1])
 
     def _call(self, token: Token) -> Node:
         function = FUNCTIONS.get(token.text)
         if function is None:
             near = get_close_matches(token.text.lower(), FUNCTIONS, n=1)
-            unknown = Message("expression.unknown_function", name=token.text, meant=near[0] if near else None)
+            unknown = DocumentMessage("expression.unknown_function", name=token.text, meant=near[0] if near else None)
             raise ExpressionError(unknown, token.position)
         arguments: list[Node] = []
         with self._deeper():
@@ -208,6 +208,6 @@ class _Parser:
                 self._close()
         if not function.accepts(len(arguments)):
             raise ExpressionError(
-                Message("expression.signature", name=token.text, signature=function.signature), token.position
+                DocumentMessage("expression.signature", name=token.text, signature=function.signature), token.position
             )
         return Call(token.position, token.text, tuple(arguments))

@@ -14,7 +14,7 @@ import re2
 
 from waybill_documents.dates import DateFormat
 from waybill_documents.expressions.numbers import MOST_DIGITS, number, plain_text, whole
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 LONGEST_TEXT = 100_000
 LONGEST_PADDING = 1_000
@@ -134,11 +134,11 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except UnicodeEncodeError:
-        raise Mistake(Message("mapping.pattern_not_unicode")) from None
+        raise Mistake(DocumentMessage("mapping.pattern_not_unicode")) from None
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise Mistake(Message("mapping.pattern_not_re2", detail=shown)) from None
+        raise Mistake(DocumentMessage("mapping.pattern_not_re2", detail=shown)) from None
 
 
 def matches(value: Any, pattern: Any) -> bool | None:
@@ -171,7 +171,7 @@ def template(written: str, groups: int) -> Template:
         elif sign in tuple("0123456789") and int(sign) <= groups:
             parts.append(int(sign))
         else:
-            raise Mistake(Message("mapping.unknown_group", group=f"\\{sign}"))
+            raise Mistake(DocumentMessage("mapping.unknown_group", group=f"\\{sign}"))
     return tuple(part for part in parts if part != "")
 
 

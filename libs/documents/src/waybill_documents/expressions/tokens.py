@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 
 class ExpressionError(Mistake):
     """An expression that does not follow the language."""
 
-    def __init__(self, why: Message, position: int) -> None:
-        super().__init__(Message("expression.mistake", why=why, position=position + 1))
+    def __init__(self, why: DocumentMessage, position: int) -> None:
+        super().__init__(DocumentMessage("expression.mistake", why=why, position=position + 1))
         self.sentence = why.english
         """What is wrong, in English, without the position."""
         self.position = position
@@ -41,22 +41,22 @@ _TOKEN = re.compile(
 _SPACES = re.compile(r"[ \t\r\n\u00a0]*")
 
 _HINTS = {
-    '"': Message("expression.hint.double_quote"),
-    "“": Message("expression.hint.double_quote"),
-    "‘": Message("expression.hint.curly_quote"),
-    "’": Message("expression.hint.curly_quote"),
-    "'": Message("expression.hint.open_quote"),
-    "=": Message("expression.hint.equals"),
-    "!": Message("expression.hint.exclamation"),
-    "&": Message("expression.hint.ampersand"),
-    "|": Message("expression.hint.pipe"),
-    "^": Message("expression.hint.power"),
-    "%": Message("expression.hint.percent"),
-    "×": Message("expression.hint.times"),
-    "÷": Message("expression.hint.divide"),
-    "−": Message("expression.hint.minus"),
-    ".": Message("expression.hint.point"),
-    ";": Message("expression.hint.semicolon"),
+    '"': DocumentMessage("expression.hint.double_quote"),
+    "“": DocumentMessage("expression.hint.double_quote"),
+    "‘": DocumentMessage("expression.hint.curly_quote"),
+    "’": DocumentMessage("expression.hint.curly_quote"),
+    "'": DocumentMessage("expression.hint.open_quote"),
+    "=": DocumentMessage("expression.hint.equals"),
+    "!": DocumentMessage("expression.hint.exclamation"),
+    "&": DocumentMessage("expression.hint.ampersand"),
+    "|": DocumentMessage("expression.hint.pipe"),
+    "^": DocumentMessage("expression.hint.power"),
+    "%": DocumentMessage("expression.hint.percent"),
+    "×": DocumentMessage("expression.hint.times"),
+    "÷": DocumentMessage("expression.hint.divide"),
+    "−": DocumentMessage("expression.hint.minus"),
+    ".": DocumentMessage("expression.hint.point"),
+    ";": DocumentMessage("expression.hint.semicolon"),
 }
 
 
@@ -67,7 +67,7 @@ def tokens(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            unknown = Message("expression.unknown_sign", sign=text[position])
+            unknown = DocumentMessage("expression.unknown_sign", sign=text[position])
             raise ExpressionError(_HINTS.get(text[position], unknown), position)
         found.append(_token(match))
         position = _end_of_spaces(text, match.end())

@@ -13,7 +13,7 @@ from lxml import etree
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.hybrid.cii import GUIDELINE, ROOT, first, text_of
 from waybill_documents.hybrid.profiles import Profile, profile_of
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.xml_output.safe_xml import HostileXml, local, parse
 
@@ -37,7 +37,7 @@ class EmbeddedInvoice:
 def required(embedded: EmbeddedInvoice | None) -> EmbeddedInvoice:
     """The invoice. Raises DocumentFault NO_EMBEDDED_INVOICE if there is none."""
     if embedded is None:
-        raise DocumentFault(FaultCode.NO_EMBEDDED_INVOICE, Message("embedded.missing"))
+        raise DocumentFault(FaultCode.NO_EMBEDDED_INVOICE, DocumentMessage("embedded.missing"))
     return embedded
 
 
@@ -70,9 +70,13 @@ def parse_invoice(name: str, xml: bytes) -> EmbeddedInvoice:
     try:
         root = parse(xml)
     except HostileXml as hostile:
-        raise DocumentFault(FaultCode.UNREADABLE, Message("embedded.refused", name=name, why=hostile.says)) from None
+        raise DocumentFault(
+            FaultCode.UNREADABLE, DocumentMessage("embedded.refused", name=name, why=hostile.says)
+        ) from None
     except etree.XMLSyntaxError as broken:
-        raise DocumentFault(FaultCode.UNREADABLE, Message("embedded.not_xml", name=name, detail=str(broken))) from None
+        raise DocumentFault(
+            FaultCode.UNREADABLE, DocumentMessage("embedded.not_xml", name=name, detail=str(broken))
+        ) from None
     if root.tag != ROOT:
         raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, _another_format(name, root))
     guideline = text_of(first(root, GUIDELINE))
@@ -84,18 +88,18 @@ def _content(attachment: Any, name: str, limits: PdfLimits) -> bytes:
     size = ctypes.c_ulong()
     pypdfium2.raw.FPDFAttachment_GetFile(attachment, None, 0, size)
     if size.value > limits.attachment_bytes:
-        message = Message("embedded.too_large", name=name, bytes=size.value, most=limits.attachment_bytes)
+        message = DocumentMessage("embedded.too_large", name=name, bytes=size.value, most=limits.attachment_bytes)
         raise DocumentFault(FaultCode.TOO_MUCH_TEXT, message)
     try:
         return bytes(attachment.get_data())
     except pypdfium2.PdfiumError:
-        raise DocumentFault(FaultCode.UNREADABLE, Message("embedded.damaged", name=name)) from None
+        raise DocumentFault(FaultCode.UNREADABLE, DocumentMessage("embedded.damaged", name=name)) from None
 
 
-def _another_format(name: str, root: etree._Element) -> Message:
+def _another_format(name: str, root: etree._Element) -> DocumentMessage:
     kind = local(str(root.tag))
     if kind == "CrossIndustryDocument":
-        return Message("embedded.zugferd_1", name=name)
+        return DocumentMessage("embedded.zugferd_1", name=name)
     if kind == "SCRDMCCBDACIOMessageStructure":
-        return Message("embedded.order", name=name)
-    return Message("embedded.other_format", name=name, element=kind)
+        return DocumentMessage("embedded.order", name=name)
+    return DocumentMessage("embedded.other_format", name=name, element=kind)

@@ -22,7 +22,7 @@ from waybill_documents.hybrid.cii import (
     path_of,
     text_of,
 )
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted, Row, Scalar, Value
 
 
@@ -113,7 +113,7 @@ def extract(embedded: EmbeddedInvoice) -> Extracted:
             row[name] = _value(element, of, f"lines[{index}].{name}", findings, place)
         lines.append(row)
     if findings:
-        raise DocumentFault(FaultCode.BAD_VALUE, Message("embedded.unreadable_values"), tuple(findings[:20]))
+        raise DocumentFault(FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), tuple(findings[:20]))
     return Extracted(fields, {"lines": lines})
 
 
@@ -138,9 +138,9 @@ def _value(context: etree._Element, of: _Of, name: str, findings: list[Finding],
         value = of.read(text) if text else None
     except ValueError:
         message = (
-            Message("embedded.not_a_date", text=text)
+            DocumentMessage("embedded.not_a_date", text=text)
             if of.read is _date
-            else Message("embedded.not_a_number", text=text)
+            else DocumentMessage("embedded.not_a_number", text=text)
         )
         findings.append(Finding(FaultCode.BAD_VALUE, message, path=name, rule=f"embedded:{place}"))
         value = None

@@ -12,7 +12,7 @@ from waybill_documents.checks import CheckResult
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import SETTLEMENT, all_of, decimal_of, path_of, text_of
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted
 
 _NOTHING = Decimal(0)
@@ -22,7 +22,7 @@ class _Rule(NamedTuple):
     name: str
     path: str
     """The total that the rule is about."""
-    message: Message
+    message: DocumentMessage
     expected: Decimal | None
     """What the total should be; None if the invoice does not have the amounts that the rule needs."""
 
@@ -44,25 +44,25 @@ def _rules(embedded: EmbeddedInvoice, extracted: Extracted) -> Iterable[_Rule]:
     amounts = [net for net in lines if isinstance(net, Decimal)]
     complete = bool(lines) and len(amounts) == len(lines)
     sum_of_lines = sum(amounts, _NOTHING) if complete else None
-    yield _Rule("br_co_10", "line_total", Message("en16931.br_co_10"), sum_of_lines)
+    yield _Rule("br_co_10", "line_total", DocumentMessage("en16931.br_co_10"), sum_of_lines)
 
     allowances, charges = _allowances(embedded, charge=False), _allowances(embedded, charge=True)
-    yield _Rule("br_co_11", "allowances", Message("en16931.br_co_11"), allowances)
-    yield _Rule("br_co_12", "charges", Message("en16931.br_co_12"), charges)
+    yield _Rule("br_co_11", "allowances", DocumentMessage("en16931.br_co_11"), allowances)
+    yield _Rule("br_co_12", "charges", DocumentMessage("en16931.br_co_12"), charges)
 
     total = of("line_total")
     net = None if total is None else total - or_nothing("allowances") + or_nothing("charges")
-    yield _Rule("br_co_13", "net", Message("en16931.br_co_13"), net)
+    yield _Rule("br_co_13", "net", DocumentMessage("en16931.br_co_13"), net)
 
-    yield _Rule("br_co_14", "tax", Message("en16931.br_co_14"), _taxes(embedded))
+    yield _Rule("br_co_14", "tax", DocumentMessage("en16931.br_co_14"), _taxes(embedded))
 
     without = of("net")
     gross = None if without is None else without + or_nothing("tax")
-    yield _Rule("br_co_15", "gross", Message("en16931.br_co_15"), gross)
+    yield _Rule("br_co_15", "gross", DocumentMessage("en16931.br_co_15"), gross)
 
     whole = of("gross")
     payable = None if whole is None else whole - or_nothing("prepaid") + or_nothing("rounding")
-    yield _Rule("br_co_16", "payable", Message("en16931.br_co_16"), payable)
+    yield _Rule("br_co_16", "payable", DocumentMessage("en16931.br_co_16"), payable)
 
 
 def _result(rule: _Rule, extracted: Extracted) -> CheckResult:
@@ -106,7 +106,9 @@ def _amounts(elements: Iterable[etree._Element]) -> list[Decimal]:
         try:
             found += [decimal_of(text)] if text else []
         except ValueError:
-            message = Message("embedded.not_a_number", text=text[:60])
+            message = DocumentMessage("embedded.not_a_number", text=text[:60])
             finding = Finding(FaultCode.BAD_VALUE, message, rule=f"embedded:{path_of(element)}")
-            raise DocumentFault(FaultCode.BAD_VALUE, Message("embedded.unreadable_values"), (finding,)) from None
+            raise DocumentFault(
+                FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), (finding,)
+            ) from None
     return found

@@ -25,7 +25,7 @@ from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.mistakes import mistakes
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.precision import too_precise
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
@@ -47,7 +47,7 @@ def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
     try:
         content = (beside / name).read_bytes()
     except OSError as error:
-        raise MappingFault(Message("mapping.file_unreadable", name=name, detail=error.strerror)) from error
+        raise MappingFault(DocumentMessage("mapping.file_unreadable", name=name, detail=error.strerror)) from error
     mapping = parse(content)
     schema = _schema(beside, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
     return LoadedMapping(mapping, hashlib.sha256(content).hexdigest(), schema)
@@ -55,21 +55,21 @@ def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
 
 def _schema(folder: Path | Traversable, name: str) -> XmlSchema:
     if PurePath(name).name != name or not (folder / name).is_file():
-        raise MappingFault(Message("mapping.schema.missing", name=name), "xml.xsd")
+        raise MappingFault(DocumentMessage("mapping.schema.missing", name=name), "xml.xsd")
     return load_schema((folder / name).read_bytes(), folder, name)
 
 
 def parse(content: bytes) -> Mapping:
     """Parse a mapping. Raises `MappingFault`, which says what is wrong and where."""
     if len(content) > _MOST_BYTES:
-        raise MappingFault(Message("mapping.file_too_large", most=_MOST_BYTES))
+        raise MappingFault(DocumentMessage("mapping.file_too_large", most=_MOST_BYTES))
     try:
         # The language has no floats; as decimals, they are refused by the schema.
         document = json.loads(content, parse_float=Decimal, object_pairs_hook=_no_duplicates)
     except Mistake as mistake:
         raise MappingFault(mistake.says) from mistake
     except (ValueError, RecursionError) as error:
-        raise MappingFault(Message("mapping.not_json", detail=str(error))) from error
+        raise MappingFault(DocumentMessage("mapping.not_json", detail=str(error))) from error
     if isinstance(document, dict):
         document.pop("$schema", None)  # for editors
     try:
@@ -94,7 +94,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise Mistake(Message("mapping.key_twice", name=name))
+            raise Mistake(DocumentMessage("mapping.key_twice", name=name))
         found[name] = value
     return found
 
@@ -117,7 +117,7 @@ def _check_pattern(where: str, pattern: str) -> None:
     try:
         re2.compile(pattern, _options())
     except re2.error as error:
-        raise MappingFault(Message("mapping.pattern_not_re2", detail=_decoded(error)), where) from error
+        raise MappingFault(DocumentMessage("mapping.pattern_not_re2", detail=_decoded(error)), where) from error
 
 
 @cache
@@ -141,22 +141,24 @@ def _check_references(mapping: Mapping) -> None:
     for name, table in mapping.tables.items():
         where = f"tables.{name}"
         if name in mapping.fields or name in mapping.computed:
-            raise MappingFault(Message("mapping.table_name_taken", name=name), where)
+            raise MappingFault(DocumentMessage("mapping.table_name_taken", name=name), where)
         for column, rule in table.columns.items():
             _check_fixed(f"{where}.columns.{column}", rule.default, rule, locale)
             if rule.header is None and table.row.pattern is None:
-                raise MappingFault(Message("mapping.no_header"), f"{where}.columns.{column}.header")
+                raise MappingFault(DocumentMessage("mapping.no_header"), f"{where}.columns.{column}.header")
         if table.row.begins is not None and table.row.begins not in table.columns:
-            raise MappingFault(Message("mapping.unknown_column", name=table.row.begins), f"{where}.row.begins")
+            raise MappingFault(DocumentMessage("mapping.unknown_column", name=table.row.begins), f"{where}.row.begins")
         if table.row.pattern is not None:
             unknown = set(re2.compile(table.row.pattern).groupindex) - set(table.columns)
             if unknown:
-                raise MappingFault(Message("mapping.unknown_column", name=min(unknown)), f"{where}.row.pattern")
+                raise MappingFault(DocumentMessage("mapping.unknown_column", name=min(unknown)), f"{where}.row.pattern")
         if table.carry is not None and table.carry.column not in table.columns:
-            raise MappingFault(Message("mapping.unknown_column", name=table.carry.column), f"{where}.carry.column")
+            raise MappingFault(
+                DocumentMessage("mapping.unknown_column", name=table.carry.column), f"{where}.carry.column"
+            )
     _check_titles(mapping)
     if mapping.embedded is not None and (mapping.fields or mapping.tables or mapping.xml or mapping.checks):
-        raise MappingFault(Message("mapping.embedded_with_fields"), "embedded")
+        raise MappingFault(DocumentMessage("mapping.embedded_with_fields"), "embedded")
 
 
 def _check_titles(mapping: Mapping) -> None:
@@ -165,7 +167,7 @@ def _check_titles(mapping: Mapping) -> None:
         known |= {f"{name}.{column}" for column in (*table.columns, *table.notes, *table.computed)}
     for path in mapping.titles:
         if path not in known and mapping.embedded is None:
-            raise MappingFault(Message("mapping.title_of_nothing"), f"titles.{path}")
+            raise MappingFault(DocumentMessage("mapping.title_of_nothing"), f"titles.{path}")
 
 
 def _check_fixed(where: str, fixed: str | None, rule: FieldRule | ColumnRule, locale: LocaleRules) -> None:

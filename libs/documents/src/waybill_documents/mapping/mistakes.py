@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.model import Mapping
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 _MOST = 20
 _KEY = "[key]"
@@ -34,7 +34,7 @@ def _where(detail: ErrorDetails) -> tuple[int | str, ...]:
     return path[:-1] if detail["type"] == "missing" else path  # a missing key has no place, but its parent has
 
 
-def _message(detail: ErrorDetails) -> Message:
+def _message(detail: ErrorDetails) -> DocumentMessage:
     kind, given, context = detail["type"], _shown(detail["input"]), detail.get("ctx", {})
     key = str(detail["loc"][-1]) if detail["loc"] else ""
     if isinstance(mistake := context.get("error"), Mistake):
@@ -42,52 +42,52 @@ def _message(detail: ErrorDetails) -> Message:
     if kind == "extra_forbidden":
         return _unknown(key, detail["loc"][:-1])
     if kind == "missing":
-        return Message("mapping.key_missing", name=key)
+        return DocumentMessage("mapping.key_missing", name=key)
     if key == _KEY:
-        return _SHAPES.get(context.get("pattern", ""), Message("mapping.shape.name"))
+        return _SHAPES.get(context.get("pattern", ""), DocumentMessage("mapping.shape.name"))
     if kind == "literal_error":
-        return Message("mapping.literal", expected=context.get("expected"), given=given)
+        return DocumentMessage("mapping.literal", expected=context.get("expected"), given=given)
     if kind == "string_pattern_mismatch":
-        shape = _SHAPES.get(context.get("pattern", "")) or Message("mapping.shape.unknown")
-        return Message("mapping.wrong_shape", shape=shape, given=given)
+        shape = _SHAPES.get(context.get("pattern", "")) or DocumentMessage("mapping.shape.unknown")
+        return DocumentMessage("mapping.wrong_shape", shape=shape, given=given)
     if kind in _TYPES:
-        return Message("mapping.wrong_type", type=_TYPES[kind], given=given)
+        return DocumentMessage("mapping.wrong_type", type=_TYPES[kind], given=given)
     # Pydantic's remaining sentences are about lengths and sizes; they stay in English.
     message = detail["msg"]
     for technical in ("Input should be", "String should", "Tuple should", "Dictionary should"):
         if message.startswith(technical):
             rest = message.removeprefix(technical).strip()
             detail_ = f"be {rest}" if technical == "Input should be" else rest
-            return Message("mapping.must", detail=detail_, given=given)
-    return Message("mapping.invalid", detail=message.removeprefix("Value error, "))
+            return DocumentMessage("mapping.must", detail=detail_, given=given)
+    return DocumentMessage("mapping.invalid", detail=message.removeprefix("Value error, "))
 
 
 _SHAPES = {
-    r"^[a-z][a-z0-9_]{0,63}$": Message("mapping.shape.name"),
-    r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$": Message("mapping.shape.title"),
-    r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$": Message("mapping.shape.lines"),
-    r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$": Message("mapping.shape.element"),
+    r"^[a-z][a-z0-9_]{0,63}$": DocumentMessage("mapping.shape.name"),
+    r"^[a-z][a-z0-9_]{0,63}(\.[a-z][a-z0-9_]{0,63})?$": DocumentMessage("mapping.shape.title"),
+    r"^[1-9][0-9]?(-([1-9][0-9]?)?)?$": DocumentMessage("mapping.shape.lines"),
+    r"^([A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*$": DocumentMessage("mapping.shape.element"),
 }
 _TYPES = {
-    "bool_parsing": Message("mapping.type.boolean"),
-    "bool_type": Message("mapping.type.boolean"),
-    "dict_type": Message("mapping.type.object"),
-    "int_from_float": Message("mapping.type.whole_number"),
-    "int_parsing": Message("mapping.type.whole_number"),
-    "int_type": Message("mapping.type.whole_number"),
-    "model_attributes_type": Message("mapping.type.object"),
-    "model_type": Message("mapping.type.object"),
-    "string_type": Message("mapping.type.text"),
-    "tuple_type": Message("mapping.type.list"),
+    "bool_parsing": DocumentMessage("mapping.type.boolean"),
+    "bool_type": DocumentMessage("mapping.type.boolean"),
+    "dict_type": DocumentMessage("mapping.type.object"),
+    "int_from_float": DocumentMessage("mapping.type.whole_number"),
+    "int_parsing": DocumentMessage("mapping.type.whole_number"),
+    "int_type": DocumentMessage("mapping.type.whole_number"),
+    "model_attributes_type": DocumentMessage("mapping.type.object"),
+    "model_type": DocumentMessage("mapping.type.object"),
+    "string_type": DocumentMessage("mapping.type.text"),
+    "tuple_type": DocumentMessage("mapping.type.list"),
 }
 
 
-def _unknown(key: str, parents: tuple[int | str, ...]) -> Message:
+def _unknown(key: str, parents: tuple[int | str, ...]) -> DocumentMessage:
     known = _keys(parents)
     near = get_close_matches(key, known, n=1)
     if near:
-        return Message("mapping.misspelt_key", name=key, meant=near[0])
-    return Message("mapping.unknown_key", name=key, known=", ".join(known) or None)
+        return DocumentMessage("mapping.misspelt_key", name=key, meant=near[0])
+    return DocumentMessage("mapping.unknown_key", name=key, known=", ".join(known) or None)
 
 
 def _keys(path: tuple[int | str, ...]) -> list[str]:
@@ -114,11 +114,11 @@ def _resolved(node: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _shown(given: Any) -> str | Message:
+def _shown(given: Any) -> str | DocumentMessage:
     if isinstance(given, dict):
-        return Message("json.an_object")
+        return DocumentMessage("json.an_object")
     if isinstance(given, list | tuple):
-        return Message("json.a_list")
+        return DocumentMessage("json.a_list")
     if isinstance(given, bool) or given is None:
         return str(given).lower() if given is not None else "null"
     text = str(given)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from waybill_documents.expressions import Expression
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """The name of a mapping, field, table, column, lookup or computed value."""
@@ -49,7 +49,7 @@ Decimals = Annotated[
 
 def _decimals_are_of_decimals(rule: FieldRule | ColumnRule) -> None:
     if rule.decimals is not None and rule.type != "decimal":
-        raise Mistake(Message("mapping.decimals_of_other_type", type=rule.type))
+        raise Mistake(DocumentMessage("mapping.decimals_of_other_type", type=rule.type))
 
 
 class Strict(BaseModel):
@@ -84,7 +84,7 @@ class Area(Strict):
     @model_validator(mode="after")
     def _has_a_size(self) -> Area:
         if self.left >= self.right or self.top >= self.bottom:
-            raise Mistake(Message("mapping.empty_area"))
+            raise Mistake(DocumentMessage("mapping.empty_area"))
         return self
 
 
@@ -132,11 +132,11 @@ class FieldRule(Strict):
     @model_validator(mode="after")
     def _says_one_thing(self) -> FieldRule:
         if self.constant is not None and (self.label or self.pattern or self.area):
-            raise Mistake(Message("mapping.constant_is_not_searched"))
+            raise Mistake(DocumentMessage("mapping.constant_is_not_searched"))
         if self.constant is None and not (self.label or self.pattern or self.area):
-            raise Mistake(Message("mapping.no_way_to_find"))
+            raise Mistake(DocumentMessage("mapping.no_way_to_find"))
         if self.required and self.default is not None:
-            raise Mistake(Message("mapping.required_with_default"))
+            raise Mistake(DocumentMessage("mapping.required_with_default"))
         _decimals_are_of_decimals(self)
         return self
 
@@ -180,7 +180,7 @@ class RowRule(Strict):
     @model_validator(mode="after")
     def _says_one_thing(self) -> RowRule:
         if (self.begins is None) == (self.pattern is None):
-            raise Mistake(Message("mapping.row_rule"))
+            raise Mistake(DocumentMessage("mapping.row_rule"))
         return self
 
 
@@ -258,7 +258,7 @@ class XmlNode(Strict):
     @model_validator(mode="after")
     def _says_one_thing(self) -> XmlNode:
         if self.value is not None and self.children:
-            raise Mistake(Message("mapping.xml.value_and_children", name=self.name))
+            raise Mistake(DocumentMessage("mapping.xml.value_and_children", name=self.name))
         return self
 
 

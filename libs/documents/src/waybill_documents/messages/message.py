@@ -1,7 +1,8 @@
 """A sentence for a person before it is put into words: a key of the catalogues, and the parameters of the sentence.
 
-Findings and faults are made with a `Message` where they arise. The words are chosen at the edge, in the reader's
-language, from `en.toml` or `id.toml`.
+Findings and faults are made with a `DocumentMessage` where they arise. The words are chosen at the edge, in the
+reader's language, from `en.toml` or `id.toml`. The platform has a `Message` of its own, which this library may not
+import and which cannot do what findings need: a message within a message, and a value in the document's own spelling.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Shown(NamedTuple):
     text: str
 
 
-class Message:
+class DocumentMessage:
     """A key and its parameters. Parameters are plain JSON: amounts are exact strings, and a parameter can be a message.
 
     Values that a sentence shows in the document's own spelling are given as `Shown`: the exact value is then the
@@ -40,7 +41,7 @@ class Message:
         self._stored: str | None = None
 
     @classmethod
-    def stored(cls, english: str, key: str | None, params: dict[str, Any]) -> Message:
+    def stored(cls, english: str, key: str | None, params: dict[str, Any]) -> DocumentMessage:
         """A message from a record. Records of release 0.1.0 have no key; they show the English sentence they have."""
         message = cls("")
         message.key, message.params, message._stored = key, params, english
@@ -61,9 +62,9 @@ class Message:
             return said
         return self._stored if self._stored is not None else sentence(self.key or "", self.params, "en") or ""
 
-    def adding(self, **params: Any) -> Message:
+    def adding(self, **params: Any) -> DocumentMessage:
         """The same message with further parameters."""
-        made = Message(self.key or "", **params)
+        made = DocumentMessage(self.key or "", **params)
         shown = {**self.params.get("shown", {}), **made.params.get("shown", {})}
         made.params = {**self.params, **made.params, **({"shown": shown} if shown else {})}
         made._stored = self._stored
@@ -76,7 +77,7 @@ class Message:
         return {"key": self.key, "params": self.params} if self.params else {"key": self.key}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and (self.key, self.params) == (other.key, other.params)
+        return isinstance(other, DocumentMessage) and (self.key, self.params) == (other.key, other.params)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -85,13 +86,13 @@ class Message:
         return self.english
 
     def __repr__(self) -> str:
-        return f"Message({self.key!r}, {self.params!r})"
+        return f"DocumentMessage({self.key!r}, {self.params!r})"
 
 
 class Mistake(ValueError):
     """A mistake of the person who wrote a mapping. A `ValueError`, so that pydantic reports it with its place."""
 
-    def __init__(self, says: Message) -> None:
+    def __init__(self, says: DocumentMessage) -> None:
         super().__init__(says.english)
         self.says = says
 
@@ -99,7 +100,7 @@ class Mistake(ValueError):
 def _plain(value: Any) -> Any:
     if isinstance(value, Shown):
         return value.exact
-    if isinstance(value, Message):
+    if isinstance(value, DocumentMessage):
         return value.to_json()
     if isinstance(value, Decimal):
         return format(value, "f")

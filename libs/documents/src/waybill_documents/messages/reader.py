@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from waybill_documents.messages.message import Message
+from waybill_documents.messages.message import DocumentMessage
 from waybill_documents.messages.sentences import Titles, name_as_words
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def readable(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _message(finding: Mapping[str, Any]) -> Message:
+def _message(finding: Mapping[str, Any]) -> DocumentMessage:
     key, params = finding.get("key"), finding.get("params")
-    return Message.stored(
+    return DocumentMessage.stored(
         str(finding.get("message", "")),
         key if isinstance(key, str) else None,
         params if isinstance(params, dict) else {},

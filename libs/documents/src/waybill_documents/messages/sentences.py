@@ -26,8 +26,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
 
-Language = Literal["en", "id"]
-LANGUAGES: tuple[Language, ...] = ("en", "id")
+LanguageCode = Literal["en", "id"]
+LANGUAGES: tuple[LanguageCode, ...] = ("en", "id")
 
 Titles = Callable[[str], str]
 """What a value, a table or a check is called within a sentence, by its path or rule."""

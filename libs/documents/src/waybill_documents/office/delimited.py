@@ -12,7 +12,7 @@ import re
 from collections import Counter
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits
 
 _SIGNS = ("\t", ";", "|", ",")
@@ -37,10 +37,10 @@ def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
     width = max(map(len, rows))
     if len(rows) > limits.rows:
         raise DocumentFault(
-            FaultCode.TOO_MANY_ROWS, Message("text_file.too_many_rows", rows=len(rows), most=limits.rows)
+            FaultCode.TOO_MANY_ROWS, DocumentMessage("text_file.too_many_rows", rows=len(rows), most=limits.rows)
         )
     if len(rows) * width > limits.cells:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("text_file.too_many_cells", most=limits.cells))
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_many_cells", most=limits.cells))
     return [row + [""] * (width - len(row)) for row in rows]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.text_encoding import decode
 
 Detected = Literal["pdf", "docx", "xlsx", "text", "protected", "doc", "xls", "xlsb", "ods", "odt", "pptx"]
@@ -39,13 +39,13 @@ _OPEN_DOCUMENT: tuple[tuple[bytes, Detected], ...] = (
 _HEAD = 64 * 1024
 _MOST_PARTS = 10_000
 
-_UNREAD: dict[str, Message] = {
-    "doc": Message("office.old_word"),
-    "xls": Message("office.old_excel"),
-    "xlsb": Message("office.binary_workbook"),
-    "ods": Message("office.open_spreadsheet"),
-    "odt": Message("office.open_text"),
-    "pptx": Message("office.presentation"),
+_UNREAD: dict[str, DocumentMessage] = {
+    "doc": DocumentMessage("office.old_word"),
+    "xls": DocumentMessage("office.old_excel"),
+    "xlsb": DocumentMessage("office.binary_workbook"),
+    "ods": DocumentMessage("office.open_spreadsheet"),
+    "odt": DocumentMessage("office.open_text"),
+    "pptx": DocumentMessage("office.presentation"),
 }
 
 
@@ -71,8 +71,8 @@ def detect(path: Path) -> Detected | None:
 def refuse(kind: Detected | None) -> DocumentFault:
     """The fault for a file of this format, for the person who sent it."""
     if kind == "protected":
-        return DocumentFault(FaultCode.ENCRYPTED, Message("office.encrypted"))
-    return DocumentFault(FaultCode.UNREADABLE, _UNREAD.get(kind or "") or Message("office.unknown_format"))
+        return DocumentFault(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted"))
+    return DocumentFault(FaultCode.UNREADABLE, _UNREAD.get(kind or "") or DocumentMessage("office.unknown_format"))
 
 
 def _inside_zip(path: Path, head: bytes) -> Detected | None:

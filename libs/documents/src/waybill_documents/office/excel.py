@@ -17,7 +17,7 @@ from typing import Any
 from python_calamine import CalamineSheet, CalamineWorkbook, SheetMetadata, SheetTypeEnum, SheetVisibleEnum
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.package import Package, damaged, open_package
 from waybill_documents.office.regions import Merged, find_tables
@@ -37,7 +37,7 @@ def read_excel(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     names = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(names) > limits.sheets:
         raise DocumentFault(
-            FaultCode.TOO_MANY_PAGES, Message("workbook.too_many_sheets", sheets=len(names), most=limits.sheets)
+            FaultCode.TOO_MANY_PAGES, DocumentMessage("workbook.too_many_sheets", sheets=len(names), most=limits.sheets)
         )
     budget = Budget(limits)
     sheets = [_sheet(workbook, metadata, number, budget) for number, metadata in enumerate(names, start=1)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class OfficeLimits:
 
 def too_much_text(limit: int) -> DocumentFault:
     """The fault for more text than `limits.characters`."""
-    return DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.too_much_text", most=limit))
+    return DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_much_text", most=limit))
 
 
 class Budget:

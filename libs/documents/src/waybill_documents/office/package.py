@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.detection import detect, directory_entries, refuse
 from waybill_documents.office.office_limits import OfficeLimits
 
@@ -38,7 +38,7 @@ class Package:
         for known, content in self.parts.items():
             if known.lower() == wanted:
                 return content
-        raise damaged(Message("office.damage.part_missing", part=name))
+        raise damaged(DocumentMessage("office.damage.part_missing", part=name))
 
     def repacked(self) -> io.BytesIO:
         """The checked parts as a ZIP."""
@@ -50,23 +50,23 @@ class Package:
         return packed
 
 
-def damaged(why: Message | None = None) -> DocumentFault:
+def damaged(why: DocumentMessage | None = None) -> DocumentFault:
     """The file begins like an Office document but is damaged."""
-    return DocumentFault(FaultCode.UNREADABLE, Message("office.damaged", why=why))
+    return DocumentFault(FaultCode.UNREADABLE, DocumentMessage("office.damaged", why=why))
 
 
 def open_package(path: Path, limits: OfficeLimits) -> Package:
     """Read all XML of the package. Raises `DocumentFault`."""
     try:
         if directory_entries(path, limits.parts) > limits.parts:
-            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.too_many_parts", most=limits.parts))
+            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_parts", most=limits.parts))
         with zipfile.ZipFile(path) as archive:
             return Package(_read_all(archive, path.stat().st_size, limits))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
         kind = detect(path)
         raise (damaged() if kind in ("docx", "xlsx") else refuse(kind)) from error
     except (NotImplementedError, RuntimeError) as error:  # a compression or encryption that Office does not use
-        raise damaged(Message("office.damage.packing")) from error
+        raise damaged(DocumentMessage("office.damage.packing")) from error
 
 
 def _read_all(archive: zipfile.ZipFile, size: int, limits: OfficeLimits) -> dict[str, bytes]:
@@ -99,19 +99,20 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, before: in
 def _check_size(unpacked: int, size: int, limits: OfficeLimits) -> None:
     if unpacked > limits.unpacked_bytes:
         raise DocumentFault(
-            FaultCode.TOO_MUCH_TEXT, Message("office.unpacks_too_large", megabytes=limits.unpacked_bytes // 2**20)
+            FaultCode.TOO_MUCH_TEXT,
+            DocumentMessage("office.unpacks_too_large", megabytes=limits.unpacked_bytes // 2**20),
         )
     if unpacked > _RATIO_MATTERS_FROM and unpacked > limits.ratio * size:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.unpacks_too_far", times=limits.ratio))
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.unpacks_too_far", times=limits.ratio))
 
 
 def _check_xml(name: str, content: bytes) -> None:
     """Allow only UTF-8 and no document type. Office writes nothing else; entities and other encodings hide bombs."""
     declared = _DECLARATION.match(content[:200])
     if b"\0" in content or (declared and declared[1].lower() not in _ENCODINGS):
-        raise damaged(Message("office.damage.not_utf_8", part=_shown(name)))
+        raise damaged(DocumentMessage("office.damage.not_utf_8", part=_shown(name)))
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise damaged(Message("office.damage.entities", part=_shown(name)))
+        raise damaged(DocumentMessage("office.damage.entities", part=_shown(name)))
 
 
 def _shown(name: str) -> str:

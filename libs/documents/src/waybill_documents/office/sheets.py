@@ -15,7 +15,7 @@ from xml.parsers import expat
 from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits, too_much_text
 from waybill_documents.office.package import Package, damaged
 
@@ -56,7 +56,7 @@ def check_workbook(package: Package, limits: OfficeLimits) -> None:
 
 
 def _too_many_cells(limits: OfficeLimits) -> DocumentFault:
-    return DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("workbook.too_many_cells", most=limits.cells))
+    return DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("workbook.too_many_cells", most=limits.cells))
 
 
 def _check_targets(package: Package) -> None:
@@ -66,11 +66,11 @@ def _check_targets(package: Package) -> None:
         relations = etree.fromstring(package["xl/_rels/workbook.xml.rels"], parser)
         workbook = etree.fromstring(package["xl/workbook.xml"], parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise damaged(Message("office.damage.sheet_list")) from error
+        raise damaged(DocumentMessage("office.damage.sheet_list")) from error
     targets = {_text(one, "Id"): posixpath.normpath(_text(one, "Target").lower()) for one in relations.iter("{*}*")}
     used = [targets.get(_text(sheet, "id"), "") for sheet in workbook.iter("{*}sheet")]
     if len(set(used)) != len(used):
-        raise damaged(Message("office.damage.shared_sheets"))
+        raise damaged(DocumentMessage("office.damage.shared_sheets"))
 
 
 def _text(element: etree._Element, attribute: str) -> str:
@@ -85,7 +85,7 @@ def _string_lengths(package: Package) -> list[int]:
     """An upper bound for the length of each shared string: the length of its XML."""
     found = [content for name, content in package.parts.items() if name.lower().endswith("sharedstrings.xml")]
     if len(found) > 1:
-        raise damaged(Message("office.damage.two_text_lists"))
+        raise damaged(DocumentMessage("office.damage.two_text_lists"))
     starts = [item.start() for item in _STRING_ITEM.finditer(found[0])] if found else []
     ends = [*starts[1:], len(found[0])] if found else []
     return [end - start for start, end in zip(starts, ends, strict=bool(starts))]
@@ -137,7 +137,7 @@ class _Bounds:
         try:
             parser.Parse(content, True)
         except expat.ExpatError as error:
-            raise damaged(Message("office.damage.sheet_broken")) from error
+            raise damaged(DocumentMessage("office.damage.sheet_broken")) from error
 
     def check(self, limits: OfficeLimits) -> None:
         """Refuse a rectangle that is too large, whether filled or not."""
@@ -147,18 +147,20 @@ class _Bounds:
             return
         rows, columns = self._bottom - self._top + 1, self._right - self._left + 1
         if rows > limits.rows:
-            raise DocumentFault(FaultCode.TOO_MANY_ROWS, Message("workbook.too_many_rows", rows=rows, most=limits.rows))
+            raise DocumentFault(
+                FaultCode.TOO_MANY_ROWS, DocumentMessage("workbook.too_many_rows", rows=rows, most=limits.rows)
+            )
         if rows * columns > limits.cells:
             raise DocumentFault(
                 FaultCode.TOO_MUCH_TEXT,
-                Message("workbook.too_wide", rows=rows, columns=columns, most=limits.cells),
+                DocumentMessage("workbook.too_wide", rows=rows, columns=columns, most=limits.cells),
             )
 
     def _start(self, name: str, attributes: list[Any]) -> None:
         kind = self._kinds.get(name)
         if kind is None:
             if len(self._kinds) > 1000:
-                raise damaged(Message("office.damage.sheet_broken"))
+                raise damaged(DocumentMessage("office.damage.sheet_broken"))
             kind = self._kinds[name] = name.rpartition(":")[2]
         if kind == "c":
             self._cell(attributes)
@@ -179,7 +181,7 @@ class _Bounds:
         if "r" in attributes[::2]:
             number = attributes[attributes.index("r") + 1]
             if not (number.isascii() and number.isdigit() and len(number) <= 7):
-                raise damaged(Message("office.damage.impossible_row"))
+                raise damaged(DocumentMessage("office.damage.impossible_row"))
             self._row = int(number) - 1
 
     def _cell(self, attributes: list[Any]) -> None:
@@ -190,7 +192,7 @@ class _Bounds:
             if attributes[at] == "r":
                 found = _REFERENCE.match(attributes[at + 1])
                 if found is None:
-                    raise damaged(Message("office.damage.impossible_cell"))
+                    raise damaged(DocumentMessage("office.damage.impossible_cell"))
                 self._column = _column(found[1])
                 row = int(found[2]) - 1  # may contradict its row; calamine uses the cell's reference
             elif attributes[at] == "t":

@@ -17,7 +17,7 @@ from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.list_numbers import Numbering, value, whole
 from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.package import Package, damaged, open_package
@@ -51,7 +51,7 @@ def read_word(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     limits = limits or OfficeLimits()
     package = open_package(path, limits)
     if sum(content.count(b"<") - content.count(b"</") for content in package.parts.values()) > limits.elements:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, Message("office.too_many_elements", most=limits.elements))
+        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_elements", most=limits.elements))
     document = _opened(package)
     reader = _Reader(_numbering(document), Budget(limits))
     heads, feet = _around(document)
@@ -75,7 +75,7 @@ def _opened(package: Package) -> Document:
     except Exception as error:  # any error of python-docx means that the file is damaged
         raise damaged() from error
     if not has_text:
-        raise damaged(Message("office.damage.no_text_part"))
+        raise damaged(DocumentMessage("office.damage.no_text_part"))
     return document
 
 
@@ -109,7 +109,7 @@ def _notes(package: Package) -> Iterator[Any]:
         try:
             notes = parse_xml(package.parts[name])
         except (SyntaxError, ValueError) as error:
-            raise damaged(Message("office.damage.part_broken", part=name)) from error
+            raise damaged(DocumentMessage("office.damage.part_broken", part=name)) from error
         yield from (note for note in notes.iter(qn(tag)) if note.get(qn("w:type")) in (None, "normal"))
 
 
@@ -169,7 +169,7 @@ class _Reader:
             cells.append("" if goes_on else "\n".join(self.lines(cell)))
             cells += [""] * (span - 1)
             if len(cells) > _MOST_COLUMNS * 4:
-                raise damaged(Message("office.damage.too_many_columns"))
+                raise damaged(DocumentMessage("office.damage.too_many_columns"))
         return cells + _empty(row, "w:gridAfter")
 
 

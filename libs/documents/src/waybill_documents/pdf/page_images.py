@@ -14,7 +14,7 @@ from math import sqrt
 import pypdfium2
 
 from waybill_documents.faults import DocumentFault, FaultCode
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.word_reader import turn_of
 
@@ -47,7 +47,9 @@ def page_image(document: pypdfium2.PdfDocument, number: int, scale: float, limit
     page's. Raises `DocumentFault` when there is no such page, or it is damaged.
     """
     if not 1 <= number <= len(document):
-        raise DocumentFault(FaultCode.NO_SUCH_PAGE, Message("pdf.no_such_page", count=len(document), page=number))
+        raise DocumentFault(
+            FaultCode.NO_SUCH_PAGE, DocumentMessage("pdf.no_such_page", count=len(document), page=number)
+        )
     try:
         page = document[number - 1]
     except pypdfium2.PdfiumError as error:
@@ -92,7 +94,7 @@ def _turn(page: pypdfium2.PdfPage) -> int:
 
 
 def _damaged(number: int) -> DocumentFault:
-    return DocumentFault(FaultCode.UNREADABLE, Message("pdf.page_damaged", page=number))
+    return DocumentFault(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=number))
 
 
 def _png(bitmap: pypdfium2.PdfBitmap) -> bytes:

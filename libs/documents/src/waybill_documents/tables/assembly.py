@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from waybill_documents.faults import DocumentFault, FaultCode
 from waybill_documents.geometry import Word
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.text_lines import Line
 
 NEXT_LINE = 1.2
@@ -70,7 +70,7 @@ class Assembly:
         """Add a complete row."""
         if len(self.rows) >= self._max_rows:
             raise DocumentFault(
-                FaultCode.TOO_MANY_ROWS, Message("table.too_many_rows", table=self._name, most=self._max_rows)
+                FaultCode.TOO_MANY_ROWS, DocumentMessage("table.too_many_rows", table=self._name, most=self._max_rows)
             )
         self.rows.append(row)
         self._last = None

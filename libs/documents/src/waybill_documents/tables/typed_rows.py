@@ -11,7 +11,7 @@ from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.geometry import Place, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import ColumnRule, Mapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.tables.assembly import Piece, RawRow
 from waybill_documents.text_lines import fold
 from waybill_documents.value_text import Unreadable, read
@@ -98,7 +98,7 @@ class TypedRows:
         confidence = BASE["column"] - (DOUBTFUL if column in raw.doubtful else 0)
         return Value(value, text, path, places, confidence)
 
-    def _report(self, number: int, column: str, path: str, raw: RawRow, why: Message | None) -> None:
+    def _report(self, number: int, column: str, path: str, raw: RawRow, why: DocumentMessage | None) -> None:
         """Report a cell that is missing or cannot be read: the first ones of each column in full, then only counted."""
         kind = "missing" if why is None else "unreadable"
         count = self._reported[column, kind] = self._reported.get((column, kind), 0) + 1
@@ -108,11 +108,11 @@ class TypedRows:
         place = _places(pieces)[0] if pieces else None
         cell, line = f"{self._name}.{column}", number + 1
         if why is None:
-            code, message = FaultCode.FIELD_MISSING, Message("cell.missing", column=cell, line=line)
+            code, message = FaultCode.FIELD_MISSING, DocumentMessage("cell.missing", column=cell, line=line)
         else:
             text, type_ = _text(raw.cells[column], " "), self._types[column]
             code = FaultCode.BAD_VALUE
-            message = Message("cell.unreadable", column=cell, line=line, why=why, raw=text, type=type_)
+            message = DocumentMessage("cell.unreadable", column=cell, line=line, why=why, raw=text, type=type_)
         self._findings.append(Finding.at(place, code, message, f"{self._name}[{number}].{column}", path))
 
     def _report_more(self) -> None:
@@ -126,8 +126,10 @@ def more_cells(table: str, column: str, count: int, *, missing: bool) -> Finding
     """Counts the cells of a column that are wrong beyond those that are shown in full."""
     cell, rule = f"{table}.{column}", f"tables.{table}.columns.{column}"
     if missing:
-        return Finding(FaultCode.FIELD_MISSING, Message("cell.missing_more", column=cell, count=count), table, rule)
-    return Finding(FaultCode.BAD_VALUE, Message("cell.unreadable_more", column=cell, count=count), table, rule)
+        return Finding(
+            FaultCode.FIELD_MISSING, DocumentMessage("cell.missing_more", column=cell, count=count), table, rule
+        )
+    return Finding(FaultCode.BAD_VALUE, DocumentMessage("cell.unreadable_more", column=cell, count=count), table, rule)
 
 
 def _text(pieces: list[Piece], join: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule, ValueType
-from waybill_documents.messages import Message, Mistake
+from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.value_text import read
 from waybill_documents.values import Extracted, Row, Scalar, Value
 from waybill_documents.xml_output.validation import MOST_FINDINGS, not_more_than
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,20})?", re.ASCII)
 def read_json(body: bytes, *, largest: int = LARGEST_JSON) -> dict[str, Any]:
     """The JSON document of an upload, without floats. Raises DocumentFault UNREADABLE if it is not JSON or a bomb."""
     if len(body) > largest:
-        raise _unreadable(Message("json.too_large", most=largest))
+        raise _unreadable(DocumentMessage("json.too_large", most=largest))
     try:
         document = json.loads(
             body.decode("utf-8-sig"),
@@ -45,17 +45,17 @@ def read_json(body: bytes, *, largest: int = LARGEST_JSON) -> dict[str, Any]:
             object_pairs_hook=_no_key_twice,
         )
     except RecursionError:
-        raise _unreadable(Message("json.too_deep")) from None
+        raise _unreadable(DocumentMessage("json.too_deep")) from None
     except UnicodeDecodeError:
-        raise _unreadable(Message("json.not_utf_8")) from None
+        raise _unreadable(DocumentMessage("json.not_utf_8")) from None
     except Mistake as mistake:
-        raise _unreadable(Message("json.mistake", why=mistake.says)) from None
+        raise _unreadable(DocumentMessage("json.mistake", why=mistake.says)) from None
     except ValueError as error:
-        raise _unreadable(Message("json.not_json", detail=str(error))) from None
+        raise _unreadable(DocumentMessage("json.not_json", detail=str(error))) from None
     if not isinstance(document, dict):
-        raise _unreadable(Message("json.not_an_object"))
+        raise _unreadable(DocumentMessage("json.not_an_object"))
     if _deeper_than(DEEPEST_JSON, document):
-        raise _unreadable(Message("json.too_deep"))
+        raise _unreadable(DocumentMessage("json.too_deep"))
     return document
 
 
@@ -76,7 +76,7 @@ def _same_mapping(mapping: Mapping, made_by: Any) -> None:
     """Refuse the answer of another mapping, which may mean something else by the same names."""
     name = made_by.get("name") if isinstance(made_by, dict) else made_by
     if name is not None and name != mapping.name:
-        message = Message("json.other_mapping", made_by=_shown(name), mapping=mapping.name)
+        message = DocumentMessage("json.other_mapping", made_by=_shown(name), mapping=mapping.name)
         raise DocumentFault(FaultCode.NOT_RECOGNISED, message)
 
 
@@ -100,20 +100,20 @@ class _Reading:
             return Value(self._printed(rule.constant, rule.type), "", f"fields.{name}")
         value = self._value(rule, given, name, f"fields.{name}")
         if _empty(given) and rule.required:
-            self._finding(FaultCode.FIELD_MISSING, Message("json.missing", name=name), name, f"fields.{name}")
+            self._finding(FaultCode.FIELD_MISSING, DocumentMessage("json.missing", name=name), name, f"fields.{name}")
         return value
 
     def _table(self, name: str, rule: TableRule, given: Any) -> list[Row]:
         where = f"tables.{name}"
         if not given:
             if rule.required:
-                self._finding(FaultCode.TABLE_MISSING, Message("json.no_lines", table=name), name, where)
+                self._finding(FaultCode.TABLE_MISSING, DocumentMessage("json.no_lines", table=name), name, where)
             return []
         if not isinstance(given, list):
-            self._finding(FaultCode.BAD_VALUE, Message("json.not_a_list", table=name), name, where)
+            self._finding(FaultCode.BAD_VALUE, DocumentMessage("json.not_a_list", table=name), name, where)
             return []
         if len(given) > rule.max_rows:
-            message = Message("json.too_many_lines", table=name, lines=len(given), most=rule.max_rows)
+            message = DocumentMessage("json.too_many_lines", table=name, lines=len(given), most=rule.max_rows)
             self._finding(FaultCode.TOO_MANY_ROWS, message, name, where)
             return []
         return [self._row(name, rule, index, row) for index, row in enumerate(given)]
@@ -121,7 +121,7 @@ class _Reading:
     def _row(self, table: str, rule: TableRule, index: int, given: Any) -> Row:
         path = f"{table}[{index}]"
         if not isinstance(given, dict):
-            message = Message("json.line_not_an_object", table=table, line=index + 1)
+            message = DocumentMessage("json.line_not_an_object", table=table, line=index + 1)
             self._finding(FaultCode.BAD_VALUE, message, path, f"tables.{table}")
             return {}
         note = next((name for name in rule.notes if given.get(name) is not None and name not in rule.columns), None)
@@ -134,7 +134,7 @@ class _Reading:
                 continue
             row[name] = self._value(column, given.get(name), f"{path}.{name}", where, line=index + 1)
             if _empty(given.get(name)) and column.default is None and column.required and note is None:
-                message = Message("json.missing", name=f"{table}.{name}", line=index + 1)
+                message = DocumentMessage("json.missing", name=f"{table}.{name}", line=index + 1)
                 self._finding(FaultCode.FIELD_MISSING, message, f"{path}.{name}", where)
         if note is not None:
             row[note] = Value(self._typed("text", given[note], f"{path}.{note}"), "", f"tables.{table}.notes.{note}")
@@ -154,7 +154,7 @@ class _Reading:
         try:
             return _TYPES[type_](given)
         except Mistake as mistake:
-            message = Message("json.bad_value", name=path, line=line, why=mistake.says)
+            message = DocumentMessage("json.bad_value", name=path, line=line, why=mistake.says)
             self._finding(FaultCode.BAD_VALUE, message, path, where)
             return None
 
@@ -171,10 +171,10 @@ class _Reading:
                 # Guessing is slow, and only the first findings are shown.
                 close = get_close_matches(name[:64], names, 1) if len(self.findings) <= MOST_FINDINGS else ()
                 meant = close[0] if close else None
-                message = Message("json.unknown_name", name=_shown(name), line=line, meant=meant)
+                message = DocumentMessage("json.unknown_name", name=_shown(name), line=line, meant=meant)
                 self._finding(FaultCode.BAD_VALUE, message, f"{path}{_shown(name)}")
 
-    def _finding(self, code: FaultCode, message: Message, path: str, rule: str | None = None) -> None:
+    def _finding(self, code: FaultCode, message: DocumentMessage, path: str, rule: str | None = None) -> None:
         self.findings.append(Finding(code, message, path, rule))
 
 
@@ -184,16 +184,16 @@ def _empty(given: Any) -> bool:
 
 def _text(given: Any) -> str:
     if not isinstance(given, str):
-        raise Mistake(Message("json.type.text", given=_given(given)))
+        raise Mistake(DocumentMessage("json.type.text", given=_given(given)))
     if len(given) > LONGEST_TEXT:
-        raise Mistake(Message("json.type.too_long", most=LONGEST_TEXT))
+        raise Mistake(DocumentMessage("json.type.too_long", most=LONGEST_TEXT))
     return given.strip()  # like a text that is read from a page
 
 
 def _digits(given: Any) -> str:
     text = _text(given)
     if not (text.isascii() and text.isdigit()):
-        raise Mistake(Message("json.type.digits", given=_shown(text)))
+        raise Mistake(DocumentMessage("json.type.digits", given=_shown(text)))
     return text
 
 
@@ -201,14 +201,14 @@ def _decimal(given: Any) -> Decimal:
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
         given = format(Decimal(given), "f") if abs(Decimal(given).adjusted()) <= 30 else "too long"
     if not isinstance(given, str) or not _NUMBER.fullmatch(given):
-        raise Mistake(Message("json.type.number", given=_given(given)))
+        raise Mistake(DocumentMessage("json.type.number", given=_given(given)))
     return Decimal(given)
 
 
 def _integer(given: Any) -> int:
     number = _decimal(given)
     if number != number.to_integral_value():
-        raise Mistake(Message("json.type.whole_number", given=_given(given)))
+        raise Mistake(DocumentMessage("json.type.whole_number", given=_given(given)))
     return int(number)
 
 
@@ -217,8 +217,8 @@ def _date(given: Any) -> date:
         try:
             return date.fromisoformat(given)
         except ValueError:
-            raise Mistake(Message("json.type.no_such_day", given=given)) from None
-    raise Mistake(Message("json.type.date", given=_given(given)))
+            raise Mistake(DocumentMessage("json.type.no_such_day", given=given)) from None
+    raise Mistake(DocumentMessage("json.type.date", given=_given(given)))
 
 
 _TYPES: dict[ValueType, Callable[[Any], Scalar]] = {
@@ -230,12 +230,12 @@ _TYPES: dict[ValueType, Callable[[Any], Scalar]] = {
 }
 
 
-def _given(given: Any) -> str | Message:
+def _given(given: Any) -> str | DocumentMessage:
     """What somebody sent, short enough for a sentence."""
     if isinstance(given, dict):
-        return Message("json.an_object")
+        return DocumentMessage("json.an_object")
     if isinstance(given, list):
-        return Message("json.a_list")
+        return DocumentMessage("json.a_list")
     return _shown(given)
 
 
@@ -250,12 +250,12 @@ def _number(text: str) -> Decimal:
     except InvalidOperation:
         number = None
     if number is None or abs(number.adjusted()) > 30:
-        raise Mistake(Message("json.number_too_long", number=_shown(text)))
+        raise Mistake(DocumentMessage("json.number_too_long", number=_shown(text)))
     return number
 
 
 def _no_constant(name: str) -> None:
-    raise Mistake(Message("json.constant", name=name))
+    raise Mistake(DocumentMessage("json.constant", name=name))
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Mistake(Message("json.key_twice", name=_shown(twice)))
+        raise Mistake(DocumentMessage("json.key_twice", name=_shown(twice)))
     return found
 
 
@@ -282,8 +282,8 @@ def _deeper_than(most: int, document: Any) -> bool:
 
 
 def _wrong(findings: list[Finding]) -> DocumentFault:
-    return DocumentFault(findings[0].code, Message("json.not_fitting"), not_more_than(MOST_FINDINGS, findings))
+    return DocumentFault(findings[0].code, DocumentMessage("json.not_fitting"), not_more_than(MOST_FINDINGS, findings))
 
 
-def _unreadable(message: Message) -> DocumentFault:
+def _unreadable(message: DocumentMessage) -> DocumentFault:
     return DocumentFault(FaultCode.UNREADABLE, message)

@@ -10,14 +10,14 @@ from contextlib import suppress
 
 from lxml import etree
 
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 
 class HostileXml(ValueError):
     """The XML declares a document type, which is where entity bombs and external references live."""
 
     def __init__(self) -> None:
-        self.says = Message("xml.document_type")
+        self.says = DocumentMessage("xml.document_type")
         super().__init__(self.says.english)
 
 

@@ -15,7 +15,7 @@ from lxml import etree
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
 from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.safe_xml import parse
 from waybill_documents.xml_output.validation import MOST_FINDINGS, Origin, XmlSchema, not_more_than
 from waybill_documents.xml_output.value_spelling import DECLARATION, NotForXml, escape, escape_attribute, spell
@@ -30,7 +30,7 @@ def render(mapping: Mapping, data: dict[str, Any], *, pretty: bool, schema: XmlS
     Raises DocumentFault BAD_VALUE for values that XML cannot hold, and INVALID_XML if the schema is not met.
     """
     if mapping.xml is None:
-        raise MappingFault(Message("mapping.no_xml"), "xml")
+        raise MappingFault(DocumentMessage("mapping.no_xml"), "xml")
     body = _write(mapping, data, pretty=pretty).body()
     root = parse(body)
     if schema is not None and not schema.fits(root):
@@ -48,24 +48,24 @@ def check_tree(mapping: Mapping) -> None:
 
 def _check(node: XmlNode, mapping: Mapping, xml: XmlRule, where: str, *, each: str | None, depth: int) -> None:
     if depth > _DEEPEST:
-        raise MappingFault(Message("mapping.xml.too_deep", most=_DEEPEST), where)
+        raise MappingFault(DocumentMessage("mapping.xml.too_deep", most=_DEEPEST), where)
     for name in (node.name, *node.attributes):
         prefix, _, plain = name.rpartition(":")
         if prefix and prefix != "xml" and prefix not in xml.namespaces:
-            raise MappingFault(Message("mapping.xml.unknown_prefix", prefix=prefix, name=name), where)
+            raise MappingFault(DocumentMessage("mapping.xml.unknown_prefix", prefix=prefix, name=name), where)
         if name == "xmlns" or prefix == "xmlns":
-            raise MappingFault(Message("mapping.xml.namespace_attribute"), where)
+            raise MappingFault(DocumentMessage("mapping.xml.namespace_attribute"), where)
         try:
             etree.QName(plain)
         except ValueError:
-            raise MappingFault(Message("mapping.xml.bad_name", name=name), where) from None
+            raise MappingFault(DocumentMessage("mapping.xml.bad_name", name=name), where) from None
     if node.each is not None:
         if depth == 1:
-            raise MappingFault(Message("mapping.xml.repeated_root"), where)
+            raise MappingFault(DocumentMessage("mapping.xml.repeated_root"), where)
         if each is not None:
-            raise MappingFault(Message("mapping.xml.repeated_twice"), where)
+            raise MappingFault(DocumentMessage("mapping.xml.repeated_twice"), where)
         if node.each not in mapping.tables:
-            raise MappingFault(Message("mapping.unknown_table", name=node.each), where)
+            raise MappingFault(DocumentMessage("mapping.unknown_table", name=node.each), where)
     for place, child in enumerate(node.children):
         _check(child, mapping, xml, f"{where}.children[{place}]", each=each or node.each, depth=depth + 1)
 
@@ -185,7 +185,7 @@ def _spelt(out: _Written, row: _Row, expression: Expression, name: str, escaped:
     if row.scope.misses:
         miss = row.scope.misses.pop()
         row.scope.misses.clear()
-        unknown = Message("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
+        unknown = DocumentMessage("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
         out.findings.append(_unwritable(row, name, expression, unknown, FaultCode.UNKNOWN_LOOKUP))
     return text
 
@@ -202,15 +202,15 @@ def _write(mapping: Mapping, data: dict[str, Any], *, pretty: bool, explained: b
     root.write(written, _Row(Scope(data, mapping.lookups)), data)
     if written.findings:
         findings = not_more_than(MOST_FINDINGS, written.findings)
-        raise DocumentFault(findings[0].code, Message("xml.unwritable_values"), findings)
+        raise DocumentFault(findings[0].code, DocumentMessage("xml.unwritable_values"), findings)
     return written
 
 
 def _unwritable(
-    row: _Row, name: str, value: Expression, why: Message, fault: FaultCode = FaultCode.BAD_VALUE
+    row: _Row, name: str, value: Expression, why: DocumentMessage, fault: FaultCode = FaultCode.BAD_VALUE
 ) -> Finding:
     line = row.index + 1 if row.index is not None else None
-    message = Message("xml.unwritable", element=name, line=line, why=why)
+    message = DocumentMessage("xml.unwritable", element=name, line=line, why=why)
     return Finding(fault, message, Origin(name, row.table, row.index, _only_name(value)).path, "xml")
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.safe_xml import HostileXml, local, parse, parser
 
 MOST_FINDINGS = 20
@@ -55,7 +55,7 @@ class _Beside(etree.Resolver):
         plain = system_url.startswith(_BASE) and _PLAIN_NAME.fullmatch(name)
         if not plain or self.folder is None or not (self.folder / name).is_file():
             self.refused = name
-            raise MappingFault(Message("mapping.schema.not_beside", name=name), "xml.xsd")
+            raise MappingFault(DocumentMessage("mapping.schema.not_beside", name=name), "xml.xsd")
         return self.resolve_string(_bounded((self.folder / name).read_bytes()), context, base_url=system_url)
 
 
@@ -71,12 +71,12 @@ def load_schema(content: bytes, beside: Traversable | None = None, name: str = "
         document = etree.fromstring(content, reading, base_url=_BASE + name)
         schema = XmlSchema(name, etree.XMLSchema(document), _meanings(document))
     except HostileXml as hostile:
-        raise MappingFault(Message("mapping.schema.refused", why=hostile.says), "xml.xsd") from None
+        raise MappingFault(DocumentMessage("mapping.schema.refused", why=hostile.says), "xml.xsd") from None
     except (etree.XMLSyntaxError, etree.XMLSchemaParseError) as broken:
         if resolver.refused is None:
-            raise MappingFault(Message("mapping.schema.broken", detail=str(broken)), "xml.xsd") from None
+            raise MappingFault(DocumentMessage("mapping.schema.broken", detail=str(broken)), "xml.xsd") from None
     if resolver.refused is not None:
-        raise MappingFault(Message("mapping.schema.not_beside", name=resolver.refused), "xml.xsd")
+        raise MappingFault(DocumentMessage("mapping.schema.not_beside", name=resolver.refused), "xml.xsd")
     return schema
 
 
@@ -111,7 +111,7 @@ class XmlSchema:
             for path, same, element in shown
         ]
         left = len(wrong) - len(findings)
-        raise DocumentFault(FaultCode.INVALID_XML, Message("xml.invalid"), and_more(findings, left))
+        raise DocumentFault(FaultCode.INVALID_XML, DocumentMessage("xml.invalid"), and_more(findings, left))
 
     def _finding(
         self, path: str, errors: list[etree._LogEntry], element: etree._Element | None, origin: Origin | None
@@ -129,23 +129,23 @@ class XmlSchema:
         )
         return Finding(FaultCode.INVALID_XML, message, origin.path if origin else None, "xml.xsd")
 
-    def _message(self, name: str, text: str, said: list[str]) -> Message:
+    def _message(self, name: str, text: str, said: list[str]) -> DocumentMessage:
         """Our message for libxml2's errors. Its own words are used only if none of ours fit."""
         whole = " ".join(said)
         typed = re.search(r"is not a valid value of the (?:\w+ )*type '(?:xs:)?([^']*)'", whole)
         wants = self._meanings.get(name) or (self._meanings.get(typed[1], typed[1]) if typed else None)
         if wants and (typed or "[facet " in whole):
             if not text:
-                return Message("xml.invalid_empty", name=name, wanted=wants)
-            return Message("xml.invalid_value", name=name, text=text[:60], wanted=wants)
+                return DocumentMessage("xml.invalid_empty", name=name, wanted=wants)
+            return DocumentMessage("xml.invalid_value", name=name, text=text[:60], wanted=wants)
         expected = re.search(r"Expected is (?:one of )?\( ?([^)]*?),? ?\)", whole)
         wanted = [each.strip() for each in expected[1].split(",")] if expected else None
         if "Missing child element" in whole and expected:
-            return Message("xml.child_missing", name=name, expected=wanted)
+            return DocumentMessage("xml.child_missing", name=name, expected=wanted)
         if "This element is not expected" in whole:
-            return Message("xml.unexpected", name=name, expected=wanted)
+            return DocumentMessage("xml.unexpected", name=name, expected=wanted)
         detail = re.sub(r"^Element '[^']*'(, attribute '[^']*')?: (\[facet '\w+'\] )?", "", said[0])
-        return Message("xml.invalid_otherwise", name=name, detail=detail)
+        return DocumentMessage("xml.invalid_otherwise", name=name, detail=detail)
 
 
 def not_more_than(most: int, findings: list[Finding]) -> tuple[Finding, ...]:
@@ -157,12 +157,12 @@ def and_more(findings: list[Finding], left: int) -> tuple[Finding, ...]:
     """These, and one that says how many more there are."""
     if left <= 0:
         return tuple(findings)
-    return (*findings, Finding(findings[0].code, Message("finding.more", count=left), rule=findings[0].rule))
+    return (*findings, Finding(findings[0].code, DocumentMessage("finding.more", count=left), rule=findings[0].rule))
 
 
 def _bounded(content: bytes) -> bytes:
     if len(content) > _LARGEST:
-        raise MappingFault(Message("mapping.schema.too_large", megabytes=_LARGEST // 1_000_000), "xml.xsd")
+        raise MappingFault(DocumentMessage("mapping.schema.too_large", megabytes=_LARGEST // 1_000_000), "xml.xsd")
     return content
 
 

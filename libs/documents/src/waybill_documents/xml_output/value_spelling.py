@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 """The beginning of every document we write."""
@@ -32,7 +32,7 @@ _ESCAPED = {
 class NotForXml(ValueError):
     """The value cannot be written in XML, whatever the escaping."""
 
-    def __init__(self, says: Message) -> None:
+    def __init__(self, says: DocumentMessage) -> None:
         super().__init__(says.english)
         self.says = says
 
@@ -45,7 +45,7 @@ def spell(value: Any) -> str:
         return ""
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise NotForXml(Message("xml.not_a_number"))
+            raise NotForXml(DocumentMessage("xml.not_a_number"))
         return format(value if value else abs(value), "f")
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -53,7 +53,7 @@ def spell(value: Any) -> str:
         return str(value)
     if isinstance(value, date):
         return value.isoformat()
-    raise NotForXml(Message("xml.whole_column"))
+    raise NotForXml(DocumentMessage("xml.whole_column"))
 
 
 def escape(text: str) -> str:
@@ -69,5 +69,5 @@ def escape_attribute(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     if character not in _ESCAPED:
-        raise NotForXml(Message("xml.bad_character", code=f"U+{ord(character):04X}"))
+        raise NotForXml(DocumentMessage("xml.bad_character", code=f"U+{ord(character):04X}"))
     return _ESCAPED[character]

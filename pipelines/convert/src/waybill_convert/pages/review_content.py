@@ -17,7 +17,7 @@ from waybill_convert.views import ConversionView
 
 if TYPE_CHECKING:  # the document library is imported with the first review: see `reviser`
     from waybill_convert.pages.review_pages import Leaf
-    from waybill_convert.pages.review_values import Cell, ShownRecord, Wrong
+    from waybill_convert.pages.review_values import ShownCell, ShownRecord, Wrong
     from waybill_documents.mapping.loader import LoadedMapping
 
 
@@ -236,6 +236,6 @@ class _Showing:
         return self._language.say("review.edit_line", number=int(number) + 1)
 
     @staticmethod
-    def _options(cell: Cell, listed: dict[str, list[str]]) -> list[str]:
+    def _options(cell: ShownCell, listed: dict[str, list[str]]) -> list[str]:
         texts = listed.get(cell.list, [])
         return list(dict.fromkeys([cell.text, *texts])) if texts else []

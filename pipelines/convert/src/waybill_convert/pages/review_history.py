@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the document library is imported with the first review: see
 _SHOWN_CHANGES = 20
 
 
-class Change(NamedTuple):
+class ShownChange(NamedTuple):
     label: str
     before: str
     after: str
@@ -35,7 +35,7 @@ class HistoryEntry(NamedTuple):
     ago: str
     shown: bool
     download: str
-    changes: list[Change]
+    changes: list[ShownChange]
     more: str
 
 
@@ -66,7 +66,7 @@ def _past(
 ) -> HistoryEntry:
     number = revision.number
     changes = [
-        Change(
+        ShownChange(
             _label(loaded, change["path"], language),
             _value(loaded, change["path"], change["from"], language),
             _value(loaded, change["path"], change["to"], language),
@@ -106,14 +106,14 @@ def _first(view: ConversionView, shown: int, language: Language, *, first_xml: b
 
 def compared(
     reviser: MappingReviser, record: Json, differences: Sequence[Difference], language: Language
-) -> list[Change]:
+) -> list[ShownChange]:
     """The differences between two revisions, in words."""
     try:
         loaded: LoadedMapping | None = reviser.mapping_of(record)
     except Refused:
         loaded = None
     return [
-        Change(
+        ShownChange(
             _label(loaded, each.path, language),
             _value(loaded, each.path, each.before, language),
             _value(loaded, each.path, each.after, language),

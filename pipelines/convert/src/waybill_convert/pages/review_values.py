@@ -25,7 +25,7 @@ _TEXT: ValueType = "text"
 _AMOUNT = re.compile(r"-?[0-9]+\.[0-9]+", re.ASCII)
 
 
-class Cell(NamedTuple):
+class ShownCell(NamedTuple):
     """One value."""
 
     id: str
@@ -51,7 +51,7 @@ class Cell(NamedTuple):
         return "doubt" in self.look
 
 
-class Column(NamedTuple):
+class ColumnHeading(NamedTuple):
     label: str
     numeric: bool
 
@@ -61,13 +61,13 @@ class ShownLine(NamedTuple):
     path: str
     number: int
     edit: str
-    cells: list[Cell]
+    cells: list[ShownCell]
 
 
 class ShownTable(NamedTuple):
     name: str
     title: str
-    columns: list[Column]
+    columns: list[ColumnHeading]
     rows: list[ShownLine]
     numbered: bool
     """Whether one of its columns holds the line numbers."""
@@ -89,13 +89,13 @@ class Choices(NamedTuple):
 class ShownRecord:
     """Everything the page shows of one record."""
 
-    fields: list[Cell]
+    fields: list[ShownCell]
     tables: list[ShownTable]
     problems: list[Wrong]
     choices: list[Choices]
     looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[ShownCell]:
         yield from self.fields
         for table in self.tables:
             for row in table.rows:
@@ -185,7 +185,7 @@ class _RecordView:
     def _describe(self, path: str) -> str:
         return describe(self._loaded, path, self._language.code) if self._loaded else readable(path)
 
-    def _field(self, name: str, value: Value) -> Cell:
+    def _field(self, name: str, value: Value) -> ShownCell:
         rule = self._fields.get(name)
         label = self._describe(name)
         return self._cell(name, label, value, rule.type if rule else None, editable=rule is not None)
@@ -195,7 +195,7 @@ class _RecordView:
         shown = _columns(rule, rows)
         labels = {column: self._describe(f"{name}.{column}") for column in shown}
         types = _types(rule)
-        columns = [Column(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
+        columns = [ColumnHeading(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
         lines: list[ShownLine] = []
         for index, row in enumerate(rows):
             path = f"{name}[{index}]"
@@ -226,9 +226,9 @@ class _RecordView:
         editable: bool,
         numeric: bool | None = None,
         line: int | None = None,
-    ) -> Cell:
+    ) -> ShownCell:
         look, says = self._judged(path, value, editable=editable)
-        return Cell(
+        return ShownCell(
             id_of(path),
             path,
             label if line is None else self._language.say("review.of_line", label=label, number=line),

@@ -19,7 +19,7 @@ from waybill_documents.hybrid.ubl.invoice_lines import CREDIT_NOTE_LINES, INVOIC
 from waybill_documents.hybrid.ubl.money import PAYMENT, TOTALS
 from waybill_documents.hybrid.ubl.parties import PARTIES
 from waybill_documents.hybrid.ubl.parts import NAMESPACES, Part, UblConversion
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.validation import MOST_FINDINGS, and_more
 from waybill_documents.xml_output.value_spelling import DECLARATION
 
@@ -41,7 +41,7 @@ def to_ubl(embedded: EmbeddedInvoice, *, pretty: bool = False) -> bytes:
     validate(embedded)
     root = embedded.root
     if first(root, LINES) is None:
-        message = Message("embedded.no_lines", profile=embedded.profile.name)
+        message = DocumentMessage("embedded.no_lines", profile=embedded.profile.name)
         raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, message)
     conversion = UblConversion(
         root,
@@ -67,10 +67,10 @@ def _nothing_left(conversion: UblConversion) -> None:
     findings = []
     for element, attribute, value in left[:MOST_FINDINGS]:
         path = path_of(element) + (f"/@{attribute}" if attribute else "")
-        message = Message("embedded.no_place_in_ubl", element=path, value=_short(value))
+        message = DocumentMessage("embedded.no_place_in_ubl", element=path, value=_short(value))
         findings.append(Finding(FaultCode.UNSUPPORTED_CONSTRUCT, message, rule="en16931_ubl"))
     more = and_more(findings, len(left) - len(findings))
-    raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, Message("embedded.beyond_ubl"), more)
+    raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, DocumentMessage("embedded.beyond_ubl"), more)
 
 
 def _short(value: str) -> str:

@@ -11,7 +11,7 @@ from waybill_documents.conversion import Reading, read_pdf
 from waybill_documents.faults import DocumentFault, FaultCode, Finding
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
-from waybill_documents.messages import Message
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.stages import Stages
 
@@ -76,7 +76,7 @@ def attempt(source: Path, loaded: LoadedMapping) -> Trial:
     except DocumentFault as fault:
         trial.fault = fault
     except OSError as error:
-        detail = Message("document.file_unreadable", detail=error.strerror)
+        detail = DocumentMessage("document.file_unreadable", detail=error.strerror)
         trial.fault = DocumentFault(FaultCode.UNREADABLE, detail)
     trial.stages, trial.milliseconds = stages.milliseconds, (perf_counter() - start) * 1000
     return trial

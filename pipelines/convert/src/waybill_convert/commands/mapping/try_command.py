@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +16,7 @@ from waybill_convert.commands.mapping.selection import Given, choose, explained
 from waybill_convert.commands.mapping.trial import attempt
 from waybill_convert.commands.mapping.trial_page import page_of
 from waybill_convert.commands.mapping.trial_report import print_report
-
-
-class Language(StrEnum):
-    """The languages of mappings' messages."""
-
-    EN = "en"
-    ID = "id"
+from waybill_documents.messages import LanguageCode
 
 
 def try_(
@@ -36,7 +29,7 @@ def try_(
         Path | None, typer.Option("--output", "-o", metavar="OUT.xml", help="Write the XML to this file.")
     ] = None,
     rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows to show from each end of a table.")] = 3,
-    language: Annotated[Language, typer.Option("--lang", help="The language of the checks' messages.")] = Language.EN,
+    language: Annotated[LanguageCode, typer.Option("--lang", help="The language of the checks' messages.")] = "en",
     as_json: AsJson = False,
 ) -> None:
     """Read a PDF with a mapping, and report the result.
