@@ -12,7 +12,7 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.janitor.models import TaskOutcome
-from waybill.janitor.task import Task, Tools
+from waybill.janitor.task import Task, TaskTools
 from waybill.storage import LocalStorage, Storage, upload_key
 from waybill_convert.settings import ConvertSettings
 from waybill_convert.stored_files import pages_of
@@ -63,7 +63,7 @@ def result_key(job_id: uuid.UUID, token: int, name: str) -> str:
 
 @dataclass(frozen=True)
 class Janitor:
-    tools: Tools
+    tools: TaskTools
 
     async def run(self, tasks: Iterable[Task] | None = None, *, limit: float = 600.0) -> dict[str, TaskReport]:
         """Run all tasks, or these, once. Returns the report of each."""
@@ -92,7 +92,7 @@ class Janitor:
 def janitor(db: Database, storage: Storage, **settings: Any) -> Janitor:
     """A janitor with these settings of its own and of the convert pipeline; all others have their defaults."""
     given = {"database_url": db.url, "janitor_scan_interval": 0, **settings}
-    return Janitor(Tools(db, storage, JanitorSettings.model_validate(given), ConvertSettings.model_validate(given)))
+    return Janitor(TaskTools(db, storage, JanitorSettings.model_validate(given), ConvertSettings.model_validate(given)))
 
 
 async def document(

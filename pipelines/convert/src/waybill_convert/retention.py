@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from waybill.changes import Event, publish
-from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import (
     LONGEST_DAYS,
     ObjectNames,
@@ -56,7 +56,7 @@ class Durations:
     name = "durations"
     items = "sizes to note durations of"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
 
     async def plan(self) -> AsyncIterator[Batch]:
@@ -76,7 +76,7 @@ class Tombstones:
     name = "tombstones"
     items = "tombstones of deleted jobs"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
         self._days = tools.settings_of(ConvertSettings).tombstone_ttl_days
 

@@ -17,7 +17,7 @@ from waybill.config.registry import load_service
 from waybill.db import Database
 from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
 from waybill.janitor.models import TaskOutcome
-from waybill.janitor.task import Tools
+from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready
 from waybill.storage import storage_of
 from waybill_janitor.composition import all_tasks
@@ -55,7 +55,7 @@ async def _work(
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return UNREACHABLE if is_database_outage(error) else 2
-    tools = Tools(database, storage_of(settings), settings, *pipeline_settings)
+    tools = TaskTools(database, storage_of(settings), settings, *pipeline_settings)
     try:
         if arguments.every:
             return await _again_and_again(tools)
@@ -74,7 +74,7 @@ async def _work(
         await database.close()
 
 
-async def _look(tools: Tools, *, as_json: bool) -> int:
+async def _look(tools: TaskTools, *, as_json: bool) -> int:
     limit = tools.settings_of(JanitorSettings).janitor_task_time_limit
     reports = await plan(all_tasks(tools), _silent if as_json else _say_plan, task_limit=limit)
     if as_json:
@@ -82,7 +82,7 @@ async def _look(tools: Tools, *, as_json: bool) -> int:
     return _code(reports)
 
 
-async def _once(tools: Tools, *, as_json: bool) -> int:
+async def _once(tools: TaskTools, *, as_json: bool) -> int:
     lease = await JanitorLease.take(tools.database)
     if lease is None:
         busy = await holder(tools.database)
@@ -97,7 +97,7 @@ async def _once(tools: Tools, *, as_json: bool) -> int:
     return _code(reports)
 
 
-async def _run(tools: Tools, lease: JanitorLease, reported: Reported) -> list[TaskReport]:
+async def _run(tools: TaskTools, lease: JanitorLease, reported: Reported) -> list[TaskReport]:
     settings = tools.settings_of(JanitorSettings)
     run = JanitorRun(
         tools.database, lease, limit=settings.janitor_time_limit, task_limit=settings.janitor_task_time_limit
@@ -108,7 +108,7 @@ async def _run(tools: Tools, lease: JanitorLease, reported: Reported) -> list[Ta
         await lease.release(tools.database)
 
 
-async def _again_and_again(tools: Tools) -> int:
+async def _again_and_again(tools: TaskTools) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -129,7 +129,7 @@ async def _again_and_again(tools: Tools) -> int:
     return OK
 
 
-async def _quietly(tools: Tools) -> None:
+async def _quietly(tools: TaskTools) -> None:
     """One run that says only what is worth saying. Whatever goes wrong, there will be another."""
     try:
         lease = await JanitorLease.take(tools.database)

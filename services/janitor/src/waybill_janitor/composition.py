@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from waybill.janitor.task import Task, Tools
+from waybill.janitor.task import Task, TaskTools
 from waybill.pipelines import brought
 from waybill.retention import PipelineRetention, RetentionRule
 from waybill_engine import register_kinds
@@ -27,7 +27,7 @@ from waybill_janitor.tasks.retention import Retention
 from waybill_janitor.tasks.workers import Workers
 
 
-def all_tasks(tools: Tools) -> list[Task]:
+def all_tasks(tools: TaskTools) -> list[Task]:
     for kinds in brought("kinds"):
         register_kinds(kinds)  # a listener of what is removed may enqueue another pipeline's jobs by their kind's name
     pipelines: list[PipelineRetention] = brought("retention")

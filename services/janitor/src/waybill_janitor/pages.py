@@ -6,13 +6,13 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from waybill.db.database import Connection
-from waybill.janitor.task import BATCH, Batch, Tools
+from waybill.janitor.task import BATCH, Batch, TaskTools
 
 OldRows = Callable[[Connection, uuid.UUID, float, int], Awaitable[Sequence[uuid.UUID]]]
 """The next ids after one, of rows older than so many days, up to a limit."""
 
 
-async def old(tools: Tools, find: OldRows, days: float) -> AsyncIterator[Batch]:
+async def old(tools: TaskTools, find: OldRows, days: float) -> AsyncIterator[Batch]:
     """A plan's pages."""
     after = uuid.UUID(int=0)
     while True:

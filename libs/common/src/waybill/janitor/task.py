@@ -38,7 +38,7 @@ class BatchSize:
             self.jobs = min(BATCH, self.jobs * 2)
 
 
-class Tools:
+class TaskTools:
     """What tasks work with."""
 
     def __init__(self, database: Database, storage: Storage, *settings: ProcessSettings) -> None:

@@ -16,7 +16,7 @@ from waybill.config.settings import ProcessSettings
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
-    from waybill.janitor.task import Task, Tools
+    from waybill.janitor.task import Task, TaskTools
 
 S = TypeVar("S", bound=ProcessSettings)
 
@@ -139,7 +139,7 @@ class PipelineRetention:
     served_rows: Sequence[ServedRows] = ()
     tables: Sequence[str] = ()
     """Its tables with many changes, whose bloat the janitor looks after."""
-    tasks_before: Sequence[Callable[[Tools], Task]] = ()
+    tasks_before: Sequence[Callable[[TaskTools], Task]] = ()
     """Further tasks, before anything is removed by rules."""
-    tasks_after: Sequence[Callable[[Tools], Task]] = ()
+    tasks_after: Sequence[Callable[[TaskTools], Task]] = ()
     """Further tasks, after that."""

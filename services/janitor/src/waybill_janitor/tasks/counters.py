@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from waybill import rate_limits
 from waybill.idempotency import purge
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill.retention.rules import ServedRows, served_rows
 from waybill_janitor.settings import JanitorSettings
 
@@ -55,7 +55,7 @@ class Counters:
     name = "counters"
     items = "rows that have served"
 
-    def __init__(self, tools: Tools, rows: Sequence[ServedRows] = ()) -> None:
+    def __init__(self, tools: TaskTools, rows: Sequence[ServedRows] = ()) -> None:
         """`rows` are the engine's and the pipelines'."""
         self._tools = tools
         self._rows = {each.name: each for each in (*_PLATFORM, *rows)}

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_engine.leftovers import dead_letters
 from waybill_janitor.settings import JanitorSettings
 
@@ -17,7 +17,7 @@ class DeadLetters:
     name = "dead_letters"
     items = "dead letters that nobody has looked at for long"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
 
     async def plan(self) -> AsyncIterator[Batch]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import structlog
 
 from waybill.errors import Conflict
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_engine import erasure
 from waybill_engine.erasure import Eraser
 
@@ -22,7 +22,7 @@ class Erasures:
     name = "erasures"
     items = "erasures to go on with"
 
-    def __init__(self, tools: Tools, erasers: Sequence[Eraser]) -> None:
+    def __init__(self, tools: TaskTools, erasers: Sequence[Eraser]) -> None:
         self._tools = tools
         self._erasers = erasers
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 from waybill import garbage
-from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -17,7 +17,7 @@ class Garbage:
     name = "garbage"
     items = "stored objects that no row names any more"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
 
     async def plan(self) -> AsyncIterator[Batch]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_janitor.settings import JanitorSettings
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -77,7 +77,7 @@ class Health:
     name = "health"
     items = "tables to vacuum and indexes to rebuild"
 
-    def __init__(self, tools: Tools, tables: Sequence[str], thresholds: Thresholds | None = None) -> None:
+    def __init__(self, tools: TaskTools, tables: Sequence[str], thresholds: Thresholds | None = None) -> None:
         """`tables` are the hot ones of the platform, the engine and the pipelines."""
         self._tools = tools
         self._tables = list(tables)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from waybill.janitor import history
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_janitor.pages import old
 from waybill_janitor.settings import JanitorSettings
 
@@ -15,7 +15,7 @@ class History:
     name = "history"
     items = "old runs of the janitor"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
         self._days = tools.settings_of(JanitorSettings).events_ttl_days
 

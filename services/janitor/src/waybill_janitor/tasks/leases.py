@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_engine.rescue import look_for_trouble, rescue
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -22,7 +22,7 @@ class Leases:
     name = "leases"
     items = "looks at workers whose lease ran out"
 
-    def __init__(self, tools: Tools, *, settle_time: float = SETTLE_TIME) -> None:
+    def __init__(self, tools: TaskTools, *, settle_time: float = SETTLE_TIME) -> None:
         self._tools = tools
         self._settle_time = settle_time
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 import structlog
 
 from waybill.errors import IoFailure
-from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import NamedObject, ObjectNames
 from waybill_engine.retention import jobs_after
 from waybill_janitor.scan_cursor import resume
@@ -31,7 +31,7 @@ class Missing:
     name = "missing"
     items = "rows whose object is missing, or back"
 
-    def __init__(self, tools: Tools, objects: Sequence[ObjectNames]) -> None:
+    def __init__(self, tools: TaskTools, objects: Sequence[ObjectNames]) -> None:
         """`objects` are the engine's and the pipelines', in the order in which they are marked."""
         self._tools = tools
         self._objects = objects

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from waybill import garbage
-from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import ObjectNames, StoredObject, let_holds_wait
 from waybill.storage import Listed
 from waybill_engine.retention import leftovers_may_go
@@ -37,7 +37,7 @@ class Orphans:
     name = "orphans"
     items = "stored objects that no row ever named"
 
-    def __init__(self, tools: Tools, objects: Sequence[ObjectNames], prefixes: Sequence[str]) -> None:
+    def __init__(self, tools: TaskTools, objects: Sequence[ObjectNames], prefixes: Sequence[str]) -> None:
         self._tools = tools
         self._objects = objects
         self._prefixes = sorted(set(prefixes))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from waybill.janitor.task import BATCH, Batch, Tally, Tools
+from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import IdRange, RetentionRule, let_holds_wait
 from waybill_engine.retention import lock
 from waybill_janitor.cutoffs import Cutoffs
@@ -25,7 +25,7 @@ class DueJob:
 
 
 class Retention:
-    def __init__(self, tools: Tools, rules: Sequence[RetentionRule]) -> None:
+    def __init__(self, tools: TaskTools, rules: Sequence[RetentionRule]) -> None:
         self.name = rules[0].task or rules[0].name
         self.items = rules[0].items
         self._tools = tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from waybill.janitor.task import Batch, Tally, Tools
+from waybill.janitor.task import Batch, Tally, TaskTools
 from waybill_engine.leftovers import forget_workers, gone_workers
 from waybill_janitor.pages import old
 from waybill_janitor.settings import JanitorSettings
@@ -15,7 +15,7 @@ class Workers:
     name = "workers"
     items = "workers gone for long"
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
         self._days = tools.settings_of(JanitorSettings).worker_ttl_days
 
