@@ -119,8 +119,9 @@ def test_what_is_neither_pdf_nor_json_is_refused_whatever_it_is_called(obedient:
 
 
 def test_a_mapping_that_does_not_fit_is_the_requests_fault(obedient: Gateway) -> None:
-    answer = obedient.send(told(mapping_fault="it writes no XML"), mapping="pt_simon_invoice_v1")
-    assert assert_problem(answer, 400, "BAD_MAPPING")["detail"] == "it writes no XML"
+    answer = obedient.send(told(mapping_fault="mapping.no_xml"), mapping="pt_simon_invoice_v1")
+    problem = assert_problem(answer, 400, "BAD_MAPPING")
+    assert (problem["key"], problem["detail"]) == ("mapping.no_xml", "the mapping does not say what XML to write")
 
 
 @pytest.mark.parametrize(

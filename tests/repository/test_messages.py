@@ -18,6 +18,7 @@ from waybill.messages import languages
 from waybill.messages.catalogue import HOLE, catalogues
 from waybill.web.languages import for_scripts
 from waybill_documents import catalogue
+from waybill_documents.messages import sentences
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [path for folder in ("libs", "pipelines", "services", "cli") for path in (ROOT / folder).glob("**/src")]
@@ -36,6 +37,7 @@ SPEAKERS = [
     *(COMMON / "storage" / name for name in ("failures.py", "space.py", "local.py")),
     *(COMMON / name for name in ("errors.py", "security/keys.py")),
 ]
+GATEWAY = list((ROOT / "services" / "gateway" / "src").rglob("*.py"))
 # These errors are for operators at the command line and for programmers who enqueue jobs.
 NOT_FOR_READERS = re.compile(
     r"tenant's name|A key (needs|expires)|A key's name|There is no (key|permission)"
@@ -138,12 +140,12 @@ def _raised() -> list[Use]:
 
 def _error_names() -> set[str]:
     kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
-    return kinds | {"BadForm", "TooSlow", "Problem", "Pause"}
+    return kinds | {"BadForm", "TooSlow", "Problem", "Pause", "Refusal", "bad_form", "not_acceptable", "saturated"}
 
 
 def test_whatever_a_reader_may_meet_has_a_key() -> None:
     plain = []
-    for path, call in _calls(SPEAKERS):
+    for path, call in _calls([*SPEAKERS, *GATEWAY]):
         for value in call.args if _name(call) in _error_names() else []:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 plain.append(f"{path.name}: {value.value}")
@@ -152,6 +154,11 @@ def test_whatever_a_reader_may_meet_has_a_key() -> None:
                 plain.append(f"{path.name}: {''.join(map(str, parts))}")
     assert [each for each in plain if not NOT_FOR_READERS.search(each)] == []
     assert len(_raised()) > 60
+
+
+def test_the_document_library_and_the_platform_use_different_keys() -> None:
+    """A problem document names a key, and not whose it is."""
+    assert sentences.entries("en").keys() & ENGLISH.messages.keys() == set()
 
 
 def test_progress_is_told_by_keys() -> None:

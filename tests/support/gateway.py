@@ -20,6 +20,9 @@ import psutil
 
 from support.child_processes import free_port
 from support.patience import PATIENCE
+from waybill.messages import Message, languages
+from waybill.pg_text import storable
+from waybill_documents.messages import DocumentMessage
 
 TESTS = Path(__file__).parents[1]
 START = "import sys; from waybill_gateway.__main__ import main; main(*sys.argv[1:])"
@@ -168,4 +171,16 @@ def assert_problem(answer: httpx.Response, status: int, code: str) -> dict[str, 
     assert {"type", "title", "status", "detail", "code"} <= problem.keys()
     assert (problem["status"], problem["code"]) == (status, code)
     assert "Traceback" not in answer.text
+    assert storable(problem["detail"]).endswith(in_words(problem, "en"))
+    assert in_words(problem, "id") != in_words(problem, "en")
     return problem
+
+
+def in_words(problem: Mapping[str, Any], language: str) -> str:
+    """What a problem document says, by its key alone: in the platform's words, or in those of the document library."""
+    key, params = problem["key"], problem["params"]
+    said = languages()[language].tell(Message(key, params)) or DocumentMessage.stored("", key, params).in_language(
+        language
+    )
+    assert said, f"{language} has no words for {key} with {params}"
+    return said

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from waybill_documents.messages import DocumentMessage
+
 Call = Mapping[str, Any]
 
 
@@ -197,6 +199,12 @@ def _started(call: Call) -> None:
         half.rename(call["started"])
 
 
+def _said(key: str) -> dict[str, Any]:
+    """What a problem document says with a message of the document library."""
+    message = DocumentMessage(key)
+    return {"detail": message.english, "key": message.key, "params": message.params}
+
+
 def as_told(call: Call, result: Path) -> dict[str, Any]:
     """Do what the document says, such as `%PDF-{"do": "segfault"}`, and answer with the call."""
     content = Path(call["source"]).read_bytes()
@@ -205,12 +213,11 @@ def as_told(call: Call, result: Path) -> dict[str, Any]:
     if "do" in told:
         note = globals()[told["do"]](told, result)
     if "fault" in told:
-        result.write_text(
-            json.dumps({**call["problem"], "detail": "At fault.", "fault": told["fault"], "findings": []})
-        )
+        problem = {**call["problem"], **_said("pdf.damaged"), "fault": told["fault"], "findings": []}
+        result.write_text(json.dumps(problem))
         return {"status": 422, "fault": told["fault"], "stages": {"words": 1.25}}
     if "mapping_fault" in told:
-        return {"status": 400, "detail": told["mapping_fault"]}
+        return {"status": 400, **_said(told["mapping_fault"])}
     answer = json.dumps({**call, "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "note": note})
     result.write_text(answer + " " * int(told.get("padding", 0)))
     return {"status": 200, "stages": {"words": 12.345, "table": 4.0}}

@@ -18,8 +18,10 @@ from support.gateway import Gateway as RunningGateway
 from support.parser_pool import started
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from waybill.errors import Code, GatewayUnavailable, classify
+from waybill.messages import msg
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
+from waybill_convert.clients.gateway_http import MOST_PARAMS_CHARACTERS
 from waybill_convert.clients.source import Source
 from waybill_engine.worker.process_pool import BlockingPool
 
@@ -83,6 +85,35 @@ async def test_what_is_the_documents_fault_is_never_tried_again(status: int) -> 
     assert not found.retryable
     assert not found.of_dependency
     assert found.message == "No NPWP on page 1."
+
+
+async def test_the_gateways_key_and_parameters_come_along() -> None:
+    problem = {"detail": "No mapping 'x'.", "key": "gateway.mapping_unknown", "params": {"name": "x"}}
+    found = await failure(answering(400, json.dumps(problem).encode()))
+    assert (found.message, found.key, found.params) == (problem["detail"], problem["key"], problem["params"])
+    assert found.detail == {"status": 400, "key": "gateway.mapping_unknown", "params": {"name": "x"}}
+    large = {"detail": "Over 50 MB.", "key": "gateway.too_large", "params": {"megabytes": 50}}
+    found = await failure(answering(413, json.dumps(large).encode()))
+    assert (found.code, found.message, found.key) == (Code.TOO_LARGE, "Over 50 MB.", "gateway.too_large")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"detail": "Wrong.", "key": 7, "params": {}},
+        {"detail": "Wrong.", "key": "a.b", "params": []},
+        {"detail": "Wrong.", "key": "a.b", "params": {"x": "x" * MOST_PARAMS_CHARACTERS}},
+        {"detail": "Wrong."},
+    ],
+)
+async def test_a_key_that_cannot_be_kept_leaves_the_sentence(problem: dict[str, Any]) -> None:
+    found = await failure(answering(422, json.dumps(problem).encode()))
+    assert (found.message, found.key, found.params) == ("Wrong.", None, {})
+
+
+async def test_an_answer_without_a_sentence_says_what_its_code_means() -> None:
+    found = await failure(answering(400, b"<html>a proxy</html>"))
+    assert (found.message, found.key) == (str(msg("errors.GW_4XX")), "errors.GW_4XX")
 
 
 async def test_findings_are_kept_and_bounded() -> None:

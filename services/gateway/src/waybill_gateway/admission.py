@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from waybill.messages import msg
 from waybill_gateway.refusals import saturated
 
 _LONGEST_WAIT = 30
@@ -46,7 +47,7 @@ class Admission:
     def enter(self) -> Iterator[Visit]:
         """Admit a request, or refuse it at once if no place is free."""
         if self.leaving:
-            raise saturated(self.retry_after(), "This gateway is shutting down. Please try again.")
+            raise saturated(self.retry_after(), msg("gateway.leaving"))
         if self._taken() >= self._most or self.inside >= self._most * _INSIDE_PER_PLACE:
             raise saturated(self.retry_after())
         visit = Visit()

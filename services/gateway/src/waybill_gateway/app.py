@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from waybill import http
 from waybill.errors import Code
+from waybill.messages import msg
 from waybill_gateway.admission import Admission
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
@@ -31,9 +32,9 @@ def create_app(settings: GatewaySettings, pool: Pool, known: Mappings, spool: Sp
     async def readyz(_request: Request) -> Response:
         """Whether documents can be sent here."""
         if admission.leaving:
-            return http.Problem(503, Code.NOT_READY, "This gateway is shutting down.", {"Retry-After": "1"})
+            return http.Problem(503, Code.NOT_READY, msg("gateway.leaving"), {"Retry-After": "1"})
         if not pool.ready:
-            return http.Problem(503, Code.NOT_READY, "No parsing process is running.", {"Retry-After": "1"})
+            return http.Problem(503, Code.NOT_READY, msg("gateway.no_parser"), {"Retry-After": "1"})
         return JSONResponse({"status": "ready"})
 
     app = Starlette(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from waybill.messages import msg
 from waybill_gateway.refusals import mapping_missing, not_acceptable
 
 if TYPE_CHECKING:  # the service itself must not import a parser
@@ -56,15 +57,15 @@ class Accept:
     def check_any(self) -> None:
         """Refuse a header that nothing we make could satisfy, before the document is sent."""
         if not any(self.quality(each.media_type) for each in OFFERS):
-            raise not_acceptable(f"We can only send {', '.join((JSON, XML, CONVERSION))}.")
+            raise not_acceptable(msg("gateway.accept", media_types=[JSON, XML, CONVERSION]))
 
     def choose(self, kind: Kind, *, mapping: bool) -> Offer:
         """The possible offer that the client prefers."""
         offered = [each for each in OFFERS if each.kind == kind]
         accepted = [each for each in offered if self.quality(each.media_type) > 0]
         if not accepted:
-            names = ", ".join(each.media_type for each in offered)
-            raise not_acceptable(f"A {kind.upper()} document can be converted to {names}.")
+            media_types = [each.media_type for each in offered]
+            raise not_acceptable(msg("gateway.accept_for", kind=kind.upper(), media_types=media_types))
         possible = [each for each in accepted if mapping or not each.needs_mapping]
         if not possible:
             raise mapping_missing(accepted[0].media_type)

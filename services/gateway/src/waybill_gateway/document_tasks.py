@@ -41,7 +41,7 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     except DocumentFault as fault:
         return _refused(call, answer, fault)
     except MappingFault as fault:
-        return {"status": 400, "detail": str(fault)}
+        return {"status": 400, "detail": str(fault), "key": fault.says.key, "params": fault.says.params}
     except RecursionError:
         return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, DocumentMessage("document.too_deep")))
     except OSError as error:
@@ -78,6 +78,8 @@ def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentFault) -> dic
     problem = {
         **call["problem"],
         "detail": fault.message,
+        "key": fault.says.key,
+        "params": fault.says.params,
         "fault": fault.code.value,
         "findings": [finding.to_json() for finding in fault.findings],
     }

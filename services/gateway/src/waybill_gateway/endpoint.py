@@ -22,9 +22,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from waybill.errors import Code, classify
+from waybill.errors import Code
 from waybill.http import Problem
 from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
+from waybill.messages import msg
 from waybill_documents.faults import FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
@@ -58,9 +59,9 @@ class Exchange:
     def identify(self, job_id: str) -> None:
         """Set the job's id from a header or a field. Both may name it if they agree."""
         if not _JOB_ID.fullmatch(job_id):
-            raise refusals.bad_form("A job id has up to 100 characters: letters, digits and . _ : -")
+            raise refusals.bad_form(msg("gateway.job_id"))
         if self.job_id not in (None, job_id):
-            raise refusals.bad_form("The field 'job_id' and the header X-Job-Id name different jobs.")
+            raise refusals.bad_form(msg("gateway.two_job_ids"))
         self.job_id = job_id
         bind_contextvars(job_id=job_id)
 
@@ -121,14 +122,8 @@ class Endpoint(ABC):
         except ClientDisconnect:
             log.info("client_gone", **exchange.facts)
         except Refusal as refusal:
-            log.info("refused", status=refusal.status, code=refusal.code.value, detail=refusal.detail, **exchange.facts)
-            problem = Problem(
-                refusal.status,
-                refusal.code,
-                refusal.detail,
-                {**exchange.headers(), **refusal.headers},
-                more={**refusal.more, **exchange.members()},
-            )
+            log.info("refused", status=refusal.status, code=refusal.code.value, detail=str(refusal), **exchange.facts)
+            problem = refusal.problem(exchange.headers(), exchange.members())
             await send_problem(problem, body, send, most=self.settings.max_upload_mb * 1024 * 1024)
 
     async def _take(self, headers: Headers, body: Body, exchange: Exchange, send: Send) -> None:
@@ -139,7 +134,7 @@ class Endpoint(ABC):
         try:
             boundary = boundary_of(headers.get("content-type"))
         except BadForm as error:
-            raise refusals.bad_form(error.message) from error
+            raise refusals.unreadable_form(error) from error
         self._check_length(headers)
         with self.admission.enter() as visit, self.spool.files() as files:
             try:
@@ -148,7 +143,7 @@ class Endpoint(ABC):
                     note = await self._done(task, files, body, exchange)
             except OSError as error:
                 log.error("spool_failed", error=str(error))
-                raise refusals.no_storage(classify(error).message) from error
+                raise refusals.not_stored(error) from error
             files.drop_document()
             await self._answer(note, task, files.answer, exchange, send)
 
@@ -179,7 +174,7 @@ class Endpoint(ABC):
             on_field=on_field,
         )
         if form.size is None:
-            raise refusals.bad_form("The form has no 'file'.")
+            raise refusals.bad_form(msg("gateway.no_file"))
         kind = sniff(files.document)
         exchange.facts |= {"bytes": form.size, "kind": kind}
         exchange.facts["upload_ms"] = _milliseconds_since(exchange.began)
@@ -231,7 +226,7 @@ class Endpoint(ABC):
             raise refusals.saturated(self.admission.retry_after()) from None
         except pools.OutOfSpace:
             log.error("spool_full")
-            raise refusals.no_storage("The disk is full.") from None
+            raise refusals.disk_full() from None
         except pools.Broken as error:
             log.error("conversion_broken", exception=error.traceback, **exchange.facts)
             raise refusals.broken() from None
@@ -245,7 +240,7 @@ class Endpoint(ABC):
         status = note["status"]
         exchange.stages = {str(name): float(took) for name, took in (note.get("stages") or {}).items()}
         if status == 400:  # the mapping cannot be used for this
-            raise refusals.mapping_unfit(str(note["detail"]))
+            raise refusals.mapping_unfit(str(note["detail"]), note["key"], note["params"])
         log.info(
             "processed",
             status=status,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import Accept, Kind
 from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
@@ -30,7 +31,7 @@ class ProcessEndpoint(Endpoint):
             if exchange.mapping is None:
                 raise refusals.mapping_unknown(value, self.mappings.names)
         if name == "pretty" and value not in ("", "0", "1"):
-            raise refusals.bad_form("The field 'pretty' must be 0 or 1.")
+            raise refusals.bad_form(msg("gateway.pretty"))
 
     def task(self, form: DocumentForm, kind: Kind, accept: Accept, exchange: Exchange) -> DocumentTask:
         exchange.facts["mapping"] = exchange.mapping

@@ -1,11 +1,20 @@
-"""Every refusal of the gateway, with its status and code. `docs/gateway.md` lists them for users."""
+"""Every refusal of the gateway, with its status, code and message. `docs/gateway.md` lists them for users.
+
+What the gateway says itself is a message of the platform. What it says about a document or a mapping comes from the
+document library, with a key of that library's catalogues.
+"""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waybill.errors import Code
+from waybill.http import Problem
+from waybill.http.multipart import BadForm
+from waybill.http.problems import message_of
+from waybill.messages import Message, msg
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.messages import DocumentMessage
 
@@ -20,75 +29,92 @@ class Refusal(Exception):
         self,
         status: int,
         code: Code,
-        detail: str | None = None,
+        says: str | Message,
         *,
         headers: Mapping[str, str] | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(detail or code.value)
+        super().__init__(str(says))
         self.status = status
         self.code = code
-        self.detail = detail
+        self.says = says
+        """A plain string has its key among `more`: the document library has catalogues of its own."""
         self.headers = dict(headers or {})
         self.more = dict(more or {})
 
+    def problem(self, headers: Mapping[str, str], members: Mapping[str, str]) -> Problem:
+        """The answer to a request that adds these headers, and these members to the document."""
+        return Problem(self.status, self.code, self.says, {**headers, **self.headers}, more={**self.more, **members})
 
-def bad_form(detail: str) -> Refusal:
-    return Refusal(400, Code.VALIDATION_ERROR, detail)
+
+def bad_form(says: Message) -> Refusal:
+    return Refusal(400, Code.VALIDATION_ERROR, says)
+
+
+def unreadable_form(error: BadForm) -> Refusal:
+    return Refusal(400, Code.VALIDATION_ERROR, message_of(error))
 
 
 def mapping_missing(media_type: str) -> Refusal:
-    return Refusal(400, Code.BAD_MAPPING, f"{media_type} needs a mapping: name one in the form field 'mapping'.")
+    return Refusal(400, Code.BAD_MAPPING, msg("gateway.mapping_missing", media_type=media_type))
 
 
 def mapping_unknown(name: str, known: Sequence[str]) -> Refusal:
-    detail = f"There is no mapping {name[:100]!r}. Please choose one from the list."
-    return Refusal(400, Code.BAD_MAPPING, detail, more={"mappings": list(known)})
+    says = msg("gateway.mapping_unknown", name=name[:100])
+    return Refusal(400, Code.BAD_MAPPING, says, more={"mappings": list(known)})
 
 
-def mapping_unfit(detail: str) -> Refusal:
-    return Refusal(400, Code.BAD_MAPPING, detail)
+def mapping_unfit(detail: str, key: str | None, params: Mapping[str, Any]) -> Refusal:
+    """For a mapping that cannot be used for this. The parser describes why, in the document library's words."""
+    return Refusal(400, Code.BAD_MAPPING, detail, more={"key": key, "params": dict(params)})
 
 
-def not_acceptable(detail: str) -> Refusal:
-    return Refusal(406, Code.VALIDATION_ERROR, detail)
+def not_acceptable(says: Message) -> Refusal:
+    return Refusal(406, Code.VALIDATION_ERROR, says)
 
 
 def too_slow(seconds: float) -> Refusal:
-    return Refusal(408, Code.TIMEOUT, f"The document arrived too slowly. We stopped after {seconds:.0f} s.")
+    return Refusal(408, Code.TIMEOUT, msg("gateway.too_slow", seconds=round(seconds)))
 
 
 def too_large(megabytes: int) -> Refusal:
-    return Refusal(413, Code.TOO_LARGE, f"This file is larger than {megabytes} MB. Please send a smaller one.")
+    return Refusal(413, Code.TOO_LARGE, msg("gateway.too_large", megabytes=megabytes))
 
 
 def not_a_document() -> Refusal:
-    return Refusal(415, Code.NOT_PDF, "This file is neither a PDF nor a JSON document.")
+    return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_document"))
 
 
 def not_a_pdf() -> Refusal:
-    return Refusal(415, Code.NOT_PDF, "Only a PDF has pages, and this is a JSON document.")
+    return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_pdf"))
 
 
-def document_fault(code: FaultCode, message: DocumentMessage) -> Refusal:
+def document_fault(code: FaultCode, says: DocumentMessage) -> Refusal:
     """For a document that killed its parser. A parser that survives describes the fault itself."""
-    findings = [Finding(code, message).to_json()]
-    return Refusal(422, Code.PARSE_ERROR, message.english, more={"fault": code.value, "findings": findings})
+    findings = [Finding(code, says).to_json()]
+    more = {"key": says.key, "params": says.params, "fault": code.value, "findings": findings}
+    return Refusal(422, Code.PARSE_ERROR, says.english, more=more)
 
 
 def broken() -> Refusal:
-    return Refusal(502, Code.GW_5XX, "The converter failed because of a bug, not because of the document.")
+    return Refusal(502, Code.GW_5XX, msg("gateway.broken"))
 
 
-def saturated(retry_after: int, detail: str = "All parsers are busy. Please try again in a moment.") -> Refusal:
-    return Refusal(503, Code.NOT_READY, detail, headers={"Retry-After": str(retry_after)})
+def saturated(retry_after: int, says: Message | None = None) -> Refusal:
+    headers = {"Retry-After": str(retry_after)}
+    return Refusal(503, Code.NOT_READY, says or msg("gateway.busy"), headers=headers)
 
 
 def parser_killed(retry_after: int) -> Refusal:
     """For a document whose parser was killed from outside, also when it ran alone. It may be innocent."""
-    detail = "The gateway is short of memory: its parser was killed from outside. Please try again in a moment."
-    return saturated(max(retry_after, _RECOVERY), detail)
+    return saturated(max(retry_after, _RECOVERY), msg("gateway.parser_killed"))
 
 
-def no_storage(detail: str) -> Refusal:
-    return Refusal(507, Code.IO_ERROR, detail)
+def disk_full() -> Refusal:
+    return Refusal(507, Code.IO_ERROR, msg("storage.full_try_again"))
+
+
+def not_stored(error: OSError) -> Refusal:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full()
+    return Refusal(507, Code.IO_ERROR, msg("gateway.not_stored"))

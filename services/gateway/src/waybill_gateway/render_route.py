@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import PNG, Accept, Kind
 from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
@@ -24,13 +25,13 @@ class RenderEndpoint(Endpoint):
 
     def check_accept(self, accept: Accept) -> None:
         if not accept.quality(PNG):
-            raise refusals.not_acceptable(f"We can only send {PNG}.")
+            raise refusals.not_acceptable(msg("gateway.accept", media_types=[PNG]))
 
     def check_field(self, name: str, value: str, exchange: Exchange) -> None:  # noqa: ARG002 - the other endpoint needs it
         if name == "page" and not _PAGE.fullmatch(value):
-            raise refusals.bad_form("The field 'page' must be a page number; the first page is 1.")
+            raise refusals.bad_form(msg("gateway.page"))
         if name == "scale" and value and not _SCALE.fullmatch(value):
-            raise refusals.bad_form("The field 'scale' must be a number from 1 to 4, in pixels per point.")
+            raise refusals.bad_form(msg("gateway.scale"))
 
     def task(
         self,
@@ -40,7 +41,7 @@ class RenderEndpoint(Endpoint):
         exchange: Exchange,
     ) -> DocumentTask:
         if "page" not in form.fields:
-            raise refusals.bad_form("The form has no 'page'.")
+            raise refusals.bad_form(msg("gateway.no_page"))
         if kind != "pdf":
             raise refusals.not_a_pdf()
         page, scale = int(form.fields["page"]), float(form.fields.get("scale") or 1)

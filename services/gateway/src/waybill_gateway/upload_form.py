@@ -13,8 +13,9 @@ from typing import BinaryIO
 
 from waybill.errors import TooLarge
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part
+from waybill.messages import msg
 from waybill_gateway.body import Body
-from waybill_gateway.refusals import bad_form, too_large, too_slow
+from waybill_gateway.refusals import too_large, too_slow, unreadable_form
 
 _MOST_PARTS = 20
 _LONGEST_FIELD = 1024
@@ -65,7 +66,7 @@ async def receive_form(
     except TooLarge:
         raise too_large(megabytes) from None
     except BadForm as error:
-        raise bad_form(error.message) from error
+        raise unreadable_form(error) from error
     finally:
         await chunks.aclose()  # type: ignore[attr-defined]
     return form
@@ -88,7 +89,7 @@ async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 async def _take_document(part: Part, form: DocumentForm, file: BinaryIO, most: int) -> None:
     if form.size is not None:
-        raise BadForm("The form has more than one 'file'.")
+        raise BadForm(msg("gateway.two_files"))
     form.size = 0
     unwritten = bytearray()
     async for chunk in part.chunks():
@@ -105,7 +106,7 @@ async def _take_document(part: Part, form: DocumentForm, file: BinaryIO, most: i
 
 async def _take_field(part: Part, form: DocumentForm) -> str:
     if part.name in form.fields:
-        raise BadForm(f"The form has the field '{part.name}' twice.")
+        raise BadForm(msg("gateway.field_twice", name=part.name))
     value = (await part.text(_LONGEST_FIELD)).strip()
     form.fields[part.name] = value
     return value

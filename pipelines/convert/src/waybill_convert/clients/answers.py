@@ -10,7 +10,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
 from waybill.messages import msg
-from waybill_convert.clients.gateway_http import json_object, seconds_to_wait
+from waybill_convert.clients.gateway_http import json_object, say_as, seconds_to_wait
 
 _DEFAULT_WAIT = 5.0
 """Seconds to wait for a busy gateway that does not say how long."""
@@ -47,8 +47,7 @@ class Rejected(GatewayRejected):
         if isinstance(findings, list):
             detail["findings"] = _first(findings)
             detail["findings_total"] = len(findings)
-        said = problem.get("detail")
-        rejected = cls(said if isinstance(said, str) else None, detail=detail)
+        rejected = say_as(problem, cls(detail=detail))
         if isinstance(problem.get("partial"), dict):
             rejected.partial = _dumped(problem["partial"])
         return rejected
@@ -76,7 +75,7 @@ def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:
         # It is busy, not broken: waiting costs no attempt and does not count against the breaker.
         return GatewayUnavailable(msg("convert.gateway.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
     if status == 413:
-        return TooLarge()
+        return say_as(json_object(body), TooLarge())
     if status == 408:
         return GatewayTimedOut(msg("convert.gateway.slow_document"))
     if 400 <= status < 500:

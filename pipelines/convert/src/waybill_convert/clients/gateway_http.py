@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import httpx
 
-from waybill.errors import GatewayUnavailable
+from waybill.errors import GatewayUnavailable, WaybillError
 from waybill.messages import msg
+
+E = TypeVar("E", bound=WaybillError)
+
+MOST_PARAMS_CHARACTERS = 16 * 1024
+"""The most that a message's parameters may take in the job's row. A longer one is stored as its sentence alone."""
 
 
 def connect(url: str, timeout: float) -> httpx.AsyncClient:
@@ -39,6 +45,22 @@ def json_object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def say_as(problem: Mapping[str, Any], error: E) -> E:
+    """The error, saying what the gateway's problem document says: its sentence, and the key and parameters of that.
+
+    The key is one of the platform's or of the document library's catalogues. An answer without a sentence, such as a
+    proxy's, leaves the error as it is.
+    """
+    said, key, params = (problem.get(name) for name in ("detail", "key", "params"))
+    if not isinstance(said, str):
+        return error
+    error.message, error.args = said, (said,)
+    error.key, error.params = None, {}
+    if isinstance(key, str) and isinstance(params, dict) and len(json.dumps(params)) <= MOST_PARAMS_CHARACTERS:
+        error.key, error.params = key, params
+    return error
 
 
 def seconds_to_wait(header: str, default: float) -> float:

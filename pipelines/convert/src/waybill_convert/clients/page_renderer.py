@@ -10,7 +10,7 @@ from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, N
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill.storage import Storage
-from waybill_convert.clients.gateway_http import connect, json_object, read_body, seconds_to_wait
+from waybill_convert.clients.gateway_http import connect, json_object, read_body, say_as, seconds_to_wait
 
 _PATIENCE = 60.0
 """Seconds for one page, including the wait for a busy gateway."""
@@ -60,12 +60,11 @@ class GatewayRenderer:
 
 
 def _refusal(status: int, body: bytes) -> WaybillError:
+    problem = json_object(body)
     if status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-        return TooLarge()
+        return say_as(problem, TooLarge())
     if not 400 <= status < 500:
         return GatewayUnavailable(detail={"status": status})
-    problem = json_object(body)
     if problem.get("fault") == _NO_SUCH_PAGE:
         return NotFound(msg("convert.gateway.no_page"))
-    said = problem.get("detail")
-    return DocumentFault(said if isinstance(said, str) else msg("convert.gateway.page_refused"))
+    return say_as(problem, DocumentFault(msg("convert.gateway.page_refused")))

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from waybill.errors import Code
-from waybill.web.languages import ENGLISH, Language
+from waybill.web.languages import Language
+from waybill_convert.pages.fault_words import fault_words, finding_words
 from waybill_convert.status import Status
 from waybill_convert.views import ConversionView, Fault
 
@@ -112,7 +113,7 @@ def _going(job: ConversionView, now: datetime, language: Language) -> str:
     if job.on_hold is not None:
         return language.say("row.held")
     if job.retry_at is not None and job.retry_at > now:
-        why = f"{language.explain(job.error)} " if job.error else ""
+        why = f"{fault_words(job.error, language)} " if job.error else ""
         return why + language.say("row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
     return ""
 
@@ -122,14 +123,7 @@ def _error(job: ConversionView, language: Language) -> str:
         return language.say("row.expired")
     if job.status is not Status.FAILED:
         return ""
-    fault = job.error or Fault(Code.UNKNOWN, "")
-    if fault.key is not None or (language is ENGLISH and fault.message):
-        return language.explain(fault)
-    # Without a key, it is about the document: the findings are translated, and the sentence is not.
-    first, *others = [text for finding in fault.findings if (text := _sentence(finding, language))] or [""]
-    if others:
-        return language.say("row.and_more", first=first, count=len(others))
-    return first or language.explain(fault)
+    return fault_words(job.error or Fault(Code.UNKNOWN, ""), language)
 
 
 def _findings(job: ConversionView, error: str, language: Language) -> tuple[tuple[str, ...], str]:
@@ -147,19 +141,8 @@ def _findings(job: ConversionView, error: str, language: Language) -> tuple[tupl
 
 
 def _finding(finding: Any, language: Language) -> str:
-    said = _sentence(finding, language)
+    said = finding_words(finding, language)
     page = finding.get("page") if said else None
     if isinstance(page, int) and not isinstance(page, bool):
         return language.say("row.on_page", page=page, finding=said)
     return said
-
-
-def _sentence(finding: Any, language: Language) -> str:
-    """A finding in the reader's language. Stored findings may be anything, so what has no sentence is left out."""
-    if not isinstance(finding, dict) or not isinstance(finding.get("message"), str):
-        return ""
-    if language is ENGLISH:
-        return str(finding["message"])
-    from waybill_documents.messages import tell  # many megabytes: see `reviser`
-
-    return tell(finding, language.code)

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from waybill.errors import Refused
 from waybill.web.languages import Language
+from waybill_convert.pages.fault_words import fault_words
 from waybill_convert.pages.review_history import HistoryEntry, history, told
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Revision, Typed
@@ -180,8 +181,7 @@ class _Showing:
     def _all_notes(self) -> list[Note]:
         view, notes = self._page.view, list(self._notes)
         if view.status is Status.FAILED and view.error is not None and not self._seen.problems:
-            said = self._language.explain(view.error)
-            notes.insert(0, Note(said, "bad", "failed"))
+            notes.insert(0, Note(fault_words(view.error, self._language), "bad", "failed"))
         if self._page.number != self._page.latest:
             notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
         return notes
