@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from support.breakers import CONVERT, CONVERTER, converter_worker
 from support.command_line import Waybill
 from support.engine import one_job, start_worker
 from waybill.db.database import Connection
+from waybill_engine.breaker_control import trip
 from waybill_engine.control import pause
 
 
@@ -18,7 +20,18 @@ async def test_one_sentence_for_a_person_and_facts_for_a_program(waybill: Waybil
     ran = await waybill("jobs", "explain", str(job))
     assert "paused" in ran.out
     assert "\x1b" not in ran.out
-    assert (await waybill("jobs", "explain", str(job), "--json")).json["reason"] == "queue_paused"
+    told = (await waybill("jobs", "explain", str(job), "--json")).json
+    assert (told["reason"], told["queue"]) == ("queue_paused", "default")
+    assert (told["key"], told["params"]["queue"]) == ("explain.queue_paused_because", "default")
+
+
+async def test_the_reason_is_ours_and_not_the_breakers(waybill: Waybill, hot: Connection) -> None:
+    await converter_worker(hot)
+    job = await one_job(hot, CONVERT)
+    await trip(hot, CONVERTER, "maintenance")
+    told = (await waybill("jobs", "explain", str(job), "--json")).json
+    assert (told["reason"], told["key"]) == ("breaker", "explain.breaker.tripped_because")
+    assert told["params"] == {"dependency": CONVERTER, "why": "maintenance"}
 
 
 async def test_a_job_that_is_not_there(waybill: Waybill) -> None:

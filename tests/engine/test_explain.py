@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
+import pydantic_core
 import pytest
 
 from support.clock import Clock
 from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some_jobs, start_worker, take
 from waybill.db.database import Connection
-from waybill.errors import NotFound
+from waybill.errors import NotFound, StorageFull, classify
 from waybill.ids import new_id
+from waybill.messages import Message, languages, msg
 from waybill_engine.caps import set_cap
 from waybill_engine.control import cancel, pause, resume
 from waybill_engine.explain import Reason, explain
@@ -24,6 +28,7 @@ async def test_a_scheduled_job_says_until_when(hot: Connection) -> None:
     answer = await explain(hot, job)
     assert answer.reason is Reason.SCHEDULED
     assert f"{answer.facts['run_at']:%Y-%m-%d %H:%M:%S} UTC" in answer.sentence
+    assert (answer.key, answer.params) == ("explain.scheduled", {"run_at": answer.facts["run_at"]})
 
 
 async def test_a_job_waiting_for_its_retry_says_so(hot: Connection) -> None:
@@ -103,11 +108,14 @@ async def test_a_full_cap_is_the_reason_until_there_is_room(hot: Connection) -> 
     (claimed,) = await take(hot, worker)
     answer = await explain(hot, second)
     assert answer.reason is Reason.CAP
-    assert answer.sentence == "At most 1 job of tenant acme may run at once, and 1 does."
+    assert answer.sentence == "At most 1 job of tenant acme may run at once; 1 running now."
+    assert answer.key == "explain.cap.tenant"
     await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     assert (await explain(hot, second)).reason is Reason.NEXT
     await set_cap(hot, 0, tenant="acme", kind="work")
-    assert (await explain(hot, second)).facts == {"tenant": "acme", "kind": "work", "most": 0, "running": 0}
+    both = await explain(hot, second)
+    assert both.facts == {"tenant": "acme", "kind": "work", "most": 0, "running": 0}
+    assert both.sentence == "At most 0 jobs of kind work of tenant acme may run at once; 0 running now."
     assert await take(hot, worker) == []
 
 
@@ -154,6 +162,24 @@ async def test_an_ended_job_says_how_it_ended(hot: Connection) -> None:
     answer = await explain(hot, claimed.id)
     assert answer.reason is Reason.ENDED
     assert f"({broken.code.value}): {broken.message}" in answer.sentence
+
+
+async def test_every_explanation_can_be_said_in_the_readers_language(hot: Connection) -> None:
+    worker, claimed = await running_job(hot)
+    full = classify(StorageFull(msg("storage.full_try_again")))
+    given_up = judge(claimed, replace(full, retryable=False), WORK.retry)
+    await settle(hot, worker.id, [(claimed.id, claimed.token, given_up)])
+    answer = await explain(hot, claimed.id)
+    assert answer.key == "explain.ended_because.failed"
+    at = answer.facts["finished_at"]
+    stored = json.loads(pydantic_core.to_json(answer.params))
+    for params in (answer.params, stored):  # as the engine has them, and as a program got them
+        said = languages()["id"].tell(Message(answer.key, params))
+        assert said == (
+            f"Tugas ini gagal secara permanen pada {at:%d/%m/%Y pukul %H.%M.%S} UTC"
+            " (IO_ERROR): Disk penuh. Silakan coba lagi setelah ada ruang."
+        )
+        assert str(Message(answer.key, params)) == answer.sentence
 
 
 async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:

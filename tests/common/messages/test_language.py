@@ -57,6 +57,26 @@ def test_a_hole_can_name_another_message() -> None:
     assert unknown.endswith("status dokumen ini: odd.")
 
 
+def test_a_time_is_written_as_the_language_writes_it() -> None:
+    for moment in (NOW, NOW.isoformat(), "2025-08-07T12:00:00Z", "2025-08-07T19:00:00+07:00"):
+        scheduled = msg("explain.scheduled", run_at=moment)
+        assert str(scheduled) == "It is scheduled until 2025-08-07 12:00:00 UTC."
+        assert INDONESIAN.tell(scheduled) == "Tugas ini dijadwalkan pada 07/08/2025 pukul 12.00.00 UTC."
+    assert str(msg("explain.scheduled", run_at="soon")) == "It is scheduled until soon."
+
+
+def test_an_error_in_a_message_is_explained_to_the_same_reader() -> None:
+    error: dict[str, Any] = {"code": "IO_ERROR", "message": "Full, it said.", "key": "storage.full", "params": {}}
+    ended = msg("explain.ended_because.failed", finished_at=NOW, code="IO_ERROR", error=error)
+    assert str(ended).endswith("(IO_ERROR): The disk is full. We'll retry automatically.")
+    assert (INDONESIAN.tell(ended) or "").endswith("(IO_ERROR): Disk penuh. Kami akan mencoba lagi secara otomatis.")
+    early = msg("explain.ended_because.failed", finished_at=NOW, code="IO_ERROR", error=error | {"key": None})
+    assert str(early).endswith("(IO_ERROR): Full, it said.")
+    assert (INDONESIAN.tell(early) or "").endswith(f"(IO_ERROR): {INDONESIAN.say('errors.IO_ERROR')}")
+    odd = msg("explain.ended_because.failed", finished_at=NOW, code="1", error={"key": 7, "params": "x"})
+    assert (INDONESIAN.tell(odd) or "").endswith(f"(1): {INDONESIAN.say('errors.UNKNOWN')}")
+
+
 def test_errors_are_explained_by_their_key_then_their_sentence_then_their_code() -> None:
     large = TooLarge(msg("convert.upload.too_large", megabytes=50))
     for error in (large, classify(large)):

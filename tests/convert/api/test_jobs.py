@@ -46,7 +46,9 @@ async def test_a_jobs_life_as_its_owner_sees_it(browser: httpx.AsyncClient, conv
         "findings": [],
     }
     assert seen["retry_at"] > seen["updated_at"]
-    assert (await browser.get(f"{self}/explain")).json()["reason"] == "scheduled"
+    told = (await browser.get(f"{self}/explain")).json()
+    assert (told["reason"], told["key"]) == ("scheduled", "explain.retry")
+    assert told["params"] == {"run_at": told["facts"]["run_at"], "count": 1}
 
     await converter.connection.execute("UPDATE jobs SET state = 'queued', run_at = now() WHERE id = $1", job)
     (lease,) = await converter.take()

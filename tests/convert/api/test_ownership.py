@@ -127,6 +127,7 @@ async def test_our_machines_names_are_for_operators(api: Api, converter: Convert
     assert converter.worker.name in (await boss.get(f"/api/jobs/{job}/explain")).text
     told: dict[str, Any] = (await person.get(f"/api/jobs/{job}/explain")).json()
     assert (told["reason"], told["sentence"]) == ("running", "This document is being converted.")
+    assert (told["key"], told["params"]) == ("convert.being_converted", {})
 
 
 async def test_an_archive_holds_what_was_asked_for(api: Api, converter: Converter) -> None:

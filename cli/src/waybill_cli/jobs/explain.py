@@ -25,6 +25,8 @@ def explain(job: JobArgument, as_json: AsJson = False) -> None:
 
     answer = with_database(read)
     if as_json:
-        print_json({"reason": answer.reason.value, "sentence": answer.sentence, **answer.facts})
+        # A breaker's facts have a reason of their own, which is among the parameters, too: it must not replace ours.
+        said = {"reason": answer.reason.value, "sentence": answer.sentence, "key": answer.key, "params": answer.params}
+        print_json({**answer.facts, **said})
     else:
         print_line(styled(answer.sentence))

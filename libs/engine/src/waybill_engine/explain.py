@@ -1,19 +1,21 @@
 """Why isn't it running? One short, true answer for any job, from one look at the database.
 
 The rules are those of the claim (`rules`, `caps`). Reasons are tried in the order in which they would have to be
-removed: nobody needs to know how many jobs are ahead in a queue that is paused.
+removed: nobody needs to know how many jobs are ahead in a queue that is paused. An answer is a message, so that a page
+can say it in the reader's language; its words are in the table `explain` of the platform's catalogues.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound
+from waybill.messages import Message, msg
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
@@ -33,7 +35,7 @@ _SERVES_THE_JOB = f"""{WORKER_MAY_CLAIM} AND NOT workers.isolating
 # bounds the counting, because a page may ask this every few seconds.
 _LOOK = f"""
 SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
-       jobs.isolate, jobs.error_code, jobs.error_message, jobs.finished_at, jobs.started_at,
+       jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
        jobs.cancel_requested_at IS NOT NULL AS stopping,
        queues.paused_at, queues.paused_reason,
@@ -131,9 +133,24 @@ class Reason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     reason: Reason
-    sentence: str
+    says: Message
     facts: Mapping[str, Any]
     """What the sentence says, as data for programs: times, counts, names."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer in English."""
+        return str(self.says)
+
+    @property
+    def key(self) -> str:
+        """The message's key: one reason can be said in several ways."""
+        return self.says.key
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The message's parameters. Times are times, not text."""
+        return self.says.params
 
 
 async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
@@ -152,143 +169,105 @@ def _explained(job: Mapping[str, Any]) -> Explanation:
     if job["pending_children"]:
         return Explanation(
             Reason.CHILDREN,
-            f"It is waiting for {job['pending_children']:,} of {_children(job['children'])}.",
+            msg("explain.children", pending=job["pending_children"], count=job["children"]),
             {"pending_children": job["pending_children"], "children": job["children"]},
         )
     if state is State.SCHEDULED and job["run_at"] > job["now"]:
-        again = f" It failed {_times(job['attempts'])} and is tried again then." if job["attempts"] else ""
+        says = msg("explain.scheduled", run_at=job["run_at"])
+        if job["attempts"]:
+            says = msg("explain.retry", run_at=job["run_at"], count=job["attempts"])
         return Explanation(
             Reason.SCHEDULED,
-            f"It is scheduled until {_at(job['run_at'])}.{again}",
+            says,
             {"run_at": job["run_at"], "attempts": job["attempts"], "max_attempts": job["max_attempts"]},
         )
     return _waiting(job)
 
 
 def _ended(job: Mapping[str, Any], state: State) -> Explanation:
-    how = {
-        State.SUCCEEDED: "It succeeded",
-        State.FAILED: "It failed for good",
-        State.DEAD_LETTER: "It was given up",
-        State.CANCELLED: "It was cancelled",
-    }[state]
-    why = f" ({job['error_code']}): {job['error_message']}" if job["error_code"] else "."
-    return Explanation(
-        Reason.ENDED,
-        f"{how} at {_at(job['finished_at'])}{why}",
-        {"state": state.value, "finished_at": job["finished_at"], "error_code": job["error_code"]},
-    )
+    at, code = job["finished_at"], job["error_code"]
+    says = Message(f"explain.ended.{state.value}", {"finished_at": at})
+    if code and state is not State.SUCCEEDED:
+        says = Message(f"explain.ended_because.{state.value}", {"finished_at": at, "code": code, "error": _error(job)})
+    return Explanation(Reason.ENDED, says, {"state": state.value, "finished_at": at, "error_code": code})
+
+
+def _error(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job's error as the parameter of a message."""
+    detail = json.loads(job["error_detail"] or "{}")
+    return {
+        "code": job["error_code"],
+        "message": job["error_message"],
+        "key": detail.get("key"),
+        "params": detail.get("params") or {},
+    }
 
 
 def _running(job: Mapping[str, Any]) -> Explanation:
-    facts = {"worker": job["worker"], "lease_expires_at": job["lease_expires_at"], "started_at": job["started_at"]}
+    worker, until = job["worker"], job["lease_expires_at"]
+    facts = {"worker": worker, "lease_expires_at": until, "started_at": job["started_at"]}
     if job["stopping"]:
-        return Explanation(Reason.STOPPING, f"Worker {job['worker']} was asked to stop it.", facts)
-    if job["lease_expires_at"] <= job["now"]:
-        return Explanation(
-            Reason.RUNNING,
-            f"Worker {job['worker']}, which holds it, was last due to report at {_at(job['lease_expires_at'])}; "
-            "if it does not come back, another worker takes the job.",
-            facts,
-        )
-    return Explanation(
-        Reason.RUNNING,
-        f"Worker {job['worker']} is running it; its lease lasts until {_at(job['lease_expires_at'])}.",
-        facts,
-    )
+        return Explanation(Reason.STOPPING, msg("explain.stopping", worker=worker), facts)
+    if until <= job["now"]:
+        return Explanation(Reason.RUNNING, msg("explain.overdue", worker=worker, lease_expires_at=until), facts)
+    return Explanation(Reason.RUNNING, msg("explain.running", worker=worker, lease_expires_at=until), facts)
 
 
 def _waiting(job: Mapping[str, Any]) -> Explanation:
+    queue, ahead = job["queue"], job["ahead"]
     if job["paused_at"] is not None:
-        why = f" ({job['paused_reason']})" if job["paused_reason"] else ""
-        return Explanation(
-            Reason.QUEUE_PAUSED,
-            f"The queue {job['queue']} has been paused since {_at(job['paused_at'])}{why}.",
-            {"queue": job["queue"], "paused_at": job["paused_at"], "paused_reason": job["paused_reason"]},
-        )
+        return _paused(job)
     if job["workers"] == 0:
-        return Explanation(
-            Reason.NO_WORKER,
-            f"No worker serves the kind {job['kind']} on the queue {job['queue']}.",
-            {"kind": job["kind"], "queue": job["queue"]},
-        )
+        says = msg("explain.no_worker", kind=job["kind"], queue=queue)
+        return Explanation(Reason.NO_WORKER, says, {"kind": job["kind"], "queue": queue})
     if job["breaker"] is not None:
         return _blocked(job)
     if job["cap_most"] is not None:
         return _capped(job)
     if job["isolate"]:
-        return Explanation(
-            Reason.ISOLATED, "It was running when a worker crashed; it waits to be run alone.", {"queue": job["queue"]}
-        )
-    if job["ahead"]:
-        many = f"more than {_MOST_COUNTED:,}" if job["ahead"] > _MOST_COUNTED else f"{job['ahead']:,}"
-        jobs = "job" if job["ahead"] == 1 else "jobs"
-        return Explanation(
-            Reason.BEHIND_OTHERS,
-            f"It is waiting behind {many} {jobs}.",
-            {"ahead": min(job["ahead"], _MOST_COUNTED), "or_more": job["ahead"] > _MOST_COUNTED},
-        )
+        return Explanation(Reason.ISOLATED, msg("explain.isolated"), {"queue": queue})
+    if ahead:
+        many = ahead > _MOST_COUNTED
+        says = msg("explain.far_behind", number=_MOST_COUNTED) if many else msg("explain.behind", count=ahead)
+        return Explanation(Reason.BEHIND_OTHERS, says, {"ahead": min(ahead, _MOST_COUNTED), "or_more": many})
     if job["turns"]:
-        return Explanation(
-            Reason.NEXT,
-            "It is the first of its tenant's jobs of this kind; it takes turns with others for the next free slot.",
-            {"queue": job["queue"], "takes_turns": True},
-        )
-    return Explanation(
-        Reason.NEXT,
-        "It is next: the first worker with a free slot takes it.",
-        {"queue": job["queue"], "takes_turns": False},
-    )
+        return Explanation(Reason.NEXT, msg("explain.takes_turns"), {"queue": queue, "takes_turns": True})
+    return Explanation(Reason.NEXT, msg("explain.next"), {"queue": queue, "takes_turns": False})
+
+
+def _paused(job: Mapping[str, Any]) -> Explanation:
+    queue, at, why = job["queue"], job["paused_at"], job["paused_reason"]
+    says = msg("explain.queue_paused", queue=queue, paused_at=at)
+    if why:
+        says = msg("explain.queue_paused_because", queue=queue, paused_at=at, why=why)
+    return Explanation(Reason.QUEUE_PAUSED, says, {"queue": queue, "paused_at": at, "paused_reason": why})
 
 
 def _capped(job: Mapping[str, Any]) -> Explanation:
-    who = " ".join(
-        part
-        for part in (
-            f"of kind {job['cap_kind']}" if job["cap_kind"] else "",
-            f"of tenant {job['cap_tenant']}" if job["cap_tenant"] else "",
-        )
-        if part
-    )
-    jobs = "job" if job["cap_most"] == 1 else "jobs"
-    do = "does" if job["cap_running"] == 1 else "do"
-    return Explanation(
-        Reason.CAP,
-        f"At most {job['cap_most']:,} {jobs} {who} may run at once, and {job['cap_running']:,} {do}.",
-        {
-            "tenant": job["cap_tenant"],
-            "kind": job["cap_kind"],
-            "most": job["cap_most"],
-            "running": job["cap_running"],
-        },
-    )
+    tenant, kind, most, running = job["cap_tenant"], job["cap_kind"], job["cap_most"], job["cap_running"]
+    if tenant is None:
+        says = msg("explain.cap.kind", count=most, kind=kind, running=running)
+    elif kind is None:
+        says = msg("explain.cap.tenant", count=most, tenant=tenant, running=running)
+    else:
+        says = msg("explain.cap.both", count=most, kind=kind, tenant=tenant, running=running)
+    return Explanation(Reason.CAP, says, {"tenant": tenant, "kind": kind, "most": most, "running": running})
 
 
 def _blocked(job: Mapping[str, Any]) -> Explanation:
+    dependency, until, why = job["dependency"], job["open_until"], job["breaker_reason"]
     if job["breaker"] == BreakerState.HALF_OPEN:
-        how = "half open: a few jobs find out whether it is well again, the others wait for them."
+        says = msg("explain.breaker.half_open", dependency=dependency)
+    elif until is None:
+        says = msg("explain.breaker.tripped", dependency=dependency)
+        if why:
+            says = msg("explain.breaker.tripped_because", dependency=dependency, why=why)
     else:
-        until = f"until {_at(job['open_until'])}" if job["open_until"] else "until an operator resets it"
-        how = f"open {until}" + (f" ({job['breaker_reason']})." if job["breaker_reason"] else ".")
+        says = msg("explain.breaker.open", dependency=dependency, open_until=until)
+        if why:
+            says = msg("explain.breaker.open_because", dependency=dependency, open_until=until, why=why)
     return Explanation(
         Reason.BREAKER,
-        f"The breaker of {job['dependency']} is {how}",
-        {
-            "dependency": job["dependency"],
-            "breaker": job["breaker"],
-            "open_until": job["open_until"],
-            "reason": job["breaker_reason"],
-        },
+        says,
+        {"dependency": dependency, "breaker": job["breaker"], "open_until": until, "reason": why},
     )
-
-
-def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _children(count: int) -> str:
-    return "1 child" if count == 1 else f"{count:,} children"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -264,6 +264,8 @@ class EventsSchema(Schema):
 class ExplanationSchema(Schema):
     reason: str = Field(examples=["behind_others"])
     sentence: str = Field(examples=["It is waiting behind 3 jobs."])
+    key: str = Field(description="The sentence's key, for other languages.", examples=["explain.behind"])
+    params: dict[str, Any] = Field(description="What the sentence names; times as in `facts`.", examples=[{"count": 3}])
     facts: dict[str, Any]
 
 

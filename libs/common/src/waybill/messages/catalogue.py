@@ -13,8 +13,10 @@ from typing import Any
 
 from waybill.pipelines import Pipeline, installed
 
-HOLE = re.compile(r"\{(\w+)(?::(\w+))?\}")
-"""`{name}` is filled with a parameter, `{status:states}` with the message that the parameter names in that table."""
+HOLE = re.compile(r"\{(\w+)(?::([\w.]+))?\}")
+"""`{name}` is filled with a parameter, `{status:convert.states}` with the message that the parameter names in that
+table, and `{run_at:time}` with a time as the language writes it."""
+TIME = "time"
 
 _FOLDER = Path(__file__).parent
 
@@ -36,8 +38,8 @@ class Template:
         return frozenset(hole[1] for hole in HOLE.finditer(self.other))
 
     @cached_property
-    def named(self) -> tuple[tuple[str, str], ...]:
-        """The holes that are filled with another message: the parameter, and the table it names a message of."""
+    def formed(self) -> tuple[tuple[str, str], ...]:
+        """The holes that name a form: the parameter, and `TIME` or the table that it names a message of."""
         return tuple((hole[1], hole[2]) for hole in HOLE.finditer(self.other) if hole[2])
 
     @cached_property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
 
-from waybill.messages.catalogue import Catalogue, Template, catalogues
+from waybill.messages.catalogue import TIME, Catalogue, Template, catalogues
 from waybill.messages.message import Message
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -28,6 +29,26 @@ class Explained(Protocol):
 
     @property
     def params(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredError:
+    """An error as the parameter of a message: `{"code": …, "message": …, "key": …, "params": …}`."""
+
+    code: str
+    message: str
+    key: str | None
+    params: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> _StoredError:
+        key, params = given.get("key"), given.get("params")
+        return cls(
+            str(given.get("code")),
+            str(given.get("message") or ""),
+            key if isinstance(key, str) else None,
+            params if isinstance(params, dict) else {},
+        )
 
 
 class Language:
@@ -66,6 +87,15 @@ class Language:
             said = error.message
         return said or self.say(f"errors.{error.code}" if f"errors.{error.code}" in self.messages else "errors.UNKNOWN")
 
+    def moment(self, value: object) -> str:
+        """A time in a message, to the second and in UTC. From JSON it comes as text; other text is shown as it is."""
+        try:
+            at = (value if isinstance(value, datetime) else datetime.fromisoformat(str(value))).astimezone(UTC)
+        except ValueError:
+            return str(value)
+        parts = {name: f"{getattr(at, name):02}" for name in ("month", "day", "hour", "minute", "second")}
+        return self.say("dates.moment", year=f"{at.year:04}", **parts)
+
     def _filled(self, template: Template, values: dict[str, Any]) -> str:
         if not values:
             return template.other
@@ -75,9 +105,13 @@ class Language:
                 values = values | {name: self.number(value)}
             elif isinstance(value, list | tuple):
                 values = values | {name: ", ".join(map(str, value))}
+            elif isinstance(value, dict):
+                values = values | {name: self.explain(_StoredError.read(value))}
             marked = marked or hasattr(value, "__html__")
-        for name, table in template.named:
-            if (word := self.messages.get(f"{table}.{values[name]}")) is not None:
+        for name, form in template.formed:
+            if form == TIME:
+                values = values | {name: self.moment(values[name])}
+            elif (word := self.messages.get(f"{form}.{values[name]}")) is not None:
                 values = values | {name: word.other}
         pattern = template.pattern(values)
         if not marked:

@@ -23,7 +23,8 @@ class Message:
     key: str
     """`table.name` in the catalogues."""
     params: Mapping[str, Any] = field(default_factory=dict)
-    """What fills the holes: texts, numbers or lists of texts. Jobs and problem documents store them as JSON."""
+    """What fills the holes: texts, numbers, times, lists of texts, or an error with its code, message, key and params.
+    Jobs and problem documents store them as JSON."""
 
     def __str__(self) -> str:
         from waybill.messages.language import languages  # it renders messages, so it imports this module

@@ -89,12 +89,14 @@ async def events(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Respons
 async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
     """Why isn't it running? One short answer."""
     found = await context.conversions.explain(visitor.principal.owner, job_id)
-    facts, sentence = dict(found.facts), found.sentence
+    facts, says = dict(found.facts), found.says
     # Only operators learn the names of our machines.
     if not visitor.principal.may(ADMIN) and found.reason in _OURS:
         facts.pop("worker", None)
-        sentence = str(_OURS[found.reason])
-    return _json({"reason": found.reason.value, "sentence": sentence, "facts": facts})
+        says = _OURS[found.reason]
+    return _json(
+        {"reason": found.reason.value, "sentence": str(says), "key": says.key, "params": says.params, "facts": facts}
+    )
 
 
 @router.post("/{job_id}/retry", response_model=JobSchema, responses=refusals(404, 408, 409, 413))

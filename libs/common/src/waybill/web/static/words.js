@@ -2,7 +2,7 @@
 // waybill/messages/language.py writes them.
 
 const { messages } = JSON.parse(document.getElementById("words").textContent);
-const HOLE = /\{(\w+)(?::(\w+))?\}/g;
+const HOLE = /\{(\w+)(?::([\w.]+))?\}/g;
 
 export const language = document.documentElement.lang;
 
@@ -10,10 +10,13 @@ export const number = (value, digits = 0) => new Intl.NumberFormat(language, {
   minimumFractionDigits: digits, maximumFractionDigits: digits,
 }).format(value);
 
-const fill = (text, values) => text.replace(HOLE, (_, name, table) => {
+const fill = (text, values) => text.replace(HOLE, (_, name, form) => {
   const value = values[name];
-  if (table) return messages[`${table}.${value}`] ?? value;
-  return typeof value === "number" ? number(value) : Array.isArray(value) ? value.join(", ") : value;
+  if (form === "time") return exactly(new Date(value));
+  if (form) return messages[`${form}.${value}`] ?? value;
+  if (Array.isArray(value)) return value.join(", ");
+  if (value?.code) return explain({ ...value, detail: value.message });
+  return typeof value === "number" ? number(value) : value;
 });
 
 /** A message by its key, with its holes filled. `count` chooses between one and other. */
