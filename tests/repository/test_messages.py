@@ -15,7 +15,8 @@ import pytest
 from waybill import errors
 from waybill.errors import Code
 from waybill.messages import languages
-from waybill.messages.catalogue import HOLE, catalogues
+from waybill.messages.catalogue import HOLE, catalogues, read
+from waybill.pipelines import Pipeline, installed
 from waybill.web.languages import for_scripts
 from waybill_documents import catalogue
 from waybill_documents.messages import sentences
@@ -121,7 +122,7 @@ def test_scripts_are_given_what_they_say() -> None:
     for template, script in tables.items():
         given = re.search(r"words\(([^)]*)\)", (PAGES / "templates" / template).read_text())
         assert given is not None
-        words = json.loads(for_scripts(INDONESIAN, *re.findall(r'"(\w+)"', given[1])))
+        words = json.loads(for_scripts(INDONESIAN, *re.findall(r'"([\w.]+)"', given[1])))
         text = (PAGES / "static" / script).read_text()
         wanted = set(re.findall(r'\bt\("([\w.]+)"', text))
         wanted |= {key for each in everywhere for key in re.findall(r'\bt\("((?!sizes)[\w.]+)"', each)}
@@ -174,10 +175,19 @@ def test_every_code_has_its_sentence() -> None:
 
 
 def test_no_script_is_ended_by_a_word() -> None:
-    assert "<" not in for_scripts(INDONESIAN, "sending", "watching", "errors", "convert", "states")
+    tables = {key.rpartition(".")[0] for key in INDONESIAN.messages}
+    assert "<" not in for_scripts(INDONESIAN, *sorted(tables))
 
 
 def test_every_mapping_we_ship_has_its_title_in_every_language() -> None:
     titles = {name: found.title for name in catalogue.names() if (found := catalogue.summary(name)) is not None}
-    known = {key.removeprefix("titles."): ENGLISH.say(key) for key in ENGLISH.messages if key.startswith("titles.")}
+    table = "convert.titles."
+    known = {key.removeprefix(table): ENGLISH.say(key) for key in ENGLISH.messages if key.startswith(table)}
     assert known == titles
+
+
+@pytest.mark.parametrize("pipeline", installed(), ids=lambda pipeline: pipeline.name)
+def test_a_pipelines_keys_begin_with_its_name(pipeline: Pipeline) -> None:
+    """So no pipeline can take a name that another one wants to use."""
+    paths = list(Path(str(files(pipeline.pages))).glob("languages/*.toml")) if pipeline.pages else []
+    assert [key for path in paths for key in read(path) if not key.startswith(f"{pipeline.name}.")] == []

@@ -27,18 +27,18 @@ class Told:
 
 
 def test_one_and_many() -> None:
-    assert ENGLISH.say("sending.files", count=1) == "1 file"
-    assert ENGLISH.say("sending.files", count=1200) == "1,200 files"
-    assert INDONESIAN.say("sending.files", count=1) == "1 berkas"
-    assert INDONESIAN.say("sending.files", count=1200) == "1.200 berkas"
+    assert ENGLISH.say("convert.sending.files", count=1) == "1 file"
+    assert ENGLISH.say("convert.sending.files", count=1200) == "1,200 files"
+    assert INDONESIAN.say("convert.sending.files", count=1) == "1 berkas"
+    assert INDONESIAN.say("convert.sending.files", count=1200) == "1.200 berkas"
 
 
 def test_a_message_with_markup_escapes_everything_else() -> None:
-    said = ENGLISH.say("upload.sample", **{"try": Markup("<b>a</b>"), "look": "<i>"})
+    said = ENGLISH.say("convert.upload_page.sample", **{"try": Markup("<b>a</b>"), "look": "<i>"})
     assert said == "No invoice at hand? <b>a</b> or &lt;i&gt; first."
     assert isinstance(said, Markup)
-    assert not isinstance(ENGLISH.say("sending.remove", name="<i>"), Markup), "the template escapes it"
-    assert INDONESIAN.say("sending.progress", percent=7, size="1 MB") == "7% dari 1 MB"
+    assert not isinstance(ENGLISH.say("convert.sending.remove", name="<i>"), Markup), "the template escapes it"
+    assert INDONESIAN.say("convert.sending.progress", percent=7, size="1 MB") == "7% dari 1 MB"
 
 
 def test_lists_are_written_out() -> None:

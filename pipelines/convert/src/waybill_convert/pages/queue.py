@@ -28,10 +28,10 @@ _MOST = 500
 _LONGEST_WORDS = 200
 
 _FILTERS = (
-    ("all", "", "queue.total"),
-    ("active", "active", "queue.active"),
-    ("ready", "complete", "queue.ready"),
-    ("failed", "failed", "queue.failed"),
+    ("all", "", "convert.queue_page.total"),
+    ("active", "active", "convert.queue_page.active"),
+    ("ready", "complete", "convert.queue_page.ready"),
+    ("failed", "failed", "convert.queue_page.failed"),
 )
 
 
@@ -144,19 +144,19 @@ def queue(listing: Listing, asked: QueueQuery, now: datetime, language: Language
 
 def _nothing(asked: QueueQuery, language: Language) -> str:
     if asked.words:
-        return language.say("queue.nothing_called", words=asked.words)
-    key = f"queue.nothing_{asked.status}"
+        return language.say("convert.queue_page.nothing_called", words=asked.words)
+    key = f"convert.queue_page.nothing_{asked.status}"
     return language.say(key) if key in language.messages else ""
 
 
 def _news(counts: dict[str, int], language: Language) -> str:
     """What the live region announces when it changes."""
-    ended = language.say("queue.news_ready", count=counts["complete"])
+    ended = language.say("convert.queue_page.news_ready", count=counts["complete"])
     if counts["failed"]:
-        ended = language.say("queue.news_failed", ready=ended, count=counts["failed"])
+        ended = language.say("convert.queue_page.news_failed", ready=ended, count=counts["failed"])
     if counts["active"]:
-        return language.say("queue.news_going", count=counts["active"], ended=ended)
-    return language.say("queue.news_done", ended=ended)
+        return language.say("convert.queue_page.news_going", count=counts["active"], ended=ended)
+    return language.say("convert.queue_page.news_done", ended=ended)
 
 
 @router.get("/queue")

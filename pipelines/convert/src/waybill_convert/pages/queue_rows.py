@@ -59,7 +59,7 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
         short=id_[-6:],
         look=status.value,
         icon="hold" if held else status.value,
-        word=language.say("states.held" if held else "states.stopping" if job.stopping else f"states.{status}"),
+        word=language.say(f"convert.states.{'held' if held else 'stopping' if job.stopping else status}"),
         name=job.original_name,
         size=language.size(job.bytes),
         mapping=job.mapping,
@@ -90,37 +90,37 @@ def _pin(job: ConversionView, language: Language) -> dict[str, str]:
         return {}
     return {
         "pin": pin,
-        "pin_word": language.say(f"row.{pin}"),
-        "pin_name": language.say(f"row.{pin}_name", name=job.original_name),
+        "pin_word": language.say(f"convert.row.{pin}"),
+        "pin_name": language.say(f"convert.row.{pin}_name", name=job.original_name),
     }
 
 
 def _attempt(job: ConversionView, language: Language) -> str:
     """The attempt; empty for the first one, which needs no mention."""
-    return language.say("row.attempt", attempt=job.attempt, most=job.max_attempts) if job.attempt > 1 else ""
+    return language.say("convert.row.attempt", attempt=job.attempt, most=job.max_attempts) if job.attempt > 1 else ""
 
 
 def _going(job: ConversionView, now: datetime, language: Language) -> str:
     """What a waiting or running job says about itself."""
     if job.status is Status.PROCESSING:
         if job.stopping:
-            return language.say("row.stops")
+            return language.say("convert.row.stops")
         if job.remaining_seconds:
-            return language.say("row.remaining", wait=language.wait(job.remaining_seconds))
+            return language.say("convert.row.remaining", wait=language.wait(job.remaining_seconds))
         return language.tell_stored(job.progress_message or "")
     if job.status is not Status.QUEUED:
         return ""
     if job.on_hold is not None:
-        return language.say("row.held")
+        return language.say("convert.row.held")
     if job.retry_at is not None and job.retry_at > now:
         why = f"{fault_words(job.error, language)} " if job.error else ""
-        return why + language.say("row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
+        return why + language.say("convert.row.retry_in", wait=language.wait((job.retry_at - now).total_seconds()))
     return ""
 
 
 def _error(job: ConversionView, language: Language) -> str:
     if job.status is Status.EXPIRED:
-        return language.say("row.expired")
+        return language.say("convert.row.expired")
     if job.status is not Status.FAILED:
         return ""
     return fault_words(job.error or Fault(Code.UNKNOWN, ""), language)
@@ -133,10 +133,10 @@ def _findings(job: ConversionView, error: str, language: Language) -> tuple[tupl
     found = [text for finding in job.error.findings if (text := _finding(finding, language))]
     if not found or found == [error]:
         return (), ""
-    word = language.say("row.findings", count=len(found))
+    word = language.say("convert.row.findings", count=len(found))
     if len(found) > _SHOWN_FINDINGS:
         rest = len(found) - _SHOWN_FINDINGS
-        found = [*found[:_SHOWN_FINDINGS], language.say("row.more_findings", count=rest)]
+        found = [*found[:_SHOWN_FINDINGS], language.say("convert.row.more_findings", count=rest)]
     return tuple(found), word
 
 
@@ -144,5 +144,5 @@ def _finding(finding: Any, language: Language) -> str:
     said = finding_words(finding, language)
     page = finding.get("page") if said else None
     if isinstance(page, int) and not isinstance(page, bool):
-        return language.say("row.on_page", page=page, finding=said)
+        return language.say("convert.row.on_page", page=page, finding=said)
     return said

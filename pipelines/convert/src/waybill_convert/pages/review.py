@@ -51,7 +51,9 @@ async def correct(request: Request, job_id: uuid.UUID, caller: Writer, context: 
         await context.space.check()
         await context.reviews.save(owner, job_id, base, typed, author=author, accept=wanted == "accept")
     except Outdated as outdated:
-        note = language.say("review.outdated", number=outdated.latest.number, by=told(outdated.latest.author, language))
+        note = language.say(
+            "convert.review_page.outdated", number=outdated.latest.number, by=told(outdated.latest.author, language)
+        )
         return await _checked(request, caller, context, job_id, outdated.latest.number, typed, note=note, status=409)
     except Unfit as unfit:
         note = "" if unfit.findings or unfit.refused else language.explain(unfit)
@@ -149,7 +151,9 @@ async def _draft(
     try:
         preview = await context.reviews.preview(owner, job_id, base, typed)
     except Outdated as outdated:
-        note = language.say("review.outdated", number=outdated.latest.number, by=told(outdated.latest.author, language))
+        note = language.say(
+            "convert.review_page.outdated", number=outdated.latest.number, by=told(outdated.latest.author, language)
+        )
         return Draft(typed=tuple(typed), note=note)
     except Refused as refused:
         return Draft(typed=tuple(typed), note=note or language.explain(refused))

@@ -141,7 +141,7 @@ class _Showing:
             name=page.view.original_name,
             mapping=page.view.mapping,
             number=page.number,
-            revised=language.say("review.revision", number=page.number) if page.number else "",
+            revised=language.say("convert.review_page.revision", number=page.number) if page.number else "",
             by=told(last.author, language) if last else "",
             at=moment.isoformat() if moment else "",
             at_words=language.exactly(moment) if moment else "",
@@ -154,15 +154,15 @@ class _Showing:
             here_with=f"/review/{page.view.id}?{f'{query}&' if query else ''}",
             notes=self._all_notes(),
             problems=problems,
-            problems_title=language.say("review.problems", count=len(problems)),
+            problems_title=language.say("convert.review_page.problems", count=len(problems)),
             can_accept=self._editable and not self._refused and bool(seen.problems),
             editing=self._editing(),
             pending=[each for each in self._draft.typed if not self._is_edited(each[0])],
             seen=seen,
             leaves=self._leaves,
-            no_paper=language.say("review.no_paper"),
+            no_paper=language.say("convert.review_page.no_paper"),
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
-            hint=language.say("review.hint") if self._editable else "",
+            hint=language.say("convert.review_page.hint") if self._editable else "",
             news=self._news(),
         )
 
@@ -175,7 +175,7 @@ class _Showing:
             self._notes.append(Note(self._language.explain(refused)))
             return None
         if found.mapping.embedded is not None:
-            self._notes.append(Note(self._language.say("review.embedded")))
+            self._notes.append(Note(self._language.say("convert.review_page.embedded")))
         return found
 
     def _all_notes(self) -> list[Note]:
@@ -183,7 +183,7 @@ class _Showing:
         if view.status is Status.FAILED and view.error is not None and not self._seen.problems:
             notes.insert(0, Note(fault_words(view.error, self._language), "bad", "failed"))
         if self._page.number != self._page.latest:
-            notes.append(Note(self._language.say("review.earlier", number=self._page.number)))
+            notes.append(Note(self._language.say("convert.review_page.earlier", number=self._page.number)))
         return notes
 
     def _refusals(self) -> list[Wrong]:
@@ -205,11 +205,19 @@ class _Showing:
         if self._page.record is None:
             return ""
         count = self._seen.doubtful
-        return self._language.say("review.doubtful", count=count) if count else self._language.say("review.all_sure")
+        return (
+            self._language.say("convert.review_page.doubtful", count=count)
+            if count
+            else self._language.say("convert.review_page.all_sure")
+        )
 
     def _news(self) -> str:
         count = len(self._refused) + len(self._seen.problems)
-        return self._language.say("review.problems", count=count) if count else self._language.say("review.fine")
+        return (
+            self._language.say("convert.review_page.problems", count=count)
+            if count
+            else self._language.say("convert.review_page.fine")
+        )
 
     def _is_edited(self, path: str) -> bool:
         edit = self._draft.edit
@@ -233,7 +241,7 @@ class _Showing:
 
     def _line_title(self, edit: str) -> str:
         number = edit.partition("[")[2].rstrip("]")
-        return self._language.say("review.edit_line", number=int(number) + 1)
+        return self._language.say("convert.review_page.edit_line", number=int(number) + 1)
 
     @staticmethod
     def _options(cell: ShownCell, listed: dict[str, list[str]]) -> list[str]:

@@ -42,7 +42,7 @@ class HistoryEntry(NamedTuple):
 def told(author: str, language: Language) -> str:
     """The name of a revision's author."""
     kind, _, name = author.partition(":")
-    return name if kind == "key" and name else language.say("review.somebody")
+    return name if kind == "key" and name else language.say("convert.review_page.somebody")
 
 
 def history(
@@ -76,7 +76,7 @@ def _past(
     more = len(revision.changes) - len(changes)
     return HistoryEntry(
         number,
-        language.say("review.revision", number=number),
+        language.say("convert.review_page.revision", number=number),
         told(revision.author, language),
         revision.created_at.isoformat(),
         language.exactly(revision.created_at),
@@ -84,7 +84,7 @@ def _past(
         number == shown,
         f"/api/jobs/{view.id}/revisions/{number}/download",
         changes,
-        language.say("review.more_changes", count=more) if more else "",
+        language.say("convert.review_page.more_changes", count=more) if more else "",
     )
 
 
@@ -92,8 +92,8 @@ def _first(view: ConversionView, shown: int, language: Language, *, first_xml: b
     moment = view.finished_at or view.created_at
     return HistoryEntry(
         0,
-        language.say("review.as_read"),
-        language.say("review.converter"),
+        language.say("convert.review_page.as_read"),
+        language.say("convert.review_page.converter"),
         moment.isoformat(),
         language.exactly(moment),
         language.ago(moment, datetime.now(UTC)),
@@ -131,4 +131,4 @@ def _label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
 def _value(loaded: LoadedMapping | None, path: str, value: Any, language: Language) -> str:
     from waybill_convert.pages.review_values import printed
 
-    return printed(loaded, path, value) or language.say("review.nothing")
+    return printed(loaded, path, value) or language.say("convert.review_page.nothing")

@@ -52,13 +52,13 @@ def leaves(seen: ShownRecord, record: Mapping[str, Any], language: Language, sou
         for index, place in enumerate(cell.places):
             marks[place.page].append(_mark(cell.id, place, look, f"v-{cell.id}", label, first=index == 0))
     for id_, places in seen.looked.items():
-        label = language.say("review.looked", label=id_)
+        label = language.say("convert.review_page.looked", label=id_)
         for index, place in enumerate(places):
             marks[place.page].append(_mark(id_, place, "looked", f"v-{id_}", label, first=index == 0))
     return [
         Leaf(
             size["number"],
-            language.say("review.page", number=size["number"], count=len(sizes)),
+            language.say("convert.review_page.page", number=size["number"], count=len(sizes)),
             f"{source}/{size['number']}",
             size["width"],
             size["height"],

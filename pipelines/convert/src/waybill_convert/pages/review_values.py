@@ -114,7 +114,7 @@ def label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
     """The name of a value with its line: `Amount, line 4`."""
     name = describe(loaded, path, language.code) if loaded is not None else readable(path)
     index = path.partition("[")[2].partition("]")[0]
-    return language.say("review.of_line", label=name, number=int(index) + 1) if index.isdigit() else name
+    return language.say("convert.review_page.of_line", label=name, number=int(index) + 1) if index.isdigit() else name
 
 
 def printed(loaded: LoadedMapping | None, path: str, value: Any) -> str:
@@ -211,7 +211,7 @@ class _RecordView:
                 )
                 for column, heading in zip(shown, columns, strict=True)
             ]
-            edit = self._language.say("review.edit_line", number=index + 1)
+            edit = self._language.say("convert.review_page.edit_line", number=index + 1)
             lines.append(ShownLine(id_of(path), path, index + 1, edit, cells))
         numbered = any(all(row[column].value == index for index, row in enumerate(rows, 1)) for column in types)
         return ShownTable(name, self._describe(name), columns, lines, numbered)
@@ -231,14 +231,14 @@ class _RecordView:
         return ShownCell(
             id_of(path),
             path,
-            label if line is None else self._language.say("review.of_line", label=label, number=line),
+            label if line is None else self._language.say("convert.review_page.of_line", label=label, number=line),
             show(value.value, self._locale),
             look,
             says,
             value.places,
             type_ in _NUMERIC if numeric is None else numeric,
             self._list(path) if editable else "",
-            self._language.say("review.edit_value", label=label) if editable and line is None else "",
+            self._language.say("convert.review_page.edit_value", label=label) if editable and line is None else "",
         )
 
     def _judged(self, path: str, value: Value, *, editable: bool) -> tuple[str, str]:
@@ -250,12 +250,12 @@ class _RecordView:
             says.append(wrong)
         elif value.places and value.confidence < SURE:  # a value that is not on the page cannot be checked there
             looks.append("doubt")
-            says.append(self._language.say("review.sure", percent=value.confidence))
+            says.append(self._language.say("convert.review_page.sure", percent=value.confidence))
         if path in self._changed:
             looks.append("changed")
-            says.append(self._language.say("review.changed"))
+            says.append(self._language.say("convert.review_page.changed"))
         elif value.rule == CORRECTED:
-            says.append(self._language.say("review.corrected"))
+            says.append(self._language.say("convert.review_page.corrected"))
         return " ".join(looks), ", ".join(says)
 
     def _list(self, path: str) -> str:

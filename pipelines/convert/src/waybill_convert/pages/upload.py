@@ -131,7 +131,7 @@ def _ordered(names: list[str]) -> list[str]:
 
 def _title(name: str, language: Language) -> str:
     """What a mapping is called in the reader's language, else what it calls itself."""
-    if f"titles.{name}" in language.messages:
-        return language.say(f"titles.{name}")
+    if f"convert.titles.{name}" in language.messages:
+        return language.say(f"convert.titles.{name}")
     found = catalogue.summary(name)
     return found.title if found is not None else name

@@ -1,7 +1,7 @@
 """Which language a page speaks, and the messages that its scripts need. The words are in `waybill.messages`.
 
-A route asks `language_of(request)` once and passes the language on: `language.say("queue.title")` in Python,
-`t("queue.title")` in templates and scripts. `docs/pages.md` says how to add a message, and how to add a language.
+A route asks `language_of(request)` once and passes the language on: `language.say("sign_in.title")` in Python,
+`t("sign_in.title")` in templates and scripts. `docs/pages.md` says how to add a message, and how to add a language.
 """
 
 from waybill.messages import Language

@@ -16,12 +16,15 @@ _ERRORS = frozenset({"api_key", "form", "request", "retention", "storage"})
 
 @functools.cache
 def for_scripts(language: Language, *tables: str) -> Markup:
-    """The messages of these tables. With `errors`, also everything else that the platform's problems may say."""
+    """The messages of these tables, without the tables inside them, which are named by themselves.
+
+    With `errors`, also everything else that the platform's problems may say.
+    """
     wanted = _ALWAYS | set(tables) | (_ERRORS if "errors" in tables else frozenset())
     messages = {
         key: template.other if template.one is None else {"one": template.one, "other": template.other}
         for key, template in language.messages.items()
-        if key.partition(".")[0] in wanted
+        if key.rpartition(".")[0] in wanted
     }
     text = json.dumps({"messages": messages}, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704 - our own words, and nothing in them ends the element

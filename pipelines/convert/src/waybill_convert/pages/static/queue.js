@@ -191,7 +191,7 @@ queue.addEventListener("htmx:responseError", (event) => {
   if (event.detail.requestConfig.verb === "get") return;
   let said;
   try { said = explain(JSON.parse(event.detail.xhr.responseText)); } catch { /* not a problem document */ }
-  announce(said ?? t("watching.not_done"), { seen: true });
+  announce(said ?? t("convert.watching.not_done"), { seen: true });
   soon();
 });
 

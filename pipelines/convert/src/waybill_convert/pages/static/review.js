@@ -111,7 +111,7 @@ problems.addEventListener("click", (event) => {
 function goOn(backwards) {
   const doubts = [...values.querySelectorAll(".v.doubt, .v.refused")];
   if (!doubts.length) {
-    announce(t("reviewing.no_doubt"), { seen: true });
+    announce(t("convert.reviewing.no_doubt"), { seen: true });
     return;
   }
   const here = lit.find((each) => each.classList.contains("v")) ?? null;
@@ -119,7 +119,7 @@ function goOn(backwards) {
   const before = (each) => here && here.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING;
   const found = backwards ? doubts.findLast(before) ?? doubts.at(-1) : doubts.find(after) ?? doubts[0];
   go(idOf(found));
-  announce(t("reviewing.doubt", { number: doubts.indexOf(found) + 1, count: doubts.length }));
+  announce(t("convert.reviewing.doubt", { number: doubts.indexOf(found) + 1, count: doubts.length }));
 }
 next?.addEventListener("click", () => goOn(false));
 
@@ -197,7 +197,7 @@ const textOf = (value) => {
 
 function edit(value, begin) {
   if (!save || value.classList.contains("made")) {
-    if (save) announce(t("reviewing.computed"), { seen: true });
+    if (save) announce(t("convert.reviewing.computed"), { seen: true });
     return;
   }
   const id = idOf(value);
@@ -304,7 +304,7 @@ async function ask() {
     if (!response.ok) throw new Error(String(response.status));
     answer = await response.json();
   } catch (error) {
-    if (error.name !== "AbortError") announce(t("reviewing.unchecked"), { seen: true });
+    if (error.name !== "AbortError") announce(t("convert.reviewing.unchecked"), { seen: true });
     return;
   }
   if (mine !== asked) return;
@@ -353,7 +353,7 @@ xml?.addEventListener("toggle", async () => {
   const text = xml.querySelector("pre");
   if (!xml.open || text.textContent) return;
   const response = await fetch(text.dataset.from);
-  text.textContent = response.ok ? await response.text() : t("reviewing.no_xml");
+  text.textContent = response.ok ? await response.text() : t("convert.reviewing.no_xml");
 });
 
 // An address may name a value to show.

@@ -24,7 +24,7 @@ picker.required = false; // dropped files are not in the picker
 
 // The list ------------------------------------------------------------------------------------------------------------
 
-const files = (count) => t("sending.files", { count });
+const files = (count) => t("convert.sending.files", { count });
 const inState = (name) => items.filter((item) => item.state === name);
 
 function make(tag, name, text) {
@@ -50,7 +50,7 @@ function draw(item) {
   name.title = file.name;
   const remove = make("button", "bare remove");
   remove.type = "button";
-  remove.setAttribute("aria-label", t("sending.remove", { name: file.name }));
+  remove.setAttribute("aria-label", t("convert.sending.remove", { name: file.name }));
   remove.append(icon("away"));
   remove.addEventListener("click", () => drop(item));
   item.element = make("li", "file");
@@ -72,7 +72,7 @@ function show(item, now, why) {
     bar = make("progress");
     bar.max = item.file.size || 1;
     bar.value = 0;
-    bar.setAttribute("aria-label", t("sending.sending_file", { name: item.file.name }));
+    bar.setAttribute("aria-label", t("convert.sending.sending_file", { name: item.file.name }));
     element.append(bar);
   } else if (now !== "sending") bar?.remove();
   element.querySelector(".remove").hidden = now === "sending" || now === "sent";
@@ -83,7 +83,7 @@ function drop(item) {
   items = items.filter((each) => each !== item);
   item.element.remove();
   (next?.querySelector(".remove:not([hidden])") ?? picker).focus();
-  announce(t("sending.removed", { name: item.file.name }));
+  announce(t("convert.sending.removed", { name: item.file.name }));
   tell();
 }
 
@@ -94,20 +94,20 @@ function tell() {
   go.classList.toggle("on", items.length > 0);
   if (sending) return;
   button.disabled = ready === 0 && sent === 0;
-  button.textContent = ready === 0 && sent > 0 ? t("sending.to_queue") : t("sending.convert", { count: ready });
-  state.textContent = sent > 0 && bad > 0 ? t("sending.some_sent", { sent: files(sent), refused: bad })
-    : bad > 0 ? t("sending.refused", { count: bad }) : "";
+  button.textContent = ready === 0 && sent > 0 ? t("convert.sending.to_queue") : t("convert.sending.convert", { count: ready });
+  state.textContent = sent > 0 && bad > 0 ? t("convert.sending.some_sent", { sent: files(sent), refused: bad })
+    : bad > 0 ? t("convert.sending.refused", { count: bad }) : "";
 }
 
 async function fault(file) {
-  if (!/\.pdf$/i.test(file.name)) return t("sending.no_pdf");
-  if (file.size === 0) return t("sending.empty");
-  if (file.size > MOST_BYTES) return t("sending.too_large", { size: LIMIT });
+  if (!/\.pdf$/i.test(file.name)) return t("convert.sending.no_pdf");
+  if (file.size === 0) return t("convert.sending.empty");
+  if (file.size > MOST_BYTES) return t("convert.sending.too_large", { size: LIMIT });
   try {
     const start = new TextDecoder("latin1").decode(await file.slice(0, 1024).arrayBuffer());
-    if (!start.includes("%PDF-")) return t("sending.fake");
+    if (!start.includes("%PDF-")) return t("convert.sending.fake");
   } catch {
-    return t("sending.unreadable");
+    return t("convert.sending.unreadable");
   }
   return null;
 }
@@ -126,7 +126,7 @@ async function add(chosen) {
     if (why) show(item, "bad", why);
   }
   tell();
-  if (fresh) announce(t("sending.added", { added: files(fresh), ready: files(inState("ready").length) }));
+  if (fresh) announce(t("convert.sending.added", { added: files(fresh), ready: files(inState("ready").length) }));
   if (fresh && !sending) button.focus({ preventScroll: true });
 }
 
@@ -205,7 +205,7 @@ function post(batch, mapping) {
     request.upload.addEventListener("progress", (event) => {
       let left = event.loaded;
       const percent = Math.floor((100 * event.loaded) / event.total);
-      if (event.total) state.textContent = t("sending.progress", { percent, size: size(event.total) });
+      if (event.total) state.textContent = t("convert.sending.progress", { percent, size: size(event.total) });
       for (const { file, element } of batch) {
         const bar = element.querySelector("progress");
         if (bar) bar.value = Math.max(0, Math.min(file.size, left));
@@ -224,9 +224,9 @@ function post(batch, mapping) {
 }
 
 async function wait(seconds) {
-  announce(t("sending.wait", { count: seconds }));
+  announce(t("convert.sending.wait", { count: seconds }));
   for (let left = seconds; left > 0; left -= 1) {
-    state.textContent = t("sending.pause", { count: left });
+    state.textContent = t("convert.sending.pause", { count: left });
     await new Promise((done) => setTimeout(done, 1000));
   }
 }
@@ -242,13 +242,13 @@ async function sendBatch(batch, mapping) {
     }
     const results = answer?.files;
     if (!Array.isArray(results)) {
-      for (const item of batch) show(item, "bad", explain(answer) ?? t("sending.not_sent"));
+      for (const item of batch) show(item, "bad", explain(answer) ?? t("convert.sending.not_sent"));
       return;
     }
     batch.forEach((item, at) => {
       const result = results[at];
       if (result?.job) show(item, "sent");
-      else show(item, "bad", explain(result?.problem) ?? t("sending.not_sent"));
+      else show(item, "bad", explain(result?.problem) ?? t("convert.sending.not_sent"));
     });
     return;
   }
@@ -264,8 +264,8 @@ form.addEventListener("submit", async (event) => {
   }
   sending = true;
   button.disabled = true;
-  button.textContent = t("sending.sending");
-  announce(t("sending.sending_files", { count: ready.length }));
+  button.textContent = t("convert.sending.sending");
+  announce(t("convert.sending.sending_files", { count: ready.length }));
   let broken = false;
   for (const batch of batches(ready)) {
     try {
@@ -280,7 +280,7 @@ form.addEventListener("submit", async (event) => {
   sending = false;
   tell();
   if (broken) {
-    state.textContent = t("sending.broken");
+    state.textContent = t("convert.sending.broken");
     announce(state.textContent);
     return;
   }
