@@ -12,6 +12,7 @@ from playwright.async_api import Page
 
 from browser.conftest import Upload
 from support.stack import Stack
+from waybill_documents.messages import DocumentMessage
 
 LONG = (
     "A very long name that somebody typed with care, with the customer PT Maju Mundur Sejahtera Abadi Tbk and the"
@@ -23,7 +24,12 @@ FINDINGS: list[dict[str, Any]] = [
         "message": "Line 213: 12 × 45.000 is 540.000, but the line says 504.000.",
         "page": 7,
         "path": "lines[212].amount",
-        "params": {"messages": {"id": "Baris 213: 12 × 45.000 adalah 540.000, di faktur tertulis 504.000."}},
+        "params": {
+            "messages": {
+                "en": "Line 213: 12 × 45.000 is 540.000, but the line says 504.000.",
+                "id": "Baris 213: 12 × 45.000 adalah 540.000, di faktur tertulis 504.000.",
+            }
+        },
     },
     {
         "code": "check_failed",
@@ -34,10 +40,18 @@ FINDINGS: list[dict[str, Any]] = [
 ]
 
 
-def failure(message: str, findings: list[dict[str, Any]] | None = None) -> Mapping[str, Any]:
+def failure(message: str, findings: list[dict[str, Any]] | None = None, **detail: Any) -> Mapping[str, Any]:
     now = datetime.now(UTC)
-    detail = json.dumps({"findings": findings}) if findings else None
-    return {"error_code": "GW_4XX", "error_message": message, "error_detail": detail, "finished_at": now}
+    kept = detail | ({"findings": findings} if findings else {})
+    stored = json.dumps(kept) if kept else None
+    return {"error_code": "GW_4XX", "error_message": message, "error_detail": stored, "finished_at": now}
+
+
+def first_of(findings: list[dict[str, Any]]) -> Mapping[str, Any]:
+    """What the gateway says about a document with several findings, as convert stores it."""
+    first = DocumentMessage("check.other", **findings[0]["params"])
+    says = DocumentMessage("document.first_finding", first=first, count=len(findings) - 1)
+    return failure(says.english, findings, key=says.key, params=says.params)
 
 
 async def all_states(page: Page, stack: Stack, upload: Upload) -> dict[str, str]:
@@ -65,7 +79,7 @@ async def all_states(page: Page, stack: Stack, upload: Upload) -> dict[str, str]
     await stack.sql("UPDATE conversions SET reused_at = now() WHERE job_id = $1", uuid.UUID(ids["reused"]))
     await stack.become(ids["cancelled"], "cancelled", finished_at=now)
     await stack.become(ids["tired"], "dead_letter", attempts=4, **failure("The converter took too long."))
-    await stack.become(ids["failed"], "failed", **failure("The totals of this invoice do not add up.", FINDINGS))
+    await stack.become(ids["failed"], "failed", **first_of(FINDINGS))
     await stack.become(ids["stopping"], "running", cancel_requested_at=now, **owner)
     await stack.become(ids["starting"], "running", **owner)
     await stack.become(ids["running"], "running", progress=0.45, progress_message="convert.progress.storing", **owner)

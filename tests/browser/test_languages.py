@@ -11,8 +11,11 @@ from playwright.async_api import expect
 
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import FINDINGS, all_states
+from browser.test_review import uploaded
+from support import bad_pdfs
 from support.stack import Stack
-from waybill.web.languages import LANGUAGES, Language
+from waybill.web.languages import LANGUAGES, Language, for_scripts
+from waybill_documents.messages import DocumentMessage
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
 JAKARTA = {"locale": "id-ID", "timezone_id": "Asia/Jakarta"}
@@ -71,6 +74,9 @@ async def test_the_queue_in_indonesian(still: Stack, open_page: OpenPage, upload
     await expect(page.locator(f"#job-{ids['retrying']} .going")).to_have_text(
         re.compile("Dicoba lagi dalam [34] menit")
     )
+    await expect(page.locator(f"#job-{ids['failed']} .wrong > p")).to_have_text(
+        f"{FINDINGS[0]['params']['messages']['id']} (dan 1 temuan lain)"
+    )
     await page.locator(f"#job-{ids['failed']}").get_by_text("2 hal perlu diperiksa").click()
     first = page.locator(f"#job-{ids['failed']} li").first
     await expect(first).to_have_text(f"Halaman 7: {FINDINGS[0]['params']['messages']['id']}")
@@ -79,6 +85,16 @@ async def test_the_queue_in_indonesian(still: Stack, open_page: OpenPage, upload
     await expect(time).to_have_attribute("title", re.compile(r"^\d+ \w+ \d{4} pukul \d\d\.\d\d\.\d\d$"))
     await still.become(ids["waiting"], "succeeded")
     await expect(page.get_by_role("status")).to_have_text("4 berkas masih diproses, 4 siap, 2 gagal")
+
+
+async def test_why_the_gateway_refuses_a_document_is_said_in_indonesian(working: Stack, open_page: OpenPage) -> None:
+    page = await open_page(working, **JAKARTA)
+    job = await uploaded(page, bad_pdfs.encrypted(), "failed", "rahasia.pdf")
+    said = DocumentMessage("pdf.encrypted").in_language("id")
+    await page.goto("/queue")
+    await expect(page.locator(f"#job-{job} .wrong")).to_have_text(said)
+    await page.goto(f"/review/{job}")
+    await expect(page.locator(".note.bad")).to_have_text(said)
 
 
 async def test_what_comes_too_late_is_said_in_indonesian(still: Stack, open_page: OpenPage, upload: Upload) -> None:
@@ -161,3 +177,22 @@ async def test_scripts_write_sizes_and_times_as_the_server_does(
         [language.size(number) for number in sizes],
         [language.ago(NOW - timedelta(seconds=each), NOW) for each in seconds],
     ]
+
+
+async def test_scripts_put_times_and_errors_into_words(still: Stack, open_page: OpenPage) -> None:
+    page = await open_page(still, locale="id-ID", timezone_id="UTC")
+    error = {"code": "IO_ERROR", "message": "Full.", "key": "storage.full", "params": {}}
+    said = await page.evaluate(
+        """async ([given, params]) => {
+            document.getElementById("words").textContent = given;
+            const words = await import(document.querySelector("script[src$='everywhere.js']").src
+                .replace("everywhere.js", "words.js?again"));
+            return words.t("explain.ended_because.failed", params);
+        }""",
+        [
+            str(for_scripts(LANGUAGES["id"], "explain.ended_because", "errors")),
+            {"finished_at": NOW.isoformat(), "code": "IO_ERROR", "error": error},
+        ],
+    )
+    assert said.startswith("Tugas ini gagal secara permanen pada 7 Agustus 2025")
+    assert said.endswith("(IO_ERROR): Disk penuh. Kami akan mencoba lagi secara otomatis.")
