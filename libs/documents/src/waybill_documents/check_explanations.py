@@ -7,33 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 from waybill_documents.expressions import Comparison, Scope
-from waybill_documents.expressions.compiler import compile_node
 from waybill_documents.expressions.expression import sides
-from waybill_documents.expressions.nodes import (
-    Both,
-    Call,
-    Chain,
-    Compare,
-    Constant,
-    Name,
-    Negative,
-    Node,
-    Not,
-    TableColumn,
-    walk,
-)
-from waybill_documents.expressions.numbers import rounded, subtract
+from waybill_documents.expressions.nodes import Both, Call, Compare, Constant, Name, Node, Not, TableColumn, walk
+from waybill_documents.expressions.numbers import subtract
 from waybill_documents.expressions.text_functions import as_number, empty
 from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules
 from waybill_documents.messages import DocumentMessage, Shown
-from waybill_documents.value_text import show
-from waybill_documents.values import Scalar
+from waybill_documents.worked_formulas import FormulaWriter, shown, single_name
 
 CARRIED = "check.carried"
 """The key of a reason that only names the table. `checks.py` replaces it by the sums that are wrong."""
@@ -48,12 +33,6 @@ _SHOULD = {
     ">": DocumentMessage("check.should.be_more"),
     ">=": DocumentMessage("check.should.be_at_least"),
 }
-_SIGNS = {"+": "+", "-": "−", "*": "×", "/": "÷"}
-_SAME_VALUE = {"round", "coalesce", "number", "abs", "trim", "text"}
-"""Functions whose result a reader still recognises as the value itself."""
-
-Formula = list[str | DocumentMessage]
-"""A calculation: texts as they are, and the names and sums whose words depend on the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,41 +54,8 @@ def reasons(tree: Node, scope: Scope, locale: LocaleRules, table: str | None = N
     yield from _Explainer(scope, locale, table).reasons(tree)
 
 
-def shown(value: Any, locale: LocaleRules) -> Shown:
-    """A value for a sentence: texts in quotes, numbers without the digits that only a calculation leaves behind."""
-    return Shown(_exact(value), _spelled(value, locale))
-
-
-def _exact(value: Any) -> str | int | bool | None:
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, date):
-        return value.isoformat()
-    return value if isinstance(value, str | int) else None
-
-
-def _spelled(value: Any, locale: LocaleRules) -> str:
-    if isinstance(value, str):
-        return f"'{value if len(value) <= 60 else value[:59] + '…'}'"
-    if isinstance(value, Decimal):
-        for places in (2, 6):
-            short = rounded(value, places)
-            if short is not None and (short == value or places == 6) and f"{value:f}".partition(".")[2][places:]:
-                return show(short, locale)
-    return show(value, locale) if isinstance(value, Scalar) else ""
-
-
 def _names(tree: Node) -> list[str]:
     return [part.name for part in walk(tree) if isinstance(part, Name | TableColumn)]
-
-
-def _single(node: Node) -> str | None:
-    """The name of the one value that a side shows; None for a calculation."""
-    if isinstance(node, Name):
-        return node.name
-    if isinstance(node, Call) and node.function in _SAME_VALUE and isinstance(node.arguments[0], Name):
-        return node.arguments[0].name
-    return None
 
 
 class _Explainer:
@@ -118,16 +64,16 @@ class _Explainer:
     def __init__(self, scope: Scope, locale: LocaleRules, table: str | None) -> None:
         self._scope = scope
         self._locale = locale
-        self._table = table
+        self._formulas = FormulaWriter(scope, locale, table)
 
     def reasons(self, tree: Node) -> Iterator[CheckReason]:
         match tree:
             case Both():
                 for part in tree.parts:
-                    if self._evaluated(part) is not True:
+                    if self._formulas.evaluated(part) is not True:
                         yield from self.reasons(part)
             case Call(function="if"):
-                chosen = tree.arguments[1 if self._evaluated(tree.arguments[0]) is True else 2]
+                chosen = tree.arguments[1 if self._formulas.evaluated(tree.arguments[0]) is True else 2]
                 yield from self.reasons(chosen)
             case Compare():
                 if comparison := sides(tree, self._scope):
@@ -146,31 +92,22 @@ class _Explainer:
                     self._absent(absent) if absent else CheckReason(DocumentMessage("check.other"), tuple(_names(tree)))
                 )
 
-    def _evaluated(self, node: Node) -> Any:
-        return compile_node(node)(self._scope)
-
     def _absent_names(self, tree: Node) -> list[str]:
-        values = [(part.name, self._evaluated(part)) for part in walk(tree) if isinstance(part, Name)]
+        values = [(part.name, self._formulas.evaluated(part)) for part in walk(tree) if isinstance(part, Name)]
         return [name for name, value in values if empty(value)]
 
     def _absent(self, names: list[str]) -> CheckReason:
         return CheckReason(
-            DocumentMessage("check.missing", missing=[self._path(name) for name in dict.fromkeys(names)]), tuple(names)
+            DocumentMessage("check.missing", missing=[self._formulas.path(name) for name in dict.fromkeys(names)]),
+            tuple(names),
         )
-
-    def _path(self, name: str) -> str:
-        """A name as titles know it: a column of the row with its table."""
-        return f"{self._table}.{name}" if self._table and self._is_of_row(name) else name
-
-    def _is_of_row(self, name: str) -> bool:
-        return self._scope.row is not None and name in self._scope.row
 
     def _comparison(self, found: Comparison) -> CheckReason:
         tree = found.tree
         absent = self._absent_names(tree)
         if found.holds is None and absent:
             return self._absent(absent)
-        left_name, right_name = _single(tree.left), _single(tree.right)
+        left_name, right_name = single_name(tree.left), single_name(tree.right)
         about = tuple(name for name in (right_name, left_name) if name) or tuple(_names(tree))
         return CheckReason(self._compared(found, left_name, right_name).adding(**self._values(found)), about)
 
@@ -192,13 +129,13 @@ class _Explainer:
         tree = found.tree
         left, right = shown(found.left, self._locale), shown(found.right, self._locale)
         if isinstance(tree.left, Constant):
-            return DocumentMessage("check.not_matching", side=self._side(tree.right, right), left=left)
+            return DocumentMessage("check.not_matching", side=self._formulas.side(tree.right, right), left=left)
         if found.operator != "==" or isinstance(tree.right, Constant):
             return DocumentMessage(
                 "check.comparison",
-                side=self._side(tree.left, left),
+                side=self._formulas.side(tree.left, left),
                 should=_SHOULD[found.operator],
-                name=self._path(right_name) if right_name else None,
+                name=self._formulas.path(right_name) if right_name else None,
                 right=right,
             )
         if right_name and not left_name:
@@ -206,63 +143,19 @@ class _Explainer:
         if left_name and not right_name:
             return self._against(tree.right, right, left_name, left)
         return DocumentMessage(
-            "check.unequal", left_side=self._side(tree.left, left), right_side=self._side(tree.right, right)
+            "check.unequal",
+            left_side=self._formulas.side(tree.left, left),
+            right_side=self._formulas.side(tree.right, right),
         )
 
     def _against(self, calculated: Node, result: Shown, name: str, printed: Shown) -> DocumentMessage:
         """Compares a calculation with the printed value. In a row the line number identifies it, elsewhere its name."""
-        side = self._side(calculated, result)
-        if self._is_of_row(name):
-            return DocumentMessage("check.calculation_in_row", side=side, name=self._path(name), printed=printed)
-        return DocumentMessage("check.calculation", side=side, name=self._path(name), printed=printed)
-
-    def _side(self, node: Node, value: Shown) -> DocumentMessage:
-        """`net is 5`, `2 × 3 is 6`, or just the value where the formula says no more."""
-        name = _single(node)
-        formula: Formula = [self._named(name)] if name else self._worked(node)
-        if not value.text:
-            return (
-                DocumentMessage("check.side.empty", formula=formula)
-                if formula
-                else DocumentMessage("check.side.unknown")
+        side = self._formulas.side(calculated, result)
+        if self._formulas.is_of_row(name):
+            return DocumentMessage(
+                "check.calculation_in_row", side=side, name=self._formulas.path(name), printed=printed
             )
-        if formula == [value.text]:
-            return DocumentMessage("check.side.value", value=value)
-        return DocumentMessage("check.side.result", formula=formula, value=value)
-
-    def _named(self, name: str) -> DocumentMessage:
-        return DocumentMessage("check.formula.value", name=self._path(name))
-
-    def _worked(self, node: Node, within: Literal["", "sum", "product"] = "") -> Formula:
-        """A calculation with its values put in: `3 × 12.500,00`."""
-        match node:
-            case Call(function="sum", arguments=(TableColumn() as column,)):
-                return [DocumentMessage("check.formula.sum", column=column.name)]
-            case Call(function="first", arguments=(TableColumn() as column,)):
-                return [DocumentMessage("check.formula.first", column=column.name)]
-            case Call(function="last", arguments=(TableColumn() as column,)):
-                return [DocumentMessage("check.formula.last", column=column.name)]
-            case Call(function="min", arguments=(TableColumn() as column,)):
-                return [DocumentMessage("check.formula.smallest", column=column.name)]
-            case Call(function="max", arguments=(TableColumn() as column,)):
-                return [DocumentMessage("check.formula.largest", column=column.name)]
-            case Call(function="count", arguments=(Name() | TableColumn() as counted,)):
-                return [DocumentMessage("check.formula.count", column=counted.name)]
-            case Call(function=function) if function in _SAME_VALUE - {"abs", "coalesce"}:
-                return self._worked(node.arguments[0], within)
-            case Negative():
-                return _joined(["−", *self._worked(node.operand, "product")])
-            case Chain():
-                mine: Literal["sum", "product"] = "sum" if node.rest[0][0] in "+-" else "product"
-                parts = self._worked(node.first, mine)
-                for sign, operand in node.rest:
-                    parts += [f" {_SIGNS[sign]} ", *self._worked(operand, mine)]
-                if within == "product" or (within and mine == "sum"):
-                    parts = ["(", *parts, ")"]
-                return _joined(parts)
-            case _:
-                text = _spelled(self._evaluated(node), self._locale)
-                return [text] if text else []
+        return DocumentMessage("check.calculation", side=side, name=self._formulas.path(name), printed=printed)
 
     def _gaps(self, column: TableColumn) -> Iterator[CheckReason]:
         """Running numbers that do not increase by one."""
@@ -304,14 +197,3 @@ class _Explainer:
                     line=index + 1,
                 )
                 yield CheckReason(message, (f"{column.table}[{index}].{column.column}",))
-
-
-def _joined(parts: Formula) -> Formula:
-    """Neighbouring texts as one, so that a calculation of values alone is a single text."""
-    joined: Formula = []
-    for part in parts:
-        if joined and isinstance(part, str) and isinstance(joined[-1], str):
-            joined[-1] += part
-        else:
-            joined.append(part)
-    return joined

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from waybill_documents.check_explanations import CARRIED, MISSING, OTHER, CheckReason, reasons, shown
+from waybill_documents.check_explanations import CARRIED, MISSING, OTHER, CheckReason, reasons
 from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.names import PAGES, PLACEHOLDER
@@ -25,6 +25,7 @@ from waybill_documents.mapping.model import Mapping as MappingModel
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.value_text import show
 from waybill_documents.values import Carry, Extracted, Row, Value
+from waybill_documents.worked_formulas import shown
 
 Carries = Mapping[str, Sequence[Carry]]
 """For each table, the sums its pages carry over, in the order of the document."""

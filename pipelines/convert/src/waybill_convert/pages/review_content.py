@@ -18,7 +18,7 @@ from waybill_convert.views import ConversionView
 
 if TYPE_CHECKING:  # the document library is imported with the first review: see `reviser`
     from waybill_convert.pages.review_pages import Leaf
-    from waybill_convert.pages.review_values import ShownCell, ShownRecord, Wrong
+    from waybill_convert.pages.shown_record import ShownCell, ShownRecord, Wrong
     from waybill_documents.mapping.loader import LoadedMapping
 
 
@@ -111,7 +111,8 @@ class _Showing:
         self, reviser: MappingReviser, page: ReviewSubject, draft: Draft, language: Language, may_write: bool
     ) -> None:
         from waybill_convert.pages.review_pages import leaves
-        from waybill_convert.pages.review_values import ShownRecord, see
+        from waybill_convert.pages.review_values import see
+        from waybill_convert.pages.shown_record import ShownRecord
 
         self._page, self._draft, self._language = page, draft, language
         self._notes: list[Note] = [Note(draft.note)] if draft.note else []
@@ -187,7 +188,7 @@ class _Showing:
         return notes
 
     def _refusals(self) -> list[Wrong]:
-        from waybill_convert.pages.review_values import Wrong, id_of
+        from waybill_convert.pages.shown_record import Wrong, id_of
         from waybill_documents.messages import tell
 
         if self._draft.revised is None:

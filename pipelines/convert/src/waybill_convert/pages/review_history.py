@@ -123,12 +123,12 @@ def compared(
 
 
 def _label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
-    from waybill_convert.pages.review_values import label
+    from waybill_convert.pages.value_labels import label
 
     return label(loaded, path, language)
 
 
 def _value(loaded: LoadedMapping | None, path: str, value: Any, language: Language) -> str:
-    from waybill_convert.pages.review_values import printed
+    from waybill_convert.pages.value_labels import printed
 
     return printed(loaded, path, value) or language.say("convert.review_page.nothing")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from waybill.web.languages import Language
-from waybill_convert.pages.review_values import ShownRecord
+from waybill_convert.pages.shown_record import ShownRecord
 from waybill_documents.geometry import Place
 
 _LONGEST_LABEL = 120

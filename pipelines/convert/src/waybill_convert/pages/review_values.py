@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from waybill.web.languages import Language
+from waybill_convert.pages.shown_record import (
+    Choices,
+    ColumnHeading,
+    ShownCell,
+    ShownLine,
+    ShownRecord,
+    ShownTable,
+    Wrong,
+    id_of,
+)
+from waybill_convert.pages.value_labels import column_types
 from waybill_documents.corrections import CORRECTED, choices, read_record
-from waybill_documents.corrections.scalars import scalar
 from waybill_documents.geometry import Place
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
@@ -21,120 +29,6 @@ from waybill_documents.values import Extracted, Row, Value
 SURE = 80
 """A value with a lower confidence is marked as doubtful."""
 _NUMERIC: Collection[ValueType] = ("decimal", "integer")
-_TEXT: ValueType = "text"
-_AMOUNT = re.compile(r"-?[0-9]+\.[0-9]+", re.ASCII)
-
-
-class ShownCell(NamedTuple):
-    """One value."""
-
-    id: str
-    """The path in a form that needs no escaping in addresses and selectors, such as `lines.3.amount`."""
-    path: str
-    label: str
-    text: str
-    look: str
-    says: str
-    """Why it is marked: shown as a tooltip, and read by screen readers."""
-    places: tuple[Place, ...]
-    numeric: bool = False
-    list: str = ""
-    edit: str = ""
-    """The name of the link that edits it; empty if it cannot be corrected."""
-
-    @property
-    def placed(self) -> bool:
-        return bool(self.places)
-
-    @property
-    def doubtful(self) -> bool:
-        return "doubt" in self.look
-
-
-class ColumnHeading(NamedTuple):
-    label: str
-    numeric: bool
-
-
-class ShownLine(NamedTuple):
-    id: str
-    path: str
-    number: int
-    edit: str
-    cells: list[ShownCell]
-
-
-class ShownTable(NamedTuple):
-    name: str
-    title: str
-    columns: list[ColumnHeading]
-    rows: list[ShownLine]
-    numbered: bool
-    """Whether one of its columns holds the line numbers."""
-
-
-class Wrong(NamedTuple):
-    text: str
-    href: str
-    goes: str
-    """The id of the value it is about."""
-
-
-class Choices(NamedTuple):
-    of: str
-    texts: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRecord:
-    """Everything the page shows of one record."""
-
-    fields: list[ShownCell]
-    tables: list[ShownTable]
-    problems: list[Wrong]
-    choices: list[Choices]
-    looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
-
-    def cells(self) -> Iterator[ShownCell]:
-        yield from self.fields
-        for table in self.tables:
-            for row in table.rows:
-                yield from row.cells
-
-    @property
-    def doubtful(self) -> int:
-        return sum(cell.doubtful for cell in self.cells())
-
-
-def id_of(path: str) -> str:
-    return path.replace("[", ".").replace("]", "")
-
-
-def label(loaded: LoadedMapping | None, path: str, language: Language) -> str:
-    """The name of a value with its line: `Amount, line 4`."""
-    name = describe(loaded, path, language.code) if loaded is not None else readable(path)
-    index = path.partition("[")[2].partition("]")[0]
-    return language.say("convert.review_page.of_line", label=name, number=int(index) + 1) if index.isdigit() else name
-
-
-def printed(loaded: LoadedMapping | None, path: str, value: Any) -> str:
-    """A changed value, as the document would print it."""
-    if value is None:
-        return ""
-    if loaded is None:
-        return str(value)
-    type_ = _type_of(loaded, path)
-    if type_ is None:  # it was computed, so it is usually an amount
-        type_ = "decimal" if isinstance(value, str) and _AMOUNT.fullmatch(value) else "text"
-    return show(scalar(value, type_, path) if isinstance(value, str) else value, locale_rules(loaded.mapping.locale))
-
-
-def _type_of(loaded: LoadedMapping, path: str) -> ValueType | None:
-    head, bracket, rest = path.partition("[")
-    if bracket:
-        return _types(loaded.mapping.tables.get(head)).get(rest.partition("].")[2])
-    rule = loaded.mapping.fields.get(head)
-    return rule.type if rule is not None else None
 
 
 def see(
@@ -194,7 +88,7 @@ class _RecordView:
         rule = self._tables.get(name)
         shown = _columns(rule, rows)
         labels = {column: self._describe(f"{name}.{column}") for column in shown}
-        types = _types(rule)
+        types = column_types(rule)
         columns = [ColumnHeading(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
         lines: list[ShownLine] = []
         for index, row in enumerate(rows):
@@ -284,13 +178,6 @@ def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:
         for column, value in row.items():
             found[column] = found.get(column, False) or value.value is not None
     return [column for column, shown in found.items() if shown]
-
-
-def _types(rule: TableRule | None) -> dict[str, ValueType]:
-    """The types of the columns that can be corrected."""
-    if rule is None:
-        return {}
-    return dict.fromkeys(rule.notes, _TEXT) | {name: each.type for name, each in rule.columns.items()}
 
 
 def _is_numeric(rows: Iterable[Row], column: str, type_: ValueType | None) -> bool:
