@@ -15,6 +15,7 @@ from support.api_server import Api, Converter, uploaded
 from support.gateway import Gateway
 from support.reviewed_invoices import end, good
 from support.sick_gateway import answering, breaking_off, sick_gateway
+from waybill_documents.messages import DocumentMessage
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -68,7 +69,10 @@ async def test_what_cannot_be_drawn_is_said(browser: httpx.AsyncClient, converte
     job = await uploaded(browser)
     await converter.finish_all()
     answer = await browser.get(f"/api/jobs/{job}/pages/1")
-    assert (answer.status_code, answer.json()["code"]) == (422, "PARSE_ERROR"), answer.text
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (422, "PARSE_ERROR"), answer.text
+    assert (problem["key"], problem["params"]) == ("pdf.damaged", {})
+    assert problem["detail"] == DocumentMessage("pdf.damaged").english, "the gateway's own sentence"
     assert pictures(folder) == []
 
 

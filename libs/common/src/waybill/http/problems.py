@@ -88,8 +88,11 @@ async def _ours(_request: Request, error: Exception) -> Problem:
     if failure.code is Code.DB_UNAVAILABLE:  # its message names the server, which clients must not learn
         log.warning("database_unavailable", error=failure.message)
         return Problem(status, failure.code, headers={"Retry-After": "1", **headers})
-    about = failure.detail.get("job_id") if failure.detail else None
-    return Problem(status, failure.code, message_of(failure), headers, more={"job_id": about} if about else None)
+    # The sentence is the error's own: its key may be of the document library, or of another version of the gateway.
+    more = {"key": failure.key, "params": storable_json(failure.params)}
+    if failure.detail and failure.detail.get("job_id"):
+        more["job_id"] = failure.detail["job_id"]
+    return Problem(status, failure.code, failure.message, headers, more=more)
 
 
 def message_of(error: Failure | WaybillError) -> str | Message:
