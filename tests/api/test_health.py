@@ -40,7 +40,7 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
 
 async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncClient, database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
-    await connection.execute("DELETE FROM alembic_version")
+    await connection.execute("DELETE FROM schema_revisions")
     await connection.close()
     for path in ("/readyz", "/api/healthz"):
         answer = await client.get(path)

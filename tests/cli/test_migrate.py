@@ -6,7 +6,7 @@ from support.command_line import Waybill
 from waybill.db.database import Connection
 from waybill.db.schema import standings
 
-LATEST = {one.branch: one.wanted for one in standings(())}
+LATEST = {one.branch: one.wanted for one in standings({})}
 
 
 async def test_a_current_schema_is_left_alone(waybill: Waybill, database_url: str) -> None:
@@ -38,18 +38,26 @@ async def test_an_empty_database_is_behind(bare: Waybill, empty_database_url: st
 
 
 async def test_a_branch_that_is_behind_is_named(waybill: Waybill, hot: Connection) -> None:
-    await hot.execute("DELETE FROM alembic_version WHERE version_num LIKE 'convert%'")
+    await hot.execute("DELETE FROM schema_revisions WHERE branch = 'convert'")
     ran = await waybill("migrate", "--check")
     assert (ran.code, ran.out) == (1, "")
     assert f"convert is missing and needs {LATEST['convert']}" in ran.err
     assert "waybill migrate" in (await waybill("jobs", "ls")).err
 
 
-async def test_a_schema_from_the_future_is_refused(waybill: Waybill, hot: Connection) -> None:
-    await hot.execute("DELETE FROM alembic_version")
-    await hot.execute("INSERT INTO alembic_version VALUES ('9999')")
+async def test_a_newer_schema_that_this_release_can_run_on_is_left_alone(waybill: Waybill, hot: Connection) -> None:
+    await hot.execute("INSERT INTO schema_revisions (revision, branch) VALUES ('engine_9999', 'engine')")
+    for arguments in (("migrate", "--check"), ("migrate",)):
+        ran = await waybill(*arguments)
+        assert ran.code == 0
+        assert f"engine_9999, newer than this release ({LATEST['engine']}), which can run on it" in ran.out
+    assert (await waybill("jobs", "ls")).code == 0
+
+
+async def test_a_schema_that_needs_a_newer_release_is_refused(waybill: Waybill, hot: Connection) -> None:
+    await hot.execute("INSERT INTO schema_revisions VALUES ('engine_9999', 'engine', '99.1')")
     for arguments, code in ((("migrate", "--check"), 1), (("migrate",), 2), (("jobs", "ls"), 2)):
         ran = await waybill(*arguments)
         assert (ran.code, ran.out) == (code, "")
-        assert "install" in ran.err.lower()
-        assert "9999" in ran.err
+        assert "engine_9999 needs release 99.1 of engine or a newer one" in ran.err
+        assert "Install that release" in ran.err

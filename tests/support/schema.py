@@ -17,6 +17,9 @@ from waybill.db import Database
 from waybill.db.branches import import_models
 from waybill_cli.local.postgres import bundled_binaries
 
+BOOKKEEPING = ("alembic_version", "schema_revisions")
+"""The tables in which `waybill migrate` notes what it did. They have no model."""
+
 
 def dumped(url: str) -> str:
     """The schema as pg_dump writes it. Its newest version reads all older servers."""
@@ -32,7 +35,7 @@ async def differences_from_models(url: str) -> list[object]:
     import_models()
 
     def compare(connection: sa.Connection) -> list[object]:
-        options = {"compare_type": _compare_type, "compare_server_default": True}
+        options = {"compare_type": _compare_type, "compare_server_default": True, "include_name": _is_modelled}
         return list(compare_metadata(MigrationContext.configure(connection, opts=options), SQLModel.metadata))
 
     db = Database(DatabaseUrl(url))
@@ -49,12 +52,16 @@ def _compare_type(_context: Any, _column: Any, _model_column: Any, found: Any, d
     return False if both_text else None
 
 
+def _is_modelled(name: str | None, kind: str, _parents: Any) -> bool:
+    return kind != "table" or name not in BOOKKEEPING
+
+
 async def all_rows(url: str) -> dict[str, list[dict[str, Any]]]:
     """Every row of every table."""
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL ($1)", BOOKKEEPING
         )
         return {
             name: [json.loads(row[0]) for row in await connection.fetch(f"SELECT to_jsonb(t) FROM {name} AS t")]

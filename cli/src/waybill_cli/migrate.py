@@ -1,4 +1,4 @@
-"""`waybill migrate`: bring the database's schema to the one this program was built for, or say where it stands."""
+"""`waybill migrate`: apply the revisions that this program needs to the database's schema, or say where it stands."""
 
 from __future__ import annotations
 
@@ -8,85 +8,99 @@ import typer
 
 from waybill.console.database import with_database
 from waybill.console.exits import ExitCode
-from waybill.console.options import AsJson
+from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import complain, print_json, print_line
 from waybill.db import Database, SchemaMismatch, check_schema
-from waybill.db.migrations import upgrade
-from waybill.db.schema import RELEASE_0_1_0, Standing, current, standings
+from waybill.db.migrations import PATIENCE, upgrade
+from waybill.db.schema import DatabaseSchema, Standing, current, standings
 
 
 def migrate(
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit with 1 unless the schema is current.")
+        bool, typer.Option("--check", help="Change nothing; exit with 1 unless this release can run on the schema.")
     ] = False,
+    patience: Annotated[
+        float,
+        typer.Option(
+            parser=seconds,
+            metavar="DURATION",
+            help="How long to keep trying while others, such as a backup, hold locks on the tables.",
+        ),
+    ] = PATIENCE,
     as_json: AsJson = False,
 ) -> None:
     """Bring the database's schema up to date: the platform's, the engine's and that of every installed pipeline.
 
-    Safe to run from several places at once: one works, the others wait.
+    Safe while services run, and from several places at once: one works, the others wait. If it is interrupted, run it
+    again: it continues where it stopped.
     """
     if check:
         _check(as_json)
     else:
-        _upgrade(as_json)
+        _upgrade(patience, as_json)
 
 
 def _check(as_json: bool) -> None:
-    async def look(database: Database) -> tuple[frozenset[str], SchemaMismatch | None]:
+    async def look(database: Database) -> tuple[DatabaseSchema, SchemaMismatch | None]:
         async with database.hot() as connection:
-            at = await current(connection)
+            schema = await current(connection)
             try:
                 await check_schema(connection)
             except SchemaMismatch as mismatch:
-                return at, mismatch
-            return at, None
+                return schema, mismatch
+            return schema, None
 
-    at, mismatch = with_database(look, patient=True, schema=False)
-    found = standings(at)
+    schema, mismatch = with_database(look, patient=True, schema=False)
+    found = standings(schema.applied)
     if as_json:
         print_json(
             {
                 "branches": [{"branch": one.branch, "current": one.at, "wanted": one.wanted} for one in found],
-                "revisions": sorted(at),
+                "revisions": sorted(schema.applied or schema.before_branches),
                 "up_to_date": mismatch is None,
             }
         )
     elif mismatch is None:
         print_line("The schema is up to date:")
-        for one in found:
-            print_line(f"  {one.branch:<13}{one.at}")
+        _print_standings(found)
     if mismatch is not None:
         complain(mismatch.message)
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _upgrade(as_json: bool) -> None:
-    async def apply(database: Database) -> tuple[frozenset[str], frozenset[str]]:
-        before = await _revisions(database)
-        await upgrade(database.url.url)
-        return before, await _revisions(database)
+def _upgrade(patience: float, as_json: bool) -> None:
+    async def apply(database: Database) -> tuple[DatabaseSchema, DatabaseSchema]:
+        before = await _schema(database)
+        await upgrade(database.url.url, patience=patience)
+        return before, await _schema(database)
 
     before, after = with_database(apply, patient=True, schema=False)
-    steps = list(zip(standings(before), standings(after), strict=True))
+    steps = list(zip(standings(before.applied), standings(after.applied), strict=True))
+    changed = before.applied != after.applied
     if as_json:
         branches = [{"branch": new.branch, "from": old.at, "to": new.at} for old, new in steps]
-        print_json({"branches": branches, "changed": before != after})
-    elif before == after:
+        print_json({"branches": branches, "changed": changed})
+    elif not changed:
         print_line("The schema was up to date already:")
-        for _, new in steps:
-            print_line(f"  {new.branch:<13}{new.at}")
+        _print_standings([new for _, new in steps])
     else:
         print_line("Migrated the schema:")
         for old, new in steps:
             print_line(f"  {new.branch:<13}{_step(old, new, before)}")
 
 
-def _step(old: Standing, new: Standing, before: frozenset[str]) -> str:
+def _print_standings(found: list[Standing]) -> None:
+    for one in found:
+        newer = "" if one.at == one.wanted else f", newer than this release ({one.wanted}), which can run on it"
+        print_line(f"  {one.branch:<13}{one.at}{newer}")
+
+
+def _step(old: Standing, new: Standing, before: DatabaseSchema) -> str:
     if old.at == new.at:
         return f"{new.at}, as before"
-    return f"{old.at or ('release 0.1.0' if RELEASE_0_1_0 in before else 'empty')} -> {new.at}"
+    return f"{old.at or ('release 0.1.0' if before.is_of_release_0_1_0 else 'empty')} -> {new.at}"
 
 
-async def _revisions(database: Database) -> frozenset[str]:
+async def _schema(database: Database) -> DatabaseSchema:
     async with database.hot() as connection:
         return await current(connection)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 
-from waybill.pipelines import installed
+from waybill import pipelines
 
 GROUP = "waybill.migrations"
 
@@ -27,6 +27,8 @@ class Branch:
     """The package whose folder has the revisions."""
     models: Sequence[str] = ()
     """The modules with its SQLModel tables; tests compare them with what the migrations make."""
+    release: str = ""
+    """The release of the package that is installed here. `branches()` fills it in."""
 
     @property
     def folder(self) -> str:
@@ -51,13 +53,20 @@ PLATFORM = Branch(
 @cache
 def branches() -> tuple[Branch, ...]:
     """Every branch that is installed, the platform's first."""
-    others = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
-    pipelines = [
-        Branch(pipeline.name, pipeline.migrations, pipeline.models)
-        for pipeline in installed()
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    others = [replace(entry.load(), release=_release(entry)) for entry in entries]
+    installed = pipelines.installed()  # ends the process in plain words if one cannot be loaded
+    releases = {entry.load().name: _release(entry) for entry in entry_points(group=pipelines.GROUP)}
+    of_pipelines = [
+        Branch(pipeline.name, pipeline.migrations, pipeline.models, releases.get(pipeline.name, ""))
+        for pipeline in installed
         if pipeline.migrations is not None
     ]
-    return (PLATFORM, *others, *pipelines)
+    return (replace(PLATFORM, release=version("waybill-common")), *others, *of_pipelines)
+
+
+def _release(entry: EntryPoint) -> str:
+    return entry.dist.version if entry.dist is not None else ""
 
 
 def import_models() -> None:

@@ -1,37 +1,62 @@
-"""Is the database's schema the one this program was built for? Each branch of migrations is compared on its own."""
+"""Can this program run on the database's schema?
+
+The database lists every revision that was applied to it (`schema_revisions`). A program needs all revisions of its
+branches. Newer ones do not disturb it, unless they declare that they need a newer release. So two releases run side by
+side while one replaces the other, in both directions.
+"""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import asyncpg
+from typing import TYPE_CHECKING
 
 from waybill.db.branches import Branch, branches
+from waybill.db.revisions import revisions
 from waybill.errors import WaybillError
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-MIGRATIONS = Path(__file__).parent / "migrations"
-
 RELEASE_0_1_0 = "0009"
-"""What release 0.1.0 calls its schema. It had one line of revisions for everything."""
+"""What release 0.1.0 calls its schema. It had one line of revisions for everything, and Alembic's own table."""
 INITIAL = "convert_0001"
-"""The same schema in branches: what a database of release 0.1.0 is stamped with before it is upgraded. It depends on
-`engine_0001` and that on `platform_0001`, and the database names only the last of what depends on each other."""
+"""The last of the revisions that make the same schema in branches. It depends on `engine_0001` and that on
+`platform_0001`."""
 _BEFORE_0_1_0 = frozenset(f"{number:04}" for number in range(1, 9))
 
-_AT = "SELECT version_num FROM alembic_version"
-_SAID = ("revision", "down_revision", "depends_on")
+TABLES = "SELECT to_regclass('schema_revisions') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL"
+APPLIED = "SELECT revision, branch, oldest_release FROM schema_revisions"
+ALEMBIC = "SELECT version_num FROM alembic_version"
 
 
 class SchemaMismatch(WaybillError):
     """The database and this program are of different versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRevision:
+    """A revision that the database has. This program may not know it."""
+
+    name: str
+    branch: str
+    oldest_release: str | None
+    """The oldest release of the branch's package that can run on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSchema:
+    """What the database says about its schema."""
+
+    applied: Mapping[str, AppliedRevision]
+    before_branches: frozenset[str] = frozenset()
+    """What `alembic_version` says, as long as the database has no list of revisions: it is older than that, empty, or
+    the database of an application with migrations of its own."""
+
+    @property
+    def is_of_release_0_1_0(self) -> bool:
+        return not self.applied and RELEASE_0_1_0 in self.before_branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,111 +65,93 @@ class Standing:
 
     branch: str
     at: str | None
-    """The last of its revisions that the database has; None before the first."""
+    """The last of its revisions that the database has, perhaps one that this program does not know; None before the
+    first."""
     wanted: str
     """The last that is installed."""
+    behind: bool
+    """Whether the database lacks a revision that is installed."""
 
     def __str__(self) -> str:
-        if self.at == self.wanted:
+        if not self.behind:
             return f"{self.branch} is at {self.at}"
         if self.at is None:
             return f"{self.branch} is missing and needs {self.wanted}"
         return f"{self.branch} is at {self.at} and needs {self.wanted}"
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationRevision:
-    """What a migration says about itself."""
-
-    name: str
-    branch: str
-    follows: str | None
-    depends_on: tuple[str, ...]
-
-
-@cache
-def revisions() -> dict[str, MigrationRevision]:
-    """The revisions of all installed branches, by name, each branch from its first to its last.
-
-    They are read without Alembic, which every process would otherwise import only to compare a few names.
-    """
-    return {one.name: one for branch in branches() for one in _in_order(branch)}
+async def current(connection: Connection) -> DatabaseSchema:
+    """What the database says about its schema."""
+    listed, has_alembic = await connection.fetchrow(TABLES) or (False, False)
+    if listed:
+        return applied_schema(tuple(row) for row in await connection.fetch(APPLIED))
+    rows = await connection.fetch(ALEMBIC) if has_alembic else []
+    return DatabaseSchema({}, frozenset(row["version_num"] for row in rows))
 
 
-def _in_order(branch: Branch) -> list[MigrationRevision]:
-    found = [_read(path, branch.name) for path in Path(branch.folder).glob("*.py") if path.name != "__init__.py"]
-    followed_by = {one.follows: one for one in found}
-    ordered: list[MigrationRevision] = []
-    while (one := followed_by.get(ordered[-1].name if ordered else None)) is not None:
-        ordered.append(one)
-    if not ordered or len(ordered) < len(found):
-        raise LookupError(f"the migrations of {branch.name} are not one line from a first revision to a last")
-    return ordered
+def applied_schema(rows: Iterable[tuple[str, str, str | None]]) -> DatabaseSchema:
+    """The schema of a database with these rows in `schema_revisions`."""
+    return DatabaseSchema({name: AppliedRevision(name, branch, oldest) for name, branch, oldest in rows})
 
 
-def _read(path: Path, branch: str) -> MigrationRevision:
-    said: dict[str, Any] = {}
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in _SAID:
-            said[node.targets[0].id] = ast.literal_eval(node.value)
-    return MigrationRevision(said["revision"], branch, said["down_revision"], tuple(said["depends_on"] or ()))
-
-
-def standings(at: Collection[str]) -> list[Standing]:
-    """Where each installed branch stands, given the database's revisions. Unknown ones are nobody's."""
-    applied = _with_all_before(at)
+def standings(applied: Mapping[str, AppliedRevision]) -> list[Standing]:
+    """Where each installed branch stands, given the database's revisions."""
     found = []
     for branch in branches():
-        names = [one.name for one in revisions().values() if one.branch == branch.name]
-        last = next((name for name in reversed(names) if name in applied), None)
-        found.append(Standing(branch.name, last, names[-1]))
+        wanted = [one.name for one in revisions().values() if one.branch == branch.name]
+        unknown = sorted(one.name for one in applied.values() if one.branch == branch.name and one.name not in wanted)
+        there = [name for name in wanted if name in applied] + unknown
+        behind = any(name not in applied for name in wanted)
+        found.append(Standing(branch.name, there[-1] if there else None, wanted[-1], behind))
     return found
 
 
-def _with_all_before(at: Iterable[str]) -> set[str]:
-    """Revisions, and all that each of them follows or depends on: the database names only the last ones."""
-    known = revisions()
-    applied: set[str] = set()
-    waiting = [name for name in at if name in known]
-    while waiting:
-        name = waiting.pop()
-        if name not in applied:
-            applied.add(name)
-            one = known[name]
-            waiting += [*one.depends_on, *([one.follows] if one.follows is not None else [])]
-    return applied
-
-
-async def current(connection: Connection) -> frozenset[str]:
-    """The revisions the database is at: none when it is empty, several as soon as there are branches."""
-    try:
-        return frozenset(row["version_num"] for row in await connection.fetch(_AT))
-    except asyncpg.UndefinedTableError:
-        return frozenset()
-
-
 async def check_schema(connection: Connection) -> None:
-    """Raise SchemaMismatch, with what to do about it, unless every installed branch is at its last revision."""
-    at = await current(connection)
-    refuse_unknown(at)
-    if not at:
-        raise SchemaMismatch("The database is empty. Run: waybill migrate")
-    if RELEASE_0_1_0 in at:
+    """Raise SchemaMismatch, with what to do about it, unless this program can run on the database."""
+    schema = await current(connection)
+    refuse_incompatible(schema)
+    if schema.is_of_release_0_1_0:
         raise SchemaMismatch("The database still has the schema of release 0.1.0. Run: waybill migrate")
-    behind = [str(one) for one in standings(at) if one.at != one.wanted]
+    if not schema.applied and not schema.before_branches & revisions().keys():
+        raise SchemaMismatch("The database is empty. Run: waybill migrate")
+    behind = [str(one) for one in standings(schema.applied) if one.behind]
     if behind:
         raise SchemaMismatch(f"The database's schema is behind: {'; '.join(behind)}. Run: waybill migrate")
 
 
-def refuse_unknown(at: Collection[str]) -> None:
-    """Raise SchemaMismatch for a database that this program cannot bring up to date."""
-    if early := sorted(_BEFORE_0_1_0.intersection(at)):
+def refuse_incompatible(schema: DatabaseSchema) -> None:
+    """Raise SchemaMismatch for a database that this program can neither run on nor bring up to date."""
+    if early := sorted(_BEFORE_0_1_0 & schema.before_branches):
         raise SchemaMismatch(
             f"The database's schema (at {', '.join(early)}) is older than release 0.1.0. "
             "Migrate it with release 0.1.0 first, then with this one."
         )
-    if unknown := sorted(set(at) - revisions().keys() - {RELEASE_0_1_0}):
+    if schema.is_of_release_0_1_0 and INITIAL not in revisions():
         raise SchemaMismatch(
-            f"The database's schema is ahead: it has {', '.join(unknown)}, which nothing installed here knows. "
-            "Install the newer Waybill or the pipeline that made it. Check with: waybill migrate --check"
+            "The database has the schema of release 0.1.0, which includes the convert pipeline, and that is not "
+            "installed here. Install it (the package waybill-convert), then run: waybill migrate"
         )
+    for branch in branches():
+        demands = [one for one in schema.applied.values() if one.branch == branch.name and _is_too_new(one, branch)]
+        if demands:
+            newest = max(demands, key=lambda one: _numbers(one.oldest_release or ""))
+            raise SchemaMismatch(
+                f"The database's schema is ahead: its revision {newest.name} needs release {newest.oldest_release} of "
+                f"{branch.name} or a newer one, and this is {branch.release}. Install that release. "
+                "Check with: waybill migrate --check"
+            )
+
+
+def _is_too_new(applied: AppliedRevision, branch: Branch) -> bool:
+    if applied.oldest_release is None or applied.name in revisions():
+        return False
+    return _numbers(applied.oldest_release) > _numbers(branch.release)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """`0.3.0` as numbers that compare; `0.3` is the same. A candidate (`0.3.0rc1`) counts as its release."""
+    found = re.match(r"\d+(?:\.\d+)*", release)
+    numbers = [int(number) for number in found[0].split(".")] if found else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
