@@ -131,6 +131,18 @@ async def test_a_tick_never_has_a_second_job_even_if_its_schedule_was_set_back(h
     assert await fired_ticks(hot) == [TICK]
 
 
+async def test_a_column_that_a_newer_release_adds_disturbs_nobody(
+    hot: Connection, connect: Connect, clock: Clock
+) -> None:
+    await declare(hot, nightly())
+    assert (await fire_due(hot)).firings == []  # from now on, the statements are prepared
+    await resume(hot, "nightly")
+    await (await connect()).execute("ALTER TABLE schedules ADD COLUMN colour text NOT NULL DEFAULT 'blue'")
+    await clock.forward(7 * 3600)
+    assert len((await fire_due(hot)).firings) == 1
+    assert await resume(hot, "nightly") is False
+
+
 async def test_a_schedule_that_cannot_be_fired_is_held_with_the_reason_and_stops_no_other(
     hot: Connection, clock: Clock
 ) -> None:

@@ -65,7 +65,14 @@ _PAUSE = """
 UPDATE schedules SET paused_at = COALESCE(paused_at, now()), paused_reason = $2 WHERE name = $1 RETURNING name
 """
 
-_LOCK = "SELECT now() AS now, * FROM schedules WHERE name = $1 FOR UPDATE"
+COLUMNS = """
+now() AS now, name, cron, timezone, missed, grace, kind, queue, tenant, payload, priority, cost, max_attempts,
+max_crashes, time_limit, paused_at, next_at
+"""
+"""What `stored` and its callers read of a schedule. With a `*`, a column that a newer release adds would change the
+result, and Postgres refuses prepared statements whose result has changed."""
+
+_LOCK = f"SELECT {COLUMNS} FROM schedules WHERE name = $1 FOR UPDATE"  # noqa: S608 - made of constants
 
 _RESUME = """
 WITH resumed AS (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from waybill_engine.cron import Cron
 from waybill_engine.due_times import NEXT_TICK_IN
 from waybill_engine.enqueue import NewJob, enqueue_many
-from waybill_engine.schedules import Missed, stored
+from waybill_engine.schedules import COLUMNS, Missed, stored
 
 if TYPE_CHECKING:
     import asyncpg
@@ -32,14 +32,14 @@ _BUSY = 1.0
 _INSTANT = timedelta(microseconds=1)
 
 # It never waits: schedules that another worker has locked are skipped, and those it has just moved on are not due.
-_DUE = """
-SELECT now() AS now, *
+_DUE = f"""
+SELECT {COLUMNS}
   FROM schedules
  WHERE paused_at IS NULL AND next_at <= now()
  ORDER BY next_at
  LIMIT $1
    FOR UPDATE SKIP LOCKED
-"""
+"""  # noqa: S608 - made of constants
 
 _MOVE_ON = """
 UPDATE schedules

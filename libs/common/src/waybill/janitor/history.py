@@ -66,7 +66,8 @@ SELECT run_id, task, started_at, finished_at, outcome, done, found, error FROM j
 # Of each task its latest run, which may have been longer ago than the latest run of all.
 _LATEST = """
 SELECT task, started_at, finished_at, outcome, found
-  FROM (SELECT *, row_number() OVER (PARTITION BY task ORDER BY run_id DESC) AS age
+  FROM (SELECT task, started_at, finished_at, outcome, found,
+               row_number() OVER (PARTITION BY task ORDER BY run_id DESC) AS age
           FROM janitor_tasks
          WHERE run_id = ANY (ARRAY(SELECT id FROM janitor_runs ORDER BY id DESC LIMIT 10))) AS recent
  WHERE age = 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The newest few thousand, whatever they are, so that a long backlog cannot make it slow.
 _SAMPLES = """
 SELECT recent.bytes, extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
-  FROM (SELECT * FROM conversions ORDER BY job_id DESC LIMIT 2000) AS recent
+  FROM (SELECT job_id, bytes, status FROM conversions ORDER BY job_id DESC LIMIT 2000) AS recent
   JOIN jobs ON jobs.id = recent.job_id
  WHERE recent.status IN ('complete', 'expired') AND jobs.started_at IS NOT NULL AND jobs.finished_at > jobs.started_at
  ORDER BY recent.job_id DESC

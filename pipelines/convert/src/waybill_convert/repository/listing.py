@@ -63,7 +63,7 @@ SELECT details.*
 # Without their jobs, which are gone.
 _GONE = """
 SELECT job_id, changed::text::bigint AS changed, deleted_at IS NOT NULL AS deleted
-  FROM (SELECT * FROM conversions
+  FROM (SELECT job_id, changed, deleted_at FROM conversions
          WHERE owner = $1 AND (changed, job_id) >= ($2::text::xid8, $3)
          ORDER BY changed, job_id
          LIMIT $4) AS seen
