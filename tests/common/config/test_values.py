@@ -13,7 +13,6 @@ from waybill_engine.settings import WorkerSettings
 def test_every_spelling_of_the_scheme_means_postgres(scheme: str) -> None:
     url = DatabaseUrl(f"{scheme}://u:p%40ss@h:5432/d?sslmode=disable")
     assert url.asyncpg == "postgresql://u:p%40ss@h:5432/d?sslmode=disable"
-    assert url.sqlalchemy == "postgresql+asyncpg://u:p%40ss@h:5432/d?ssl=disable"
 
 
 def test_a_socket_and_several_hosts_are_places_too() -> None:

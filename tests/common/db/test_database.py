@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
 
+from support.pgbouncer import installed, pgbouncer
 from support.server import embedded
-from waybill.config import CommonSettings
+from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db import Database, SchemaMismatch, driver
 from waybill.db.migrations import upgrade
 from waybill.errors import DatabaseUnavailable, classify, is_database_outage
@@ -117,3 +124,61 @@ async def test_the_pool_recovers_by_itself(db: Database) -> None:
         return True
 
     assert await checks() or await checks()
+
+
+async def test_however_often_it_is_asked_it_writes_once_a_second_at_most(db: Database) -> None:
+    async with db.hot() as connection:
+        before = await connection.fetchval("SELECT pg_current_xact_id()::text::bigint")
+        await asyncio.gather(*(db.check_writable() for _ in range(50)))
+        assert await connection.fetchval("SELECT pg_current_xact_id()::text::bigint") - before < 25
+
+
+@pytest.mark.skipif(not installed(), reason="pgbouncer is not installed (Debian's package pgbouncer)")
+async def test_a_pooler_that_nobody_told_us_of_is_named_at_once(database_url: str) -> None:
+    with pgbouncer(database_url) as pooled:
+        with pytest.raises(DatabaseUnavailable, match="Set WAYBILL_DATABASE_PGBOUNCER=true"):
+            await asyncio.wait_for(Database.connect(settings(pooled, database_connect_timeout=600)), 60)
+        db = await Database.connect(settings(pooled, database_pgbouncer=True))
+        await db.check_writable()
+        await db.close()
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A disk of 4 MB that everybody may use."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a disk that is small enough to be filled")
+    with tempfile.TemporaryDirectory(prefix="waybill-disk-") as folder:
+        disk = Path(folder)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0777", "tmpfs", folder]
+        if subprocess.run(mount, capture_output=True).returncode != 0:
+            pytest.skip("mounting is not allowed here")
+        disk.chmod(0o777)
+        yield disk
+        subprocess.run(["umount", folder], check=True)
+
+
+async def test_a_full_disk_is_noticed(small_disk: Path) -> None:
+    with embedded() as server:
+        url = server.create_database("small")
+        place = small_disk / "space"
+        place.mkdir()
+        os.chown(place, server.data.stat().st_uid, server.data.stat().st_gid)
+        admin = await asyncpg.connect(url)
+        await admin.execute(f"CREATE TABLESPACE small_disk LOCATION '{place}'")
+        await admin.execute("ALTER SYSTEM SET temp_tablespaces = 'small_disk'")
+        await admin.execute("SELECT pg_reload_conf()")
+        await admin.close()
+        db = Database(DatabaseUrl(url))
+        before = Database(DatabaseUrl(url))
+        await before.check_writable()
+        await before.close()
+        with (small_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(bytes(65536))
+        with pytest.raises(asyncpg.DiskFullError) as caught:
+            await db.check_writable()
+        assert is_database_outage(caught.value)
+        (small_disk / "filler").unlink()
+        await db.check_writable()
+        await db.close()

@@ -305,6 +305,8 @@ def is_database_outage(error: BaseException) -> bool:
     if isinstance(error, asyncpg.InterfaceError):
         # The driver raises it for our own mistakes as well ("another operation is in progress"): those are charged.
         return "clos" in str(error)
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return True  # every server that answers is a standby, or refuses to write
     if isinstance(error, asyncpg.InternalClientError):
         # The server sent its last error while we were writing: state 2 is "reading an error".
         return "another operation (2)" in str(error)
@@ -318,6 +320,15 @@ def is_database_outage(error: BaseException) -> bool:
         | asyncpg.DiskFullError
         | asyncpg.ReadOnlySQLTransactionError,  # a failover: this server is a standby now
     )
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether a server refused to write: it is a standby now, or somebody stopped writes on it."""
+    if isinstance(error, sqlalchemy.exc.DBAPIError):
+        return error.orig is not None and is_read_only(error.orig)
+    if type(error).__module__.startswith("sqlalchemy.dialects") and error.__cause__ is not None:
+        return is_read_only(error.__cause__)
+    return isinstance(error, asyncpg.ReadOnlySQLTransactionError)
 
 
 def _translate(error: BaseException) -> WaybillError:

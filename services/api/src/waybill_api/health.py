@@ -30,7 +30,7 @@ async def livez() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(context: Shared) -> Response:
-    """Whether to send requests here: the database answers, its schema is the one we know, files can be stored.
+    """Whether to send requests here: the database writes, we can run on its schema, files can be stored.
 
     A nearly full disk is reported, but the service stays ready: results can still be downloaded.
     """
@@ -53,7 +53,7 @@ async def find_trouble(context: Context) -> Problem | None:
     """Why we cannot serve requests, as a 503; None if we can."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await context.database.check()
+            await context.database.check_writable()
             await context.database.check_schema()
     except SchemaMismatch as mismatch:
         return Problem(503, Code.NOT_READY, mismatch.message)

@@ -283,7 +283,7 @@ class EmbeddedPostgres:
                 return False
             with contextlib.suppress(OSError, IndexError):
                 lines = (data / "postmaster.pid").read_text().splitlines()
-                if lines[0] == str(self.pid) and lines[7].strip() == "ready":
+                if lines[0] == str(self.pid) and lines[7].strip() in ("ready", "standby"):
                     return True
             time.sleep(0.01)
         return False

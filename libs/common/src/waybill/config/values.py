@@ -87,11 +87,9 @@ class DatabaseUrl:
         return urlunsplit(urlsplit(self.url)._replace(scheme="postgresql"))
 
     @property
-    def sqlalchemy(self) -> str:
-        """For SQLAlchemy, which hands the parameters to asyncpg as arguments, where `sslmode` is called `ssl`."""
-        parts = urlsplit(self.url)
-        query = [("ssl" if name == "sslmode" else name, value) for name, value in parse_qsl(parts.query)]
-        return urlunsplit(parts._replace(scheme="postgresql+asyncpg", query=urlencode(query)))
+    def names_session_kind(self) -> bool:
+        """Whether it says which kind of server it wants (`target_session_attrs`)."""
+        return any(name == "target_session_attrs" for name, _ in parse_qsl(urlsplit(self.url).query))
 
     @property
     def shown(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Never, cast
@@ -17,12 +18,16 @@ from uuid import uuid4
 
 import asyncpg
 import structlog
+from sqlalchemy import event
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db.schema import check_schema
-from waybill.errors import DatabaseUnavailable, is_database_outage
+from waybill.db.writability import check_writable, refuse_read_only
+from waybill.errors import DatabaseUnavailable, is_database_outage, is_read_only
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -63,6 +68,12 @@ _PING_EVERY = 10.0
 _LETTING_GO = 1.0
 """Seconds that calling off a statement may take."""
 
+_WRITABLE_FOR = 1.0
+"""Seconds for which a successful write stands for those that are asked for after it."""
+
+_BORN = "born"
+_POOLER_REFUSES = "unsupported startup parameter"
+
 _HOT_CONNECTIONS = 11
 """One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
 runs: none waits for another. They are opened when they are needed."""
@@ -100,6 +111,9 @@ class Database:
         self._pool: Pool | None = None
         self._pool_lock = asyncio.Lock()
         self._engine: AsyncEngine | None = None
+        self._expired_at = 0.0
+        self._writable_until = 0.0
+        self._write_lock = asyncio.Lock()
 
     @classmethod
     async def connect(
@@ -132,6 +146,11 @@ class Database:
             except Exception as error:
                 if not is_database_outage(error) and not isinstance(error, TimeoutError):
                     raise
+                if _POOLER_REFUSES in str(error):
+                    raise DatabaseUnavailable(
+                        f"{self.url.shown} is not Postgres but PgBouncer, or another pooler: it says {error}. "
+                        "Set WAYBILL_DATABASE_PGBOUNCER=true, or connect to Postgres directly."
+                    ) from error
                 left = deadline - asyncio.get_running_loop().time()
                 if left <= 0:
                     raise DatabaseUnavailable(
@@ -155,13 +174,24 @@ class Database:
 
     # The engine's way in
 
+    def _session_kind(self) -> dict[str, Any]:
+        """Connect to a server that writes, and to none that has become a standby. A URL may ask for something else.
+
+        Behind a pooler this is for the pooler to decide: we cannot see to which server it connects us.
+        """
+        if self.pgbouncer or self.url.names_session_kind:
+            return {}
+        return {"target_session_attrs": "read-write"}
+
     def _server_settings(self, **more: str) -> dict[str, str]:
         # A pooler refuses settings it does not know; there they go into each transaction.
         return {"application_name": self._name} | ({} if self.pgbouncer else _NOTHING_FORGOTTEN | more)
 
     async def open_connection(self) -> Connection:
         """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
-        return await asyncpg.connect(self.url.asyncpg, timeout=10, server_settings=self._server_settings())
+        return await asyncpg.connect(
+            self.url.asyncpg, timeout=10, server_settings=self._server_settings(), **self._session_kind()
+        )
 
     async def listen(self, channels: Iterable[str], heard: Heard, *, ready: Callable[[], None]) -> Never:
         """Hear notifications until the connection ends, which is an outage. `ready` is called once they are heard.
@@ -181,7 +211,7 @@ class Database:
                         await ended.wait()
                     break
                 async with asyncio.timeout(3):
-                    await connection.fetchval("SELECT 1")
+                    await refuse_read_only(connection)
             raise DatabaseUnavailable("the connection that listens has ended")
         finally:
             connection.terminate()
@@ -215,6 +245,9 @@ class Database:
             await pool.expire_connections()
             connection.terminate()
             raise
+        except asyncpg.ReadOnlySQLTransactionError:
+            await self._leave_server()
+            raise
         finally:
             # Who is cancelled in the midst of a statement has the server call it off; one that does not answer that
             # either has its connection ended, so that the pool gets its place back.
@@ -236,6 +269,14 @@ class Database:
         finally:
             ending.cancel()
 
+    async def _leave_server(self) -> None:
+        """Use no connection again that is open now: their server does not write any more, and another one does."""
+        log.warning("database_is_read_only", at=self.url.shown)
+        self._expired_at = time.monotonic()
+        self._writable_until = 0.0
+        if self._pool is not None:
+            await self._pool.expire_connections()
+
     def _unreachable(self, error: BaseException) -> DatabaseUnavailable:
         why = str(error) or type(error).__name__
         return DatabaseUnavailable(f"Postgres at {self.url.shown} cannot be reached: {why}")
@@ -250,6 +291,7 @@ class Database:
             statement_cache_size=0 if self.pgbouncer else 100,
             connection_class=_HotConnection,
             server_settings=self._server_settings(**_ONE_PLAN),
+            **self._session_kind(),
         )
 
     # Everybody's way in
@@ -257,7 +299,12 @@ class Database:
     @property
     def engine(self) -> AsyncEngine:
         if self._engine is None:
-            arguments: dict[str, Any] = {"server_settings": self._server_settings(**_FRESH_PLANS), "timeout": 10}
+            arguments: dict[str, Any] = {
+                "dsn": self.url.asyncpg,  # so that both pools understand it the same way, several hosts included
+                "server_settings": self._server_settings(**_FRESH_PLANS),
+                "timeout": 10,
+                **self._session_kind(),
+            }
             if self.pgbouncer:
                 arguments |= {
                     "statement_cache_size": 0,
@@ -265,14 +312,20 @@ class Database:
                     "prepared_statement_name_func": lambda: f"waybill_{uuid4().hex}",
                 }
             self._engine = create_async_engine(
-                self.url.sqlalchemy,
+                "postgresql+asyncpg://",
                 pool_size=self._pool_size,
                 max_overflow=0,
                 pool_timeout=30,
                 pool_pre_ping=not self.pgbouncer,
                 connect_args=arguments,
             )
+            event.listen(self._engine.sync_engine, "connect", _note_birth)
+            event.listen(self._engine.sync_engine, "checkout", self._refuse_expired)
         return self._engine
+
+    def _refuse_expired(self, _connection: object, record: ConnectionPoolEntry, _proxy: object) -> None:
+        if record.info[_BORN] <= self._expired_at:
+            raise DisconnectionError("its server does not write any more")  # the pool opens another one
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -283,10 +336,15 @@ class Database:
                     connection = await session.connection()
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from error
-            with self._watched(await _raw(connection)):
-                if self.pgbouncer:
-                    await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
-                yield session
+            try:
+                with self._watched(await _raw(connection)):
+                    if self.pgbouncer:
+                        await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
+                    yield session
+            except Exception as error:
+                if is_read_only(error):
+                    await self._leave_server()
+                raise
 
     # Health
 
@@ -295,8 +353,16 @@ class Database:
         async with self.hot() as connection:
             await connection.fetchval("SELECT 1", timeout=5)
 
+    async def check_writable(self) -> None:
+        """Raise unless Postgres can write. However often it is asked, it writes once a second at most."""
+        async with self._write_lock:
+            if time.monotonic() >= self._writable_until:
+                async with self.hot() as connection:
+                    await check_writable(connection)
+                self._writable_until = time.monotonic() + _WRITABLE_FOR
+
     async def check_schema(self) -> None:
-        """Raise SchemaMismatch unless the schema is exactly the one this program was built for."""
+        """Raise SchemaMismatch unless this program can run on the schema."""
         async with self.hot() as connection:
             await check_schema(connection)
 
@@ -307,6 +373,10 @@ async def driver(session: AsyncSession) -> Connection:
     # SQLAlchemy sends BEGIN with its first statement; going below it before that would autocommit.
     await connection.exec_driver_sql("SELECT 1")
     return await _raw(connection)
+
+
+def _note_birth(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info[_BORN] = time.monotonic()
 
 
 async def _raw(connection: AsyncConnection) -> Connection:

@@ -107,7 +107,7 @@ class Runner:
                 if one.name not in schema.applied:
                     await guard.execute("SELECT 1")  # raises if we lost our turn with the connection
                     await self._persist(engine, one.name, partial(_apply, one))
-                    log.info("revision_applied", revision=one.name)
+                    log.debug("revision_applied", revision=one.name)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AsyncEngine]:
