@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import asyncpg
 import pytest
 
-from support.release_0_1_0 import DATA, migrate, unpack
+from support.release_0_1_0 import DATA, Release
 from support.schema import all_rows, carried_along, differences_from_models, dumped
 from waybill import retention
 from waybill.db.database import Connection
@@ -16,8 +14,8 @@ from waybill.db.schema import SchemaMismatch, check_schema
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(tmp_path_factory.mktemp("release"))
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    return Release(tmp_path_factory.mktemp("release"))
 
 
 async def execute(url: str, script: str) -> None:
@@ -27,9 +25,9 @@ async def execute(url: str, script: str) -> None:
 
 
 async def test_upgraded_in_place_it_has_the_same_schema_as_a_new_one_and_all_its_rows(
-    library: Path, empty_database_url: str, database_url: str
+    release: Release, empty_database_url: str, database_url: str
 ) -> None:
-    migrate(library, empty_database_url)
+    release.migrate(empty_database_url)
     await execute(empty_database_url, DATA)
     before = await all_rows(empty_database_url)
     assert all(before.values()), "every table has rows to carry along"
@@ -53,9 +51,9 @@ async def test_upgraded_in_place_it_has_the_same_schema_as_a_new_one_and_all_its
 
 
 async def test_an_upgrade_that_fails_leaves_a_database_on_which_release_0_1_0_works(
-    library: Path, empty_database_url: str
+    release: Release, empty_database_url: str
 ) -> None:
-    migrate(library, empty_database_url)
+    release.migrate(empty_database_url)
     await execute(empty_database_url, DATA + "CREATE TABLE retention_ages (in_the_way int)")
     before = await all_rows(empty_database_url)
     with pytest.raises(Exception, match="retention_ages"):
@@ -72,15 +70,15 @@ async def test_an_upgrade_that_fails_leaves_a_database_on_which_release_0_1_0_wo
 
 
 async def test_a_database_older_than_release_0_1_0_needs_that_release_first(
-    library: Path, empty_database_url: str
+    release: Release, empty_database_url: str
 ) -> None:
-    migrate(library, empty_database_url, "0007")
+    release.migrate(empty_database_url, "0007")
     connection = await asyncpg.connect(empty_database_url)
     for refused in (upgrade(empty_database_url), check_schema(connection)):
         with pytest.raises(SchemaMismatch, match=r"at 0007.*Migrate it with release 0\.1\.0 first"):
             await refused
     await connection.close()
-    migrate(library, empty_database_url)
+    release.migrate(empty_database_url)
     await upgrade(empty_database_url)
 
 

@@ -1,21 +1,48 @@
-"""A database as release 0.1.0 leaves it, made by that release's own code, which comes from the repository's history."""
+"""The previous release, 0.1.0: its code, which comes from the repository's history, and a database as it leaves one."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
 import sys
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _SUBJECT = "^Release 0.1.0$"
-_LIBRARY = "libs/common/src"
+_CLI, _TESTS = "cli/src", "tests"
+_PARTS = ("libs", "services", _CLI, f"{_TESTS}/support")
 
 _MIGRATE = "import asyncio, sys; from waybill.db.migrations import upgrade; asyncio.run(upgrade(*sys.argv[1:]))"
+
+_CLIENT = """
+import asyncio, sys
+import asyncpg
+from support.handlers import EFFECT
+from waybill.db import SchemaMismatch, check_schema
+from waybill.jobs import NewJob, enqueue_many
+
+async def main(url):
+    connection = await asyncpg.connect(url)
+    while question := (await asyncio.to_thread(sys.stdin.readline)).strip():
+        if question == "ready?":
+            try:
+                await check_schema(connection)
+                print("ready", flush=True)
+            except SchemaMismatch as mismatch:
+                print(mismatch, flush=True)
+        else:
+            async with connection.transaction():
+                await enqueue_many(connection, [NewJob(EFFECT, "acme") for _ in range(int(question))])
+            print("done", flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 DATA = """
 INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, finished_at)
@@ -67,22 +94,61 @@ INSERT INTO tenants (name, weight, pdf_ttl_days, xml_ttl_days, xml_on_download, 
 """A row for every table, and tenants with ages of their own."""
 
 
-def unpack(folder: Path) -> Path:
-    """The release's library, below a folder. Skips the test where the history does not reach back to it."""
-    found = _git("log", "--format=%H", f"--grep={_SUBJECT}", "-1").strip()
-    if not found:
-        pytest.skip("the history is too short: it has no commit 'Release 0.1.0'")
-    archive = _git("archive", found.decode(), _LIBRARY)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-    return folder / _LIBRARY
+class Release:
+    """The release's code. It needs nothing that this release's environment does not have."""
+
+    def __init__(self, folder: Path) -> None:
+        """Unpack it into a folder. Skips the test where the history does not reach back to it."""
+        found = _git("log", "--format=%H", f"--grep={_SUBJECT}", "-1").strip()
+        if not found:
+            pytest.skip("the history is too short: it has no commit 'Release 0.1.0'")
+        archive = _git("archive", found.decode(), *_PARTS)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        self.path = os.pathsep.join(
+            str(one) for one in (*sorted(folder.glob("*/*/src")), folder / _CLI, folder / _TESTS)
+        )
+        """For PYTHONPATH: its packages, and its tests' handlers, which a worker can serve."""
+
+    def migrate(self, url: str, revision: str = "head") -> None:
+        """What `waybill migrate` of release 0.1.0 does."""
+        subprocess.run([sys.executable, "-c", _MIGRATE, url, revision], check=True, env=self._environment())
+
+    def client(self, url: str) -> Client:
+        return Client([sys.executable, "-c", _CLIENT, url], self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": self.path}
+
+
+class Client:
+    """A process of release 0.1.0 that enqueues jobs, and says whether that release is content with the schema."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self._one_at_a_time = threading.Lock()
+
+    async def enqueue(self, jobs: int) -> None:
+        """Enqueue jobs of the kind `effect`."""
+        assert await asyncio.to_thread(self._ask, str(jobs)) == "done"
+
+    async def is_ready(self) -> bool:
+        """What `/readyz` of that release asks of the database."""
+        return await asyncio.to_thread(self._ask, "ready?") == "ready"
+
+    def _ask(self, question: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._one_at_a_time:
+            self._process.stdin.write(question + "\n")
+            return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
 def _git(*arguments: str) -> bytes:
     return subprocess.run(["git", "-C", _REPOSITORY, *arguments], check=True, capture_output=True).stdout
-
-
-def migrate(library: Path, url: str, revision: str = "head") -> None:
-    """What `waybill migrate` of release 0.1.0 does."""
-    environment = {**os.environ, "PYTHONPATH": str(library)}
-    subprocess.run([sys.executable, "-c", _MIGRATE, url, revision], check=True, env=environment)

@@ -117,7 +117,9 @@ class CommonSettings(ProcessSettings):
     ] = Field(
         examples=["postgresql://waybill:secret@localhost:5432/waybill"],
         description="Where Postgres is. Required, because it is the one server that Waybill cannot do without."
-        " `postgres://` and `postgresql+asyncpg://` mean the same. The password is never logged.",
+        " `postgres://` and `postgresql+asyncpg://` mean the same. Several servers are separated by commas"
+        " (`postgresql://waybill:secret@one:5432,two:5432/waybill`): Waybill uses the one that writes, and finds"
+        " the next one after a failover. The password is never logged.",
     )
     database_pool_size: Annotated[int, Bare("DATABASE_MAX_CONNECTIONS")] = Field(
         10,

@@ -26,8 +26,9 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db.schema import check_schema
+from waybill.db.startup import wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
-from waybill.errors import DatabaseUnavailable, is_database_outage, is_read_only
+from waybill.errors import DatabaseUnavailable, is_read_only
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -71,8 +72,10 @@ _LETTING_GO = 1.0
 _WRITABLE_FOR = 1.0
 """Seconds for which a successful write stands for those that are asked for after it."""
 
+_SAID_FOR = 10.0
+"""Seconds for which a server that does not write is not reported again."""
+
 _BORN = "born"
-_POOLER_REFUSES = "unsupported startup parameter"
 
 _HOT_CONNECTIONS = 11
 """One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
@@ -128,38 +131,13 @@ class Database:
             patience=patience,
         )
         try:
-            await database._wait(settings.database_connect_timeout)
+            await wait_for_postgres(database.check, database.url, settings.database_connect_timeout)
             if schema:
                 await database.check_schema()
         except BaseException:
             await database.close()
             raise
         return database
-
-    async def _wait(self, seconds: float) -> None:
-        deadline = asyncio.get_running_loop().time() + seconds
-        pause = 0.1
-        while True:
-            try:
-                await self.check()
-                return
-            except Exception as error:
-                if not is_database_outage(error) and not isinstance(error, TimeoutError):
-                    raise
-                if _POOLER_REFUSES in str(error):
-                    raise DatabaseUnavailable(
-                        f"{self.url.shown} is not Postgres but PgBouncer, or another pooler: it says {error}. "
-                        "Set WAYBILL_DATABASE_PGBOUNCER=true, or connect to Postgres directly."
-                    ) from error
-                left = deadline - asyncio.get_running_loop().time()
-                if left <= 0:
-                    raise DatabaseUnavailable(
-                        f"Postgres at {self.url.shown} did not answer within {seconds:.0f} s: {error}. "
-                        "Is it running, and is WAYBILL_DATABASE_URL right?"
-                    ) from error
-                log.warning("waiting_for_postgres", at=self.url.shown, error=str(error), again_in=round(pause, 1))
-                await asyncio.sleep(min(pause, left))
-                pause = min(pause * 2, 5.0)
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -271,8 +249,10 @@ class Database:
 
     async def _leave_server(self) -> None:
         """Use no connection again that is open now: their server does not write any more, and another one does."""
-        log.warning("database_is_read_only", at=self.url.shown)
-        self._expired_at = time.monotonic()
+        now = time.monotonic()
+        if now > self._expired_at + _SAID_FOR:
+            log.warning("database_is_read_only", at=self.url.shown)
+        self._expired_at = now
         self._writable_until = 0.0
         if self._pool is not None:
             await self._pool.expire_connections()
