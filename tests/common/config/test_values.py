@@ -15,6 +15,19 @@ def test_every_spelling_of_the_scheme_means_postgres(scheme: str) -> None:
     assert url.asyncpg == "postgresql://u:p%40ss@h:5432/d?sslmode=disable"
 
 
+def test_a_url_names_its_servers_one_by_one() -> None:
+    assert DatabaseUrl("postgres://u:a%2Cb@[::1]:1,two/d?sslmode=disable").servers == [
+        "postgresql://u:a%2Cb@[::1]:1/d?sslmode=disable",
+        "postgresql://u:a%2Cb@two/d?sslmode=disable",
+    ]
+    assert DatabaseUrl("postgresql://u@/d?host=/run/postgresql").servers == ["postgresql://u@/d?host=/run/postgresql"]
+
+
+def test_which_kind_of_server_a_url_asks_for() -> None:
+    assert not DatabaseUrl("postgresql://u@h/d?sslmode=disable").names_session_kind
+    assert DatabaseUrl("postgresql://u@h/d?target_session_attrs=any").names_session_kind
+
+
 def test_a_socket_and_several_hosts_are_places_too() -> None:
     assert DatabaseUrl("postgresql://u@/d?host=/run/postgresql").shown == "postgresql://u@/d?host=/run/postgresql"
     assert DatabaseUrl("postgresql://u:p@[::1]:5432,b:5433/d").shown == "postgresql://u:***@[::1]:5432,b:5433/d"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from support.failover import Pair, replicated
 from support.handlers import EFFECT, EFFECTS
 from support.patience import eventually
 from support.workers import all_ended, effects_happened_once, enqueue_effects, worker_starter
-from waybill.config import CommonSettings
+from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db import Database, driver
 from waybill.db.migrations import upgrade
 from waybill.errors import DatabaseUnavailable, classify, is_database_outage
@@ -79,6 +80,7 @@ async def test_open_sessions_leave_a_server_that_writes_no_more(pair: Pair, url:
         assert not await write_everywhere(db)
         await pair.fail_over()
         await eventually(lambda: write_everywhere(db), what="writes reach the new primary")
+        await upgrade(url)
 
         async def ready() -> bool:
             return (await api.client().get("/readyz")).status_code == 200
@@ -99,6 +101,17 @@ async def test_a_standby_is_not_used(pair: Pair, url: str) -> None:
     with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
         await db.check_writable()
     await db.close()
+
+
+async def test_a_server_that_says_nothing_leaves_time_to_ask_the_next(database_url: str) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = database_url.replace("@", f"@127.0.0.1:{silent.getsockname()[1]},", 1)
+        db = Database(DatabaseUrl(url), patience=30)
+        await db.check()
+        assert await write_everywhere(db)
+        await db.close()
 
 
 @pytest.mark.heavy

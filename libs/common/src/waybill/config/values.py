@@ -87,6 +87,13 @@ class DatabaseUrl:
         return urlunsplit(urlsplit(self.url)._replace(scheme="postgresql"))
 
     @property
+    def servers(self) -> list[str]:
+        """The same for asyncpg, one URL for each server that it names."""
+        parts = urlsplit(self.asyncpg)
+        userinfo, at, hosts = parts.netloc.rpartition("@")
+        return [urlunsplit(parts._replace(netloc=f"{userinfo}{at}{host}")) for host in hosts.split(",")]
+
+    @property
     def names_session_kind(self) -> bool:
         """Whether it says which kind of server it wants (`target_session_attrs`)."""
         return any(name == "target_session_attrs" for name, _ in parse_qsl(urlsplit(self.url).query))

@@ -26,6 +26,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db.schema import check_schema
+from waybill.db.servers import Servers
 from waybill.db.startup import wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
 from waybill.errors import DatabaseUnavailable, is_read_only
@@ -111,6 +112,7 @@ class Database:
         self._name = name
         self._pool_size = pool_size
         self._patience = patience
+        self._servers = Servers(url, patience=min(10.0, patience or 10.0))
         self._pool: Pool | None = None
         self._pool_lock = asyncio.Lock()
         self._engine: AsyncEngine | None = None
@@ -167,9 +169,7 @@ class Database:
 
     async def open_connection(self) -> Connection:
         """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
-        return await asyncpg.connect(
-            self.url.asyncpg, timeout=10, server_settings=self._server_settings(), **self._session_kind()
-        )
+        return await self._servers.connect(server_settings=self._server_settings(), **self._session_kind())
 
     async def listen(self, channels: Iterable[str], heard: Heard, *, ready: Callable[[], None]) -> Never:
         """Hear notifications until the connection ends, which is an outage. `ready` is called once they are heard.
@@ -263,10 +263,9 @@ class Database:
 
     async def _create_pool(self) -> Pool:
         return await asyncpg.create_pool(
-            self.url.asyncpg,
+            connect=self._servers.connect,
             min_size=0,
             max_size=_HOT_CONNECTIONS,
-            timeout=min(10, self._patience or 10),
             command_timeout=60,
             statement_cache_size=0 if self.pgbouncer else 100,
             connection_class=_HotConnection,
@@ -280,9 +279,8 @@ class Database:
     def engine(self) -> AsyncEngine:
         if self._engine is None:
             arguments: dict[str, Any] = {
-                "dsn": self.url.asyncpg,  # so that both pools understand it the same way, several hosts included
+                "async_creator_fn": self._servers.connect,  # both pools understand the URL the same way
                 "server_settings": self._server_settings(**_FRESH_PLANS),
-                "timeout": 10,
                 **self._session_kind(),
             }
             if self.pgbouncer:

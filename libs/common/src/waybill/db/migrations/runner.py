@@ -13,10 +13,9 @@ import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-import asyncpg
 import structlog
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
@@ -38,6 +37,7 @@ from waybill.db.schema import (
     applied_schema,
     refuse_incompatible,
 )
+from waybill.db.servers import Servers
 from waybill.errors import WaybillError
 
 if TYPE_CHECKING:
@@ -95,8 +95,14 @@ class MigrationBlocked(WaybillError):
 
 class Runner:
     def __init__(self, url: DatabaseUrl, patience: float) -> None:
-        self._url = url
         self._patience = patience
+        self._servers = Servers(url, patience=10)
+        self._session: dict[str, Any] = {
+            "server_settings": {"application_name": _NAME},
+            "statement_cache_size": 0,  # a pooler may stand in between
+        }
+        if len(url.servers) > 1 and not url.names_session_kind:
+            self._session["target_session_attrs"] = "read-write"
 
     async def run(self, targets: Collection[str] | None) -> None:
         """Apply the targets and all that they need; without targets, everything that is installed."""
@@ -115,10 +121,8 @@ class Runner:
             "postgresql+asyncpg://",
             poolclass=NullPool,
             connect_args={
-                "dsn": self._url.asyncpg,
-                "server_settings": {"application_name": _NAME},
-                # A pooler may stand in between: no statement is prepared for longer than its transaction.
-                "statement_cache_size": 0,
+                **self._session,
+                "async_creator_fn": self._servers.connect,
                 "prepared_statement_cache_size": 0,
                 "prepared_statement_name_func": lambda: f"waybill_{uuid4().hex}",
             },
@@ -136,9 +140,7 @@ class Runner:
         `CREATE INDEX CONCURRENTLY` waits for every transaction that has a snapshot. So whoever waits for the turn waits
         outside a transaction, and whoever has it lets go of its snapshot.
         """
-        guard = await asyncpg.connect(
-            self._url.asyncpg, timeout=10, statement_cache_size=0, server_settings={"application_name": _NAME}
-        )
+        guard = await self._servers.connect(**self._session)
         try:
             while True:
                 transaction = guard.transaction()
