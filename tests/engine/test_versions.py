@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from support.engine import take, take_isolated
+from support.engine import purge, take, take_isolated
 from support.server import embedded
 from waybill.config import CommonSettings
 from waybill.db import Database
@@ -14,7 +14,7 @@ from waybill.db.migrations import upgrade
 from waybill.ids import new_id
 from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
-from waybill_engine.control import cancel, purge, retry
+from waybill_engine.control import cancel, retry
 from waybill_engine.finish import released, settle, stands_as, succeed
 from waybill_engine.lease import WorkerInfo, register, renew
 from waybill_engine.promotion import promote_due

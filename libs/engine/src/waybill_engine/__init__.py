@@ -3,11 +3,12 @@
     from waybill_engine import JobContext, JobKind, NewJob, enqueue, handles
 
 is all that most programs need. Inside, there is one module per step of a job's life: `enqueue` (with `unique_keys`),
-`claim`, `lease`, `finish`. Beside them: `rescue` (a worker died), `control` (a person steps in), `families` (a job that
-waits for its children), `artefacts` (files under the fence), `queries` and `explain` (looking). What `claim` takes is
-decided by `lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker` (what may
-not run now). For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks into
-jobs. `models` has the tables, `kinds` and `registry` the kinds, `worker` the process that runs jobs.
+`claim`, `lease`, `finish`. Beside them: `rescue` (a worker died), `control` (a person steps in), `bulk` (the same for
+all jobs that a `job_filter` selects), `families` (a job that waits for its children), `artefacts` (files under the
+fence), `queries` and `explain` (looking). What `claim` takes is decided by `lanes` (what waits where), `fair_share`
+(who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now). For periodic jobs, `schedules` says what
+there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables, `kinds` and `registry` the
+kinds, `worker` the process that runs jobs.
 """
 
 from __future__ import annotations
