@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import Any
 
@@ -48,16 +49,28 @@ def _compare_type(_context: Any, _column: Any, _model_column: Any, found: Any, d
     return False if both_text else None
 
 
-async def all_rows(url: str) -> dict[str, list[str]]:
-    """Every row of every table, as text."""
+async def all_rows(url: str) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table."""
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
         )
         return {
-            name: [row[0] for row in await connection.fetch(f"SELECT t::text FROM {name} AS t ORDER BY 1")]
+            name: [json.loads(row[0]) for row in await connection.fetch(f"SELECT to_jsonb(t) FROM {name} AS t")]
             for (name,) in tables
         }
     finally:
         await connection.close()
+
+
+def carried_along(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> bool:
+    """Whether every row is still there, with the same values in the columns that it had."""
+
+    def as_it_was(table: str, row: dict[str, Any]) -> str:
+        return json.dumps({name: row[name] for name in before[table][0]}, sort_keys=True)
+
+    return all(
+        sorted(as_it_was(table, row) for row in rows) == sorted(as_it_was(table, row) for row in after[table])
+        for table, rows in before.items()
+    )

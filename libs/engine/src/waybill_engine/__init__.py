@@ -8,7 +8,8 @@ all jobs that a `job_filter` selects), `families` (a job that waits for its chil
 fence), `queries` and `explain` (looking). What `claim` takes is decided by `lanes` (what waits where), `fair_share`
 (who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now). For periodic jobs, `schedules` says what
 there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables, `kinds` and `registry` the
-kinds, `worker` the process that runs jobs.
+kinds, `kind_limits` what SQL knows of them, `sync` a way in for programs without an event loop, `worker` the process
+that runs jobs.
 """
 
 from __future__ import annotations
