@@ -9,7 +9,7 @@ fence), `queries` and `explain` (looking). What `claim` takes is decided by `lan
 (who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now). For periodic jobs, `schedules` says what
 there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables, `kinds` and `registry` the
 kinds, `kind_limits` what SQL knows of them, `sync` a way in for programs without an event loop, `worker` the process
-that runs jobs.
+that runs jobs, `testing` what tests of handlers need.
 """
 
 from __future__ import annotations
