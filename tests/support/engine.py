@@ -46,6 +46,7 @@ ENDS_OF_RUNS = (
     "retry_scheduled",
     "postponed",
     "released",
+    "snoozed",
     "cancelled",
     "crashed",
     "suspected",
