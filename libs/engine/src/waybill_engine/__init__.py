@@ -4,12 +4,12 @@
 
 is all that most programs need. Inside, there is one module per step of a job's life: `enqueue` (with `unique_keys`),
 `claim`, `lease`, `finish` (with `snooze`). Beside them: `rescue` (a worker died), `control` (a person steps in), `bulk`
-(the same for all jobs that a `job_filter` selects), `families` (a job that waits for its children), `artefacts` (files
-under the fence), `queries` and `explain` (looking). What `claim` takes is decided by `lanes` (what waits where),
-`fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now). For periodic jobs,
-`schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables,
-`kinds` and `registry` the kinds, `kind_limits` what SQL knows of them, `sync` a way in for programs without an event
-loop, `worker` the process that runs jobs, `testing` what tests of handlers need.
+(the same for all jobs that a `job_filter` selects), `families` (a job that waits for its children), `artefacts` and
+`checkpoints` (files and state under the fence), `queries` and `explain` (looking). What `claim` takes is decided by
+`lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now).
+For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has
+the tables, `kinds` and `registry` the kinds, `kind_limits` what SQL knows of them, `sync` a way in for programs without
+an event loop, `worker` the process that runs jobs, `testing` what tests of handlers need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enqueue from SQL: the limits of each kind, and the function `waybill_enqueue`
+"""Enqueue from SQL: the limits of each kind, and the function `waybill_enqueue`; checkpoints of jobs
 
 Revision: engine_0005, after engine_0002
 """
@@ -207,6 +207,8 @@ BEGIN
 END $$
 """
 
+CHECKPOINTS = "ALTER TABLE jobs ADD COLUMN checkpoint jsonb"
+
 
 def upgrade() -> None:
-    execute(KIND_LIMITS, NEW_ID, ENQUEUE)
+    execute(KIND_LIMITS, NEW_ID, ENQUEUE, CHECKPOINTS)
