@@ -161,8 +161,8 @@ async def _worker(
         concurrency=1,
     )
     async with db.hot() as connection:
-        await breaker.register_kinds(connection, {kind.name: kind.dependency})
         await record_limits(connection, [kind])
+        await breaker.register_kinds(connection, {kind.name: kind.dependency})
         await register(connection, me, time_limit + _LEASE)
     health, clients = DatabaseHealth(), Clients()
     dependencies = Dependencies(db, health, breaker.BreakerPolicy())

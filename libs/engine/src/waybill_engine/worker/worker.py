@@ -219,8 +219,8 @@ class Worker:
     async def _register(self) -> None:
         async def write() -> None:
             async with self._db.hot() as connection:
-                await breaker.register_kinds(connection, self._kinds)  # before the first claim
                 await record_limits(connection, self._served)
+                await breaker.register_kinds(connection, self._kinds)  # before the first claim
                 await breaker.forget_old_events(connection)
                 for kind, most in self._default_caps.items():
                     await cap_by_default(connection, [kind], most)
