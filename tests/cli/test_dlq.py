@@ -60,7 +60,7 @@ async def test_what_cannot_be_retried_is_told(waybill: Waybill, hot: Connection)
     ran = await waybill("dlq", "retry", "--all", "--json")
     assert ran.code == 1
     assert ran.json == {"retried": [], "left": [str(dead)]}
-    assert "1 job could not be retried" in ran.err
+    assert "1 job could not be changed: another job has the unique key" in ran.err
 
 
 @pytest.mark.parametrize("wrong", [(), ("--kind", "work"), ("--all", "019a8b2c"), ("019a8b2c", "--tenant", "acme")])

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 from support.clock import Clock
 from support.command_line import Waybill
-from support.engine import OTHER, WORK, failure, row, running_job, start_worker, stored, take
+from support.engine import OTHER, WORK, failure, purge, row, running_job, start_worker, stored, take
 from waybill.db.database import Connection
 from waybill_engine import NewJob, State, Unique, enqueue_family
 from waybill_engine.artefacts import publish
-from waybill_engine.control import purge
 from waybill_engine.finish import RunOutcome, judge, settle, succeed
 from waybill_engine.lease import Progress, write_progress
 

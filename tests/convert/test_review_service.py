@@ -18,7 +18,7 @@ from lxml import etree
 
 from convert.conftest import put
 from support.api_server import Converter
-from support.engine import Connect
+from support.engine import Connect, purge
 from support.patience import PATIENCE
 from support.records import pt_simon_loaded
 from support.reviewed_invoices import RIGHT, WRONG, Read, Together, broken, end, good
@@ -539,7 +539,7 @@ async def test_a_purged_job_leaves_no_words_of_its_document(
     reviews: Reviews, me: Principal, corrected: uuid.UUID, hot: Connection
 ) -> None:
     await save(reviews, me, corrected, 0, ("buyer_name", "A"))
-    assert await control.purge(hot, older_than=timedelta(0), states=[State.SUCCEEDED]) == 1
+    assert await purge(hot, older_than=timedelta(0), states=[State.SUCCEEDED]) == 1
     assert await hot.fetchval("SELECT count(*) FROM revisions") == 0
 
 

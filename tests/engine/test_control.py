@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from datetime import timedelta
 
 import pytest
 
@@ -12,27 +11,21 @@ from support.clock import Clock
 from support.engine import (
     WORK,
     Connect,
-    count,
     events,
     failure,
     one_job,
     row,
     running_job,
-    some_jobs,
     start_worker,
     state,
-    stored,
     take,
     until_blocked,
 )
-from waybill.config import CommonSettings
-from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
-from waybill_engine import NewJob, State, Unique, UniqueScope, enqueue
-from waybill_engine.artefacts import publish
-from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill_engine import NewJob, State, Unique, enqueue
+from waybill_engine.control import cancel, pause, resume, retry
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import holdings
 from waybill_engine.models import FINAL
@@ -188,97 +181,6 @@ async def test_two_retries_at_once_retry_once(connect: Connect) -> None:
     answers = await asyncio.gather(*(retry(one, job_id) for one in connections), return_exceptions=True)
     assert sorted(type(answer).__name__ for answer in answers) == ["Conflict"] * 5 + ["State"]
     assert await events(connections[0], job_id) == ["failed", "retried"]
-
-
-async def test_all_dead_letters_are_retried_except_those_whose_key_is_taken(hot: Connection) -> None:
-    dead = [await dead_job(hot, key=f"k{number}") for number in range(5)]
-    await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k1")))
-    retried, left = await retry_dead_letters(hot)
-    assert left == [dead[1]]
-    assert retried == [dead[0], *dead[2:]]
-    assert await retry_dead_letters(hot) == ([], [dead[1]])
-
-
-async def test_dead_letters_are_retried_behind_a_transaction_pooler_too(database_url: str, hot: Connection) -> None:
-    dead = [await dead_job(hot, key=f"k{number}") for number in range(3)]
-    await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k0")))
-    pooled = await Database.connect(
-        CommonSettings.model_validate({"database_url": database_url, "database_pgbouncer": True})
-    )
-    async with pooled.hot() as connection:
-        assert await retry_dead_letters(connection) == (dead[1:], dead[:1])
-    await pooled.close()
-
-
-async def test_dead_letters_can_be_chosen_by_kind_and_tenant_and_limited(hot: Connection) -> None:
-    dead = [await dead_job(hot) for _ in range(4)]
-    assert await retry_dead_letters(hot, kind="nothing") == ([], [])
-    assert await retry_dead_letters(hot, tenant="nobody") == ([], [])
-    assert await retry_dead_letters(hot, kind="work", tenant="acme", limit=3) == (dead[:3], [])
-
-
-# Purge
-
-
-async def test_purging_takes_old_ended_jobs_with_all_that_is_theirs_and_nothing_else(
-    hot: Connection, clock: Clock
-) -> None:
-    worker, claimed = await running_job(hot)
-    await publish(hot, claimed.worker_id, claimed.id, claimed.token, "out", stored("k"), "text/plain")
-    await succeed(hot, worker.id, [(claimed.id, claimed.token)])
-    still_running = (await running_job(hot))[1].id
-    still_scheduled = await one_job(hot, delay=1e6)
-    still_queued = await one_job(hot)
-    await clock.forward(100)
-    fresh = await one_job(hot)
-    await cancel(hot, fresh)
-    assert await purge(hot, older_than=timedelta(seconds=50), states=ALL_FINAL) == 1
-    left = {one["id"] for one in await hot.fetch("SELECT id FROM jobs")}
-    assert left == {still_running, still_scheduled, still_queued, fresh}
-    assert await hot.fetchval("SELECT count(*) FROM job_artefacts") == 0
-    assert await events(hot, claimed.id) == []
-    assert await events(hot, fresh) == ["cancelled"]
-
-
-async def test_purging_goes_in_bites_and_takes_all(hot: Connection, clock: Clock) -> None:
-    for job_id in await some_jobs(hot, 25):
-        await cancel(hot, job_id)
-    await clock.forward(10)
-    assert await purge(hot, older_than=timedelta(seconds=5), states=[State.CANCELLED], batch=10) == 25
-    assert await count(hot) == 0
-
-
-async def test_purging_takes_the_states_kind_and_tenant_it_was_told(hot: Connection, clock: Clock) -> None:
-    failed, dead = await failed_job(hot), await dead_job(hot)
-    await clock.forward(10)
-    old = timedelta(seconds=5)
-    assert await purge(hot, older_than=old, states=[State.CANCELLED]) == 0
-    assert await purge(hot, older_than=old, states=ALL_FINAL, kind="nothing") == 0
-    assert await purge(hot, older_than=old, states=ALL_FINAL, tenant="nobody") == 0
-    assert await purge(hot, older_than=old, states=[State.DEAD_LETTER], kind="work", tenant="acme") == 1
-    assert [one["id"] for one in await hot.fetch("SELECT id FROM jobs")] == [failed]
-    assert dead != failed
-    with pytest.raises(ValueError, match="finished"):
-        await purge(hot, older_than=old, states=[State.QUEUED])
-
-
-async def test_a_purge_passes_by_a_job_that_is_being_retried(connect: Connect, clock: Clock) -> None:
-    retrying, purging = await connect(), await connect()
-    job_id = await dead_job(retrying)
-    await clock.forward(10)
-    async with retrying.transaction():
-        await retry(retrying, job_id)
-        assert await purge(purging, older_than=timedelta(seconds=5), states=ALL_FINAL) == 0
-    assert await purge(purging, older_than=timedelta(seconds=5), states=ALL_FINAL) == 0
-    assert await state(retrying, job_id) is State.QUEUED
-
-
-async def test_purging_frees_a_key_kept_for_ever(hot: Connection, clock: Clock) -> None:
-    job = await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k", UniqueScope.FOREVER)))
-    await cancel(hot, job.id)
-    await clock.forward(10)
-    await purge(hot, older_than=timedelta(seconds=5), states=ALL_FINAL)
-    assert (await enqueue(hot, NewJob(WORK, "acme", unique=Unique("k", UniqueScope.FOREVER)))).created
 
 
 # Pause

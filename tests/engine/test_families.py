@@ -22,6 +22,7 @@ from support.engine import (
     failure,
     find_contradictions,
     one_job,
+    purge,
     row,
     start_worker,
     state,
@@ -47,7 +48,7 @@ from waybill_engine import (
     queries,
     retention,
 )
-from waybill_engine.control import cancel, purge, retry
+from waybill_engine.control import cancel, retry
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import cancelled, judge, released, settle, succeed
 from waybill_engine.lease import WorkerInfo, holdings, stop

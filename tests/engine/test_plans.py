@@ -25,6 +25,7 @@ from waybill_engine import (
     due_times,
     families,
     finish,
+    job_filter,
     lanes,
     lease,
     promotion,
@@ -54,6 +55,8 @@ NEW_JOB = (
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
     "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL"
 )
+
+CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
 
 SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}", BY_ID)
@@ -101,7 +104,14 @@ HOT = {
     "cancel: waiting": Hot(control._CANCEL_WAITING, f"{IDS}, 'why'", BY_ID),
     "cancel: running": Hot(control._ASK_TO_STOP, f"{IDS}, 'why'", BY_ID),
     "cancel: leave family": Hot(control._LEAVE_FAMILY, f"{IDS}, {ID}", BY_ID),
-    "retry": Hot(control._RETRY, f"{ID}, 'why', 0, false", BY_ID),
+    "retry": Hot(control._RETRY, f"{IDS}, 'why', ARRAY[0], ARRAY[false]", BY_ID),
+    "bulk: page": Hot(job_filter._PAGE, f"{CHOSEN}, {ID}, 5000", {"jobs_pkey": "id >"}),
+    "bulk: dead letters": Hot(job_filter._PAGE_OF_DEAD_LETTERS, f"{CHOSEN}, {ID}, 5000", {"jobs_dead_letter": "id >"}),
+    "bulk: active": Hot(
+        job_filter._ACTIVE, f"{CHOSEN}, {ID}", {"jobs_lanes": "", "jobs_scheduled": "", "jobs_held": ""}
+    ),
+    "bulk: lock": Hot(job_filter._LOCK, f"{CHOSEN}, {IDS}", BY_ID),
+    "bulk: match": Hot(job_filter._MATCHES_ONE, f"{CHOSEN}, {ID}", BY_ID),
     "retry: await": Hot(control._AWAIT, IDS, BY_ID),
     "family: wait": WAIT,
     "family: lock parent": LOCK_PARENT,

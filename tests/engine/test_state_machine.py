@@ -29,14 +29,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, start_worker, stored, take, take_isolated
+from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, purge, start_worker, stored, take, take_isolated
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Cancelled, Conflict, LeaseLost, classify
 from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family, retention
 from waybill_engine.artefacts import publish
 from waybill_engine.caps import remove_cap, set_cap
-from waybill_engine.control import cancel, pause, purge, resume, retry
+from waybill_engine.control import cancel, pause, resume, retry
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed

@@ -6,6 +6,8 @@ import asyncio
 import random
 import uuid
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from datetime import timedelta
 
 import asyncpg
@@ -18,6 +20,7 @@ from support.engine import (
     Connect,
     failure,
     find_contradictions,
+    purge,
     start_worker,
     stored,
     take,
@@ -25,11 +28,22 @@ from support.engine import (
 )
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Conflict, LeaseLost, NotFound
-from waybill_engine import ClaimedJob, Enqueued, NewJob, State, Unique, UniqueScope, add_children, enqueue_family
+from waybill_engine import (
+    ClaimedJob,
+    Enqueued,
+    NewJob,
+    State,
+    Unique,
+    UniqueScope,
+    add_children,
+    bulk,
+    enqueue_family,
+)
 from waybill_engine.artefacts import publish
-from waybill_engine.control import cancel, pause, purge, resume, retry, retry_dead_letters
+from waybill_engine.control import cancel, pause, resume, retry
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.finish import judge, released, settle, succeed, succeeded_by
+from waybill_engine.job_filter import JobFilter
 from waybill_engine.lease import Progress, WorkerInfo, renew, write_progress
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
@@ -185,13 +199,20 @@ class Chaos:
             elif chance < 0.3:
                 await resume(connection, self.rng.choice(QUEUES))
             elif chance < 0.35:
-                await retry_dead_letters(connection, limit=20)
+                await self.in_bulk(bulk.retry, connection)
+            elif chance < 0.37:
+                await self.in_bulk(bulk.cancel, connection)
             elif chance < 0.4:
                 # Not `+= await`: that adds to what was there before the wait.
                 deleted = await purge(
                     connection, older_than=timedelta(seconds=0.5), states=[State.CANCELLED, State.FAILED], batch=20
                 )
                 self.purged += deleted
+
+    async def in_bulk(self, act: Callable[..., AsyncIterator[bulk.Step]], connection: Connection) -> None:
+        wanted = JobFilter(kind=self.rng.choice(("work", "other")))
+        async for step in act(lambda: nullcontext(connection), wanted, batch=20):
+            self.done[f"bulk {act.__name__}"] += len(step.done)
 
     async def rescuer(self, connection: Connection) -> None:
         while not self.over.is_set():

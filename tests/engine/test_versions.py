@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from support.engine import states, take, take_isolated
+from support.engine import purge, states, take, take_isolated
 from support.server import embedded
 from waybill.config import CommonSettings
 from waybill.db import Database
@@ -14,8 +14,10 @@ from waybill.db.migrations import upgrade
 from waybill.ids import new_id
 from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
-from waybill_engine.control import cancel, purge, retry
+from waybill_engine.control import cancel, retry
+from waybill_engine.enqueue import MAX_PAYLOAD
 from waybill_engine.finish import released, settle, succeed, succeeded_by
+from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, holdings, register
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
@@ -54,4 +56,7 @@ async def test_a_jobs_whole_life_on_another_version(version: str) -> None:
             assert await states(connection, [job.id for job in jobs]) == ["succeeded", "queued", "running", "queued"]
             purged = await purge(connection, older_than=timedelta(seconds=-1), states=[State.SUCCEEDED])
             assert purged == 1
+            await record_limits(connection, [WORK])
+            big = f"jsonb_build_object('x', repeat('1, ', {MAX_PAYLOAD // 3 - 10}))"
+            assert await connection.fetchval(f"SELECT created FROM waybill_enqueue('work', 'acme', {big})")
         await db.close()

@@ -7,8 +7,10 @@ import itertools
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 import asyncpg
@@ -16,11 +18,12 @@ import asyncpg
 from waybill.db.database import Connection
 from waybill.errors import Code, Failure
 from waybill.ids import new_id
-from waybill_engine import ClaimedJob, JobKind, NewJob, State
+from waybill_engine import ClaimedJob, JobKind, NewJob, State, bulk
 from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.claim import claim
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.fair_share import FairShare
+from waybill_engine.job_filter import JobFilter
 from waybill_engine.lanes import MOST_LANES, find_lanes
 from waybill_engine.lease import WorkerInfo, register
 from waybill_engine.retry import RetryPolicy
@@ -43,6 +46,7 @@ ENDS_OF_RUNS = (
     "retry_scheduled",
     "postponed",
     "released",
+    "snoozed",
     "cancelled",
     "crashed",
     "suspected",
@@ -188,6 +192,21 @@ def failure(
         retry_after=retry_after,
         detail=None,
     )
+
+
+async def purge(
+    connection: Connection,
+    *,
+    older_than: timedelta,
+    states: Collection[State],
+    kind: str | None = None,
+    tenant: str | None = None,
+    batch: int = 1000,
+) -> int:
+    """Delete ended jobs over one connection, and return how many there were."""
+    wanted = JobFilter(states, kind, tenant, older_than=older_than)
+    steps = bulk.delete(lambda: nullcontext(connection), wanted, batch=batch)
+    return sum([len(step.done) async for step in steps])
 
 
 async def find_contradictions(connection: Connection) -> list[str]:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from typing import Annotated
 
 import typer
 
 from waybill.console.database import with_database
-from waybill.console.exits import ExitCode
 from waybill.console.human_units import ago, counted
 from waybill.console.options import AsJson, Kind, Limit, Tenant
 from waybill.console.tables import Column, print_table
-from waybill.console.terminal import complain, print_json, print_line, remark, styled
+from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill.errors import Conflict
 from waybill_cli.job_actions import ActionResult, for_each, print_results
 from waybill_cli.job_ids import JobRef, OptionalJobArguments
 from waybill_cli.job_view import error_text, tries
+from waybill_cli.jobs.by_filter import report_left
 from waybill_cli.jobs.control import retried_text
 from waybill_cli.jobs.ls import Before, print_page, read_page, remark_more
-from waybill_engine import State, control, queries
+from waybill_engine import State, bulk, control, queries
+from waybill_engine.job_filter import JobFilter
 
 app = typer.Typer(help="Operate the dead-letter queue: ls, retry.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -100,19 +100,19 @@ def _retry_named(jobs: list[JobRef], as_json: bool) -> None:
 
 
 def _retry_all(kind: str | None, tenant: str | None, as_json: bool) -> None:
-    async def act(database: Database) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
-        async with database.hot() as connection:
-            return await control.retry_dead_letters(connection, kind=kind, tenant=tenant, limit=sys.maxsize)
+    retried: list[uuid.UUID] = []
+    left: list[uuid.UUID] = []
 
-    retried, left = with_database(act)
+    async def act(database: Database) -> None:
+        async for step in bulk.retry(database.hot, JobFilter([State.DEAD_LETTER], kind, tenant)):
+            retried.extend(step.done)
+            left.extend(step.left)
+
+    with_database(act)
     if as_json:
         print_json({"retried": retried, "left": left})
     elif not retried and not left:
         remark("No dead letters match." if kind or tenant else "No dead letters. Nothing to retry.")
     else:
         print_line(f"Queued {counted(len(retried), 'job')} again.")
-    if left:
-        complain(
-            f"{counted(len(left), 'job')} could not be retried: another job has the unique key, or the state changed."
-        )
-        raise typer.Exit(ExitCode.REFUSED)
+    report_left(left)

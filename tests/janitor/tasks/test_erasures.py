@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.engine import one_job, running_job
+from support.engine import one_job, purge, running_job
 from support.janitor import Janitor, document, named_keys, stored_keys
 from waybill import retention
 from waybill.db import Database
@@ -17,7 +17,7 @@ from waybill.errors import Cancelled, Conflict, IoFailure, classify
 from waybill.pipelines import brought
 from waybill.security import ADMIN, keys
 from waybill.storage import LocalStorage
-from waybill_engine import State, caps, control, erasure
+from waybill_engine import State, caps, erasure
 from waybill_engine.finish import judge, settle
 from waybill_engine.retry import RetryPolicy
 
@@ -46,7 +46,7 @@ async def test_a_tenant_is_gone_for_good_and_others_are_not_touched(
         await retention.set_ages(hot, tenant, {"documents": 3})
     purged: dict[str, Any] = {"older_than": timedelta(), "states": [State.FAILED], "tenant": "acme"}
     await hot.execute("UPDATE jobs SET pinned_at = NULL WHERE state = 'failed'")
-    assert await control.purge(hot, **purged) == 1  # leaves a tombstone, and a file that no row ever named
+    assert await purge(hot, **purged) == 1  # leaves a tombstone, and a file that no row ever named
     others = await rows_of(hot, "other")
     request = await erasure.request(hot, "acme")
     done = await erasure.erase(db, storage, ERASERS, request, within=60)

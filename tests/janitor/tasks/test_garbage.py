@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from support.clock import Clock
+from support.engine import purge
 from support.janitor import DAY, Janitor, document, janitor, named_keys, result_key, stored_keys
 from waybill.changes import Subscriptions
 from waybill.db import Database
@@ -16,7 +17,7 @@ from waybill.janitor.models import TaskOutcome
 from waybill.storage import LocalStorage, upload_key
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
-from waybill_engine import State, control
+from waybill_engine import State
 
 
 async def test_files_of_what_was_deleted_or_purged_go_too(
@@ -30,7 +31,7 @@ async def test_files_of_what_was_deleted_or_purged_go_too(
         *(result_key(purged, token, name) for token, name in ((1, XML), (1, "provenance.json"), (9, XML))),
     }, "what a person deletes is gone at once, and what was never published with it"
     await clock.forward(2 * DAY)
-    assert await control.purge(hot, older_than=timedelta(days=1), states=[State.SUCCEEDED]) == 1
+    assert await purge(hot, older_than=timedelta(days=1), states=[State.SUCCEEDED]) == 1
     await cleaner.clean()
     assert await stored_keys(storage) == set()
     assert await hot.fetchval("SELECT count(*) FROM garbage") == 0

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from support.clock import Clock
+from support.engine import purge
 from support.janitor import DAY, Janitor, document, result_key, status, stored_keys
 from waybill import retention
 from waybill.changes import Subscriptions
@@ -57,7 +58,7 @@ async def test_a_tenant_under_hold_loses_nothing_by_anybody(
     conversions = Conversions(db, storage, Subscriptions(db))
     with pytest.raises(Conflict, match="legal hold"):
         await conversions.delete("tenant:acme", job)
-    assert await control.purge(hot, older_than=timedelta(days=1), states=[State.SUCCEEDED]) == 0
+    assert await purge(hot, older_than=timedelta(days=1), states=[State.SUCCEEDED]) == 0
     assert len(await stored_keys(storage)) == 3
     assert await retention.release(hot, "acme")
     assert not await retention.release(hot, "acme")

@@ -9,10 +9,11 @@ from waybill_cli.jobs.enqueue import enqueue
 from waybill_cli.jobs.explain import explain
 from waybill_cli.jobs.ls import ls
 from waybill_cli.jobs.purge import purge
+from waybill_cli.jobs.rm import rm
 from waybill_cli.jobs.show import show
 
 app = typer.Typer(
-    help="Operate jobs: ls, show, explain, retry, cancel, prioritise, purge, enqueue.",
+    help="Operate jobs: ls, show, explain, retry, cancel, rm, prioritise, purge, enqueue.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -21,6 +22,7 @@ app.command("show")(show)
 app.command("explain")(explain)
 app.command("retry")(retry)
 app.command("cancel")(cancel)
+app.command("rm")(rm)
 app.command("prioritise")(prioritise)
 app.command("purge")(purge)
 app.command("enqueue")(enqueue)

@@ -1,4 +1,4 @@
-"""`waybill jobs retry`, `prioritise` and `cancel`: change jobs one by one."""
+"""`waybill jobs retry`, `prioritise` and `cancel`: change jobs by their ids or, but for priorities, by a filter."""
 
 from __future__ import annotations
 
@@ -11,28 +11,74 @@ from rich.text import Text
 
 from waybill.console.database import with_database
 from waybill.console.human_units import counted
-from waybill.console.options import AsJson, seconds
+from waybill.console.options import AsJson, Kind, Tenant, seconds
 from waybill.console.terminal import remarks
 from waybill.db import Database
 from waybill.errors import Conflict
 from waybill_cli.job_actions import ActionResult, for_each, print_results
-from waybill_cli.job_ids import JobArguments
+from waybill_cli.job_ids import JobArguments, OptionalJobArguments
+from waybill_cli.jobs.by_filter import (
+    DryRun,
+    ErrorCode,
+    OlderThan,
+    Queue,
+    States,
+    UniqueKey,
+    Yes,
+    apply,
+    either,
+    filter_of,
+    refuse_without_filter,
+)
 from waybill_cli.wait import follow
-from waybill_engine import State, control
+from waybill_engine import State, bulk, control
+from waybill_engine.job_filter import Action
+
+_RETRIED_UNLESS_SAID = [State.FAILED, State.DEAD_LETTER]
+"""Somebody wanted cancelled jobs not to run, so a filter has to name them."""
 
 
-def retry(jobs: JobArguments, as_json: AsJson = False) -> None:
+def retry(
+    jobs: OptionalJobArguments = None,
+    state: States = None,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    queue: Queue = None,
+    error_code: ErrorCode = None,
+    unique: UniqueKey = None,
+    older_than: OlderThan = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
     """Queue failed, dead-lettered or cancelled jobs again.
 
-    They get all their attempts back. ID is a job's id, or a beginning of it that no other job shares.
+    They get all their attempts back. ID is a job's id, or a beginning of it that no other job shares. Instead of ids,
+    options choose the jobs; they are counted first, and you are asked. Options choose failed jobs and dead letters
+    unless --state says otherwise.
     """
+    wanted = filter_of(
+        Action.RETRY, state, kind, tenant, queue, error_code, unique, older_than, unless_said=_RETRIED_UNLESS_SAID
+    )
+    either(jobs, wanted)
+    if wanted is not None:
+        apply(
+            Action.RETRY,
+            wanted,
+            lambda database: bulk.retry(database.hot, wanted),
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+        )
+        return
+    refuse_without_filter(dry_run=dry_run, yes=yes)
 
     async def act(database: Database) -> list[ActionResult]:
         async def one(job_id: uuid.UUID) -> State:
             async with database.hot() as connection:
                 return await control.retry(connection, job_id)
 
-        return await for_each(database, jobs, one)
+        return await for_each(database, jobs or [], one)
 
     print_results(with_database(act), retried_text, as_json=as_json)
 
@@ -66,7 +112,16 @@ def prioritise(
 
 
 def cancel(
-    jobs: JobArguments,
+    jobs: OptionalJobArguments = None,
+    state: States = None,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    queue: Queue = None,
+    error_code: ErrorCode = None,
+    unique: UniqueKey = None,
+    older_than: OlderThan = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason, for the job's history.")
     ] = "Cancelled by an operator",
@@ -79,10 +134,27 @@ def cancel(
 ) -> None:
     """Cancel waiting jobs, and ask running ones to stop. A parent's children are cancelled too.
 
-    ID is a job's id, or a beginning of it that no other job shares.
+    ID is a job's id, or a beginning of it that no other job shares. Instead of ids, options choose the jobs; they are
+    counted first, and you are asked.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("only works with --wait", param_hint="--timeout")
+    active = [each for each in State if not each.final]
+    wanted = filter_of(Action.CANCEL, state, kind, tenant, queue, error_code, unique, older_than, unless_said=active)
+    either(jobs, wanted)
+    if wanted is not None:
+        if wait:
+            raise typer.BadParameter("only works with ids, not with a filter", param_hint="--wait")
+        apply(
+            Action.CANCEL,
+            wanted,
+            lambda database: bulk.cancel(database.hot, wanted, reason=reason),
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+        )
+        return
+    refuse_without_filter(dry_run=dry_run, yes=yes)
 
     async def act(database: Database) -> list[ActionResult]:
         below: dict[uuid.UUID | None, dict[str, Any]] = {}
@@ -93,7 +165,7 @@ def cancel(
             below[job_id] = {"below": result.below, "stopping_below": sorted(result.stopping - {job_id})}
             return result.state
 
-        results = [replace(each, family=below.get(each.id, {})) for each in await for_each(database, jobs, one)]
+        results = [replace(each, family=below.get(each.id, {})) for each in await for_each(database, jobs or [], one)]
         if wait:
             # We ask all jobs before we wait for the first, so that they stop in parallel.
             results = [await _ended(database, each, timeout) for each in results]

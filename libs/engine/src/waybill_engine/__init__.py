@@ -3,12 +3,13 @@
     from waybill_engine import JobContext, JobKind, NewJob, enqueue, handles
 
 is all that most programs need. Inside, there is one module per step of a job's life: `enqueue` (with `unique_keys`),
-`claim`, `lease`, `finish`. Beside them: `rescue` (a worker died), `control` (a person steps in), `families` (a job that
-waits for its children), `endings` (telling other pipelines how jobs end), `artefacts` (files under the fence),
-`job_locks` (a job stands still while a pipeline changes its own rows), `queries` and `explain` (looking). What `claim`
-takes is decided by `lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker`
-(what may not run now). For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks
-into jobs. `models` has the tables, `kinds` and `registry` the kinds, `worker` the process that runs jobs.
+`claim`, `lease`, `finish`. Beside them: `rescue` (a worker died), `control` (a person steps in), `bulk` (the same for
+all jobs that a `job_filter` selects), `families` (a job that waits for its children), `endings` (telling other
+pipelines how jobs end), `artefacts` (files under the fence), `job_locks` (a job stands still while a pipeline changes
+its own rows), `queries` and `explain` (looking). What `claim` takes is decided by `lanes` (what waits where),
+`fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker` (what may not run now). For periodic jobs,
+`schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables,
+`kinds` and `registry` the kinds, `worker` the process that runs jobs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from waybill_engine.claim import ClaimedJob
     from waybill_engine.context import JobContext
     from waybill_engine.schedules import Missed, Schedule, tick_of
+    from waybill_engine.snooze import Snooze
 
 __all__ = [
     "Artefact",
@@ -43,6 +45,7 @@ __all__ = [
     "Queue",
     "RetryPolicy",
     "Schedule",
+    "Snooze",
     "State",
     "Unique",
     "UniqueScope",
@@ -66,6 +69,7 @@ _ON_FIRST_USE = {
     "ClaimedJob": "waybill_engine.claim",
     "Missed": "waybill_engine.schedules",
     "Schedule": "waybill_engine.schedules",
+    "Snooze": "waybill_engine.snooze",
     "tick_of": "waybill_engine.schedules",
 }
 

@@ -73,9 +73,18 @@ class BreakerEvent(SQLModel, table=True):
 
 
 class KnownKind(SQLModel, table=True):
-    """A kind that some worker serves or served, and the dependency it needs."""
+    """A kind that some worker serves or served: the dependency it needs, and the limits of its jobs.
+
+    The limits are for the SQL function `waybill_enqueue`. They are NULL if only older workers have served the kind.
+    """
 
     __tablename__ = "kinds"
 
     name: str = Field(primary_key=True)
     dependency: str | None = None
+    queue: str | None = None
+    max_attempts: int | None = Field(default=None, sa_type=sa.SmallInteger)
+    max_crashes: int | None = Field(default=None, sa_type=sa.SmallInteger)
+    tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """Whether the ends of its jobs are published; see `endings`."""
+    time_limit: float | None = Field(default=None, sa_type=sa.REAL)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -20,6 +20,7 @@ from waybill.db import Database, driver
 from waybill.errors import LeaseLost, is_database_outage
 from waybill.storage import Storage, Stored
 from waybill_engine.artefacts import artefact_key, publish
+from waybill_engine.checkpoints import load, save
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.finish import succeed, succeeded_by
 from waybill_engine.lease import fence
@@ -109,6 +110,22 @@ class JobContext:
         Function, arguments and result must be picklable.
         """
         return await self._tools.pool.run(function, *arguments)
+
+    async def checkpoint(self, state: Mapping[str, Any] | None, session: AsyncSession | None = None) -> None:
+        """Leave a small JSON object (16 KiB) for the job's next run, in case this one does not get to the end.
+
+        With a session of `transaction()`, it commits together with what else you write there. None removes it.
+        """
+        if session is not None:
+            await save(await driver(session), self.claimed.worker_id, self.claimed.id, self.claimed.token, state)
+            return
+        async with self._tools.db.hot() as connection:
+            await save(connection, self.claimed.worker_id, self.claimed.id, self.claimed.token, state)
+
+    async def last_checkpoint(self) -> dict[str, Any] | None:
+        """What this run or an earlier one left with `checkpoint`; None if there is nothing."""
+        async with self._tools.db.hot() as connection:
+            return await load(connection, self.claimed.id)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:

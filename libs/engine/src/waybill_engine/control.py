@@ -1,4 +1,4 @@
-"""What a person may do to jobs and queues: cancel, retry, prioritise, purge, pause, resume.
+"""What a person may do to jobs and queues: cancel, retry, delete, prioritise, pause, resume. `bulk` acts on many.
 
 Each function acts only on jobs in the states it is meant for, and leaves an event. None waits for a worker: a running
 job is asked to stop, and its worker is woken up to hear it.
@@ -7,15 +7,16 @@ job is asked to stop, and its worker is woken up to hear it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import asyncpg
 
 from waybill.errors import Conflict, NotFound, Refused
-from waybill.retention.holds import let_holds_wait
+from waybill.retention.holds import let_holds_wait, refuse_if_held
+from waybill_engine import retention
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
@@ -67,14 +68,15 @@ _AWAIT = "UPDATE jobs SET awaited = true WHERE id = ANY ($1::uuid[])"
 _RETRY = f"""
 WITH retried AS (
     UPDATE jobs
-       SET state = CASE WHEN $3::int > 0 THEN 'scheduled' ELSE 'queued' END,
-           run_at = CASE WHEN $3::int > 0 THEN 'infinity' ELSE now() END,
-           progress = CASE WHEN $3::int > 0 THEN 1 - $3::real / children END,
-           pending_children = $3::int, awaited = $4::bool,
+       SET state = CASE WHEN mine.pending > 0 THEN 'scheduled' ELSE 'queued' END,
+           run_at = CASE WHEN mine.pending > 0 THEN 'infinity' ELSE now() END,
+           progress = CASE WHEN mine.pending > 0 THEN 1 - mine.pending::real / jobs.children END,
+           pending_children = mine.pending, awaited = mine.awaited,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
            progress_message = NULL, updated_at = now()
-     WHERE id = $1
-    RETURNING id, queue, state
+      FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
+     WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
+    RETURNING jobs.id, jobs.queue, jobs.state
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
@@ -83,6 +85,8 @@ WITH retried AS (
 ), {ANNOUNCE_QUEUES}
 SELECT queues FROM announced
 """  # noqa: S608 - made of constants
+
+_LOCK_TO_DELETE = "SELECT state, tenant, pinned_at IS NOT NULL AS pinned FROM jobs WHERE id = $1 FOR UPDATE"
 
 _LOCK = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
 
@@ -106,33 +110,6 @@ INSERT INTO job_events (job_id, at, event, detail)
 VALUES ($1, now(), $2, jsonb_build_object('message', $3::text))
 """
 
-_DEAD_LETTERS = """
-SELECT id FROM jobs
- WHERE state = 'dead_letter' AND ($1::text IS NULL OR kind = $1) AND ($2::text IS NULL OR tenant = $2) AND id > $3
- ORDER BY id
- LIMIT $4
-"""
-
-# Ids carry their time, so the primary key finds old jobs. Only finished jobs are removed, with everything that belongs
-# to them, and none that somebody pinned or whose tenant is under legal hold.
-_PURGE = """
-WITH old AS MATERIALIZED (
-    SELECT id FROM jobs
-     WHERE finished_at < now() - $1 * interval '1 second' AND state = ANY ($2::text[])
-       AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR tenant = $4) AND id > $5
-       AND pinned_at IS NULL
-       AND NOT EXISTS (SELECT FROM tenants WHERE tenants.name = jobs.tenant AND hold_at IS NOT NULL)
-     ORDER BY id
-     LIMIT $6
-       FOR UPDATE SKIP LOCKED
-), events AS (
-    DELETE FROM job_events WHERE job_id = ANY (ARRAY(SELECT id FROM old))
-), artefacts AS (
-    DELETE FROM job_artefacts WHERE job_id = ANY (ARRAY(SELECT id FROM old))
-)
-DELETE FROM jobs WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id
-"""
-
 _PAUSE = """
 INSERT INTO queues (name, paused_at, paused_reason) VALUES ($1, now(), $2)
     ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(queues.paused_at, now()), paused_reason = $2
@@ -145,9 +122,7 @@ WITH ready AS (
 SELECT queues FROM announced
 """  # noqa: S608 - made of constants
 
-_RETRYABLE = frozenset({State.FAILED, State.DEAD_LETTER, State.CANCELLED})
-
-_NIL = uuid.UUID(int=0)
+RETRYABLE = frozenset({State.FAILED, State.DEAD_LETTER, State.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +154,19 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
     return CancelResult(State.CANCELLED, len(cancelled) - 1, frozenset(running))
 
 
+async def cancel_childless(
+    connection: Connection, job_ids: Sequence[uuid.UUID], reason: str
+) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
+    """Cancel active jobs without children that the caller has locked: which were cancelled, and which must stop."""
+    cancelled = await connection.fetch(_CANCEL_WAITING, job_ids, reason)
+    done = {row["id"] for row in cancelled}
+    running = [job_id for job_id in job_ids if job_id not in done]
+    if running:
+        await connection.execute(_ASK_TO_STOP, running, reason)
+    await children_ended(connection, [row["awaited_by"] for row in cancelled])
+    return sorted(done), running
+
+
 async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retried by an operator") -> State:
     """Queue an ended job again. Raises Conflict if another job has its unique key by now.
 
@@ -189,7 +177,7 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
         async with connection.transaction():
             family = await lock_family(connection, job_id)
             (job,) = [member for member in family if member.id == job_id]
-            if job.state not in _RETRYABLE:
+            if job.state not in RETRYABLE:
                 raise Conflict(
                     f"Only failed, dead-lettered or cancelled jobs can be retried; job {job_id} is {job.state}."
                 )
@@ -197,10 +185,38 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             if pending:
                 await connection.execute(_AWAIT, pending)
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
-            await connection.execute(_RETRY, job_id, reason, len(pending), awaited)
+            await connection.execute(_RETRY, [job_id], reason, [len(pending)], [awaited])
             return State.SCHEDULED if pending else State.QUEUED
     except asyncpg.UniqueViolationError as error:
         raise Conflict(f"Another job with the same unique key is active; job {job_id} cannot run beside it.") from error
+
+
+async def retry_childless(connection: Connection, parents: Mapping[uuid.UUID, uuid.UUID | None], reason: str) -> None:
+    """Queue ended jobs without children again, given with their parents and locked by the caller.
+
+    None may have a unique key while active: a collision would undo all of them.
+    """
+    wanted = Counter(parent_id for parent_id in parents.values() if parent_id is not None)
+    # The youngest parent first, as whoever locks several parents does.
+    waiting = {one: await await_again(connection, one, wanted[one]) for one in sorted(wanted, reverse=True)}
+    awaited = [parent_id is not None and waiting[parent_id] for parent_id in parents.values()]
+    await connection.execute(_RETRY, list(parents), reason, [0] * len(parents), awaited)
+
+
+async def delete(connection: Connection, job_id: uuid.UUID) -> State:
+    """Delete an ended job with its history, and return how it had ended. The janitor removes its stored files."""
+    async with connection.transaction():
+        await let_holds_wait(connection)
+        job = await connection.fetchrow(_LOCK_TO_DELETE, job_id)
+        if job is None:
+            raise NotFound(f"There is no job {job_id}.")
+        if not (state := State(job["state"])).final:
+            raise Conflict(f"Only ended jobs can be deleted; job {job_id} is {state}. Cancel it first.")
+        if job["pinned"]:
+            raise Conflict(f"Job {job_id} is pinned: somebody wants to keep it.")
+        await refuse_if_held(connection, job["tenant"])
+        await retention.delete(connection, [job_id])
+    return state
 
 
 async def prioritise(connection: Connection, job_id: uuid.UUID, priority: int) -> State:
@@ -231,51 +247,6 @@ async def hand_over(connection: Connection, job_ids: Sequence[uuid.UUID], owner:
 async def note(connection: Connection, job_id: uuid.UUID, event: str, message: str) -> None:
     """Add a line to a job's history, about what a pipeline let somebody do with it."""
     await connection.execute(_NOTE, job_id, event, message)
-
-
-async def retry_dead_letters(
-    connection: Connection, *, kind: str | None = None, tenant: str | None = None, limit: int = 10_000
-) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
-    """Retry the whole dead-letter queue, oldest first. Returns the jobs it retried and those it had to leave."""
-    retried: list[uuid.UUID] = []
-    left: list[uuid.UUID] = []
-    after = _NIL
-    while len(retried) < limit:
-        rows = await connection.fetch(_DEAD_LETTERS, kind, tenant, after, min(500, limit - len(retried)))
-        if not rows:
-            break
-        for row in rows:
-            after = row["id"]
-            try:
-                await retry(connection, after)
-                retried.append(after)
-            except (Conflict, NotFound):  # its unique key is taken, or somebody else was faster
-                left.append(after)
-    return retried, left
-
-
-async def purge(
-    connection: Connection,
-    *,
-    older_than: timedelta,
-    states: Sequence[State],
-    kind: str | None = None,
-    tenant: str | None = None,
-    batch: int = 1000,
-) -> int:
-    """Delete finished jobs with their history, in short transactions. The janitor removes their stored files."""
-    if not all(state.final for state in states):
-        raise ValueError("only finished jobs can be purged")
-    deleted = 0
-    after = _NIL
-    while True:
-        async with connection.transaction():
-            await let_holds_wait(connection)
-            rows = await connection.fetch(_PURGE, older_than.total_seconds(), states, kind, tenant, after, batch)
-        if not rows:
-            return deleted
-        deleted += len(rows)
-        after = max(row["id"] for row in rows)
 
 
 async def pause(connection: Connection, queue: str, reason: str | None = None) -> None:

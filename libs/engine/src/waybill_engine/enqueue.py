@@ -309,15 +309,18 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 
 def payload_json(job: NewJob) -> str:
     """A job's payload as it is stored. Raises Refused if it cannot be stored."""
-    if not job.payload:
-        return "{}"
+    return compact_json(job.payload, "payload", MAX_PAYLOAD) if job.payload else "{}"
+
+
+def compact_json(value: Mapping[str, Any], what: str, most: int) -> str:
+    """A JSON object as it is stored with a job. Raises Refused if it cannot be, or has more than `most` bytes."""
     try:
-        text = _encode(job.payload)
+        text = _encode(value)
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"A job's payload must be JSON: {error}") from error
-    if size > MAX_PAYLOAD:
-        raise Refused(f"A job's payload must be at most {MAX_PAYLOAD} bytes of JSON. Keep bigger things in storage.")
+        raise Refused(f"A job's {what} must be JSON: {error}") from error
+    if size > most:
+        raise Refused(f"A job's {what} must be at most {most} bytes of JSON. Keep bigger things in storage.")
     if "u0000" in text and _NUL_IN_JSON.search(text):
-        raise Refused("A job's payload must not have NUL characters.")
+        raise Refused(f"A job's {what} must not have NUL characters.")
     return text

@@ -164,12 +164,12 @@ async def _join(connection: Connection, parent_id: uuid.UUID, count: int) -> Non
         await connection.execute(_MORE_PENDING, parent_id, count, count)
 
 
-async def await_again(connection: Connection, parent_id: uuid.UUID) -> bool:
-    """A child that had ended is active again: have its parent wait for it, if the parent still waits at all."""
+async def await_again(connection: Connection, parent_id: uuid.UUID, children: int = 1) -> bool:
+    """Children that had ended are active again: have their parent wait for them, if it still waits at all."""
     parent = await connection.fetchrow(_LOCK_PARENT, parent_id)
     if parent is None or parent["pending_children"] == 0:
         return False
-    await connection.execute(_MORE_PENDING, parent_id, 0, 1)
+    await connection.execute(_MORE_PENDING, parent_id, 0, children)
     return True
 
 

@@ -112,6 +112,8 @@ class Job(SQLModel, table=True):
     finished_at: datetime | None = _time(nullable=True)
     pinned_at: datetime | None = _time(nullable=True)
     """Somebody wants to keep it: no retention rule applies while this is set."""
+    checkpoint: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+    """Where its next run can go on, if its handler said so; see `checkpoints`."""
 
     __table_args__ = (
         sa.CheckConstraint(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,6 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
-from waybill.retention.models import Tenant
 from waybill_engine.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Worker, WorkerState
 
 
@@ -147,27 +146,6 @@ async def ids_between(session: AsyncSession, first: uuid.UUID, last: uuid.UUID, 
 async def worker_of(session: AsyncSession, job: Job) -> Worker | None:
     """The worker that runs the job now."""
     return await session.get(Worker, job.lease_owner) if job.lease_owner is not None else None
-
-
-async def count_finished(
-    session: AsyncSession,
-    *,
-    older_than: timedelta,
-    states: Sequence[State],
-    kind: str | None = None,
-    tenant: str | None = None,
-) -> int:
-    """How many jobs `control.purge` would delete now."""
-    query = select(sa.func.count()).where(
-        col(Job.finished_at) < sa.func.now() - older_than,
-        col(Job.state).in_([state.value for state in states]),
-        col(Job.pinned_at).is_(None),
-        ~sa.exists().where(col(Tenant.name) == col(Job.tenant), col(Tenant.hold_at).is_not(None)),
-    )
-    for column, value in ((Job.kind, kind), (Job.tenant, tenant)):
-        if value is not None:
-            query = query.where(col(column) == value)
-    return (await session.exec(query)).one()
 
 
 async def count_running_by_worker(session: AsyncSession) -> dict[uuid.UUID, int]:

@@ -17,6 +17,7 @@ from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
 from waybill_engine.lease import fence
 from waybill_engine.registry import Handler
+from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -124,6 +125,8 @@ class Run:
             self._close(self._outcome_of_stop(error))
         except LeaseLost:
             self._close(None)
+        except Snooze as snooze:
+            self._close(snooze.outcome if self._stop is None else self._outcome_of_stop(snooze))
         except BaseException as error:  # noqa: BLE001 - even sys.exit() in a handler ends its run, not the worker
             self._close(self._outcome_of_failure(error))
         else:

@@ -20,6 +20,7 @@ from waybill_engine import breaker
 from waybill_engine.caps import cap_by_default
 from waybill_engine.due_times import DueTimes, next_due
 from waybill_engine.fair_share import FairShare
+from waybill_engine.kind_limits import record_limits
 from waybill_engine.lanes import Lane
 from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.registry import Handler
@@ -83,6 +84,7 @@ class Worker:
         )
         pool = BlockingPool(settings.worker_pool_size)
         policy = breaker.BreakerPolicy.of(settings)
+        self._served = [handlers[name].kind for name in kinds]
         self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
         self._default_caps = {
             name: handler.kind.default_cap() for name, handler in handlers.items() if handler.kind.default_cap
@@ -227,6 +229,7 @@ class Worker:
     async def _register(self) -> None:
         async def write() -> None:
             async with self._db.hot() as connection:
+                await record_limits(connection, self._served)
                 await breaker.register_kinds(connection, self._kinds)  # before the first claim
                 await breaker.forget_old_events(connection)
                 for kind, most in self._default_caps.items():
