@@ -31,8 +31,10 @@ from support.engine import some_jobs
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import DocumentFault, GatewayUnavailable, classify
 from waybill_engine import ClaimedJob
-from waybill_engine.breaker import BreakerPolicy, blocked_for, probe_result, record
+from waybill_engine.breaker import BreakerPolicy, probe_result
 from waybill_engine.breaker_control import reset, trip
+from waybill_engine.breaker_counts import CallCount, record
+from waybill_engine.excuses import find_excuse
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import WorkerInfo
 from waybill_engine.rescue import rescue_worker
@@ -131,7 +133,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def flush(self, calls: int, failures: int) -> None:
         before = self.model.state
         self.model.count(calls, min(calls, failures))
-        opened = self.run(record(self.on, [(CONVERTER, calls, min(calls, failures))], POLICY))
+        opened = self.run(record(self.on, [CallCount(CONVERTER, calls, min(calls, failures))], POLICY))
         assert bool(opened) is (before == "closed" and self.model.state == "open")
 
     @rule(which=st.integers(0, 1), limit=st.integers(1, 3))
@@ -142,7 +144,7 @@ class BreakerMachine(RuleBasedStateMachine):
         claimed_jobs = self.run(claim_gated(self.on, worker, limit, POLICY))
         assert len(claimed_jobs) == (limit if room is None else min(limit, room))
         period = self.model.period if room is not None else None
-        assert all((claimed.probe is not None) is (period is not None) for claimed in claimed_jobs)
+        assert all((claimed.probes is not None) is (period is not None) for claimed in claimed_jobs)
         self.running += [Running(worker, claimed, period) for claimed in claimed_jobs]
 
     @precondition(lambda self: self.running)
@@ -151,7 +153,7 @@ class BreakerMachine(RuleBasedStateMachine):
         one = self.running.pop(which % len(self.running))
         self.former.append(one)
         if how == "by its document":
-            outcome = judge(one.claimed, classify(DocumentFault()), CONVERT.retry, blocked_for=self.blocked_for())
+            outcome = judge(one.claimed, classify(DocumentFault()), CONVERT.retry)
             assert outcome.event == "failed"
             self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
             return
@@ -160,21 +162,20 @@ class BreakerMachine(RuleBasedStateMachine):
         if how == "well":
             assert self.run(succeed(self.on, one.worker.id, [(one.claimed.id, one.claimed.token)]))
         else:
-            outcome = judge(one.claimed, classify(GatewayUnavailable()), CONVERT.retry, blocked_for=self.blocked_for())
-            assert outcome.charge == (self.model.state == "closed"), "only what a closed breaker let happen is charged"
+            failure = classify(GatewayUnavailable())
+            excuse = self.run(find_excuse(self.on, one.claimed.id, one.claimed.attempts, failure, CONVERTER, POLICY))
+            outcome = judge(one.claimed, failure, CONVERT.retry, excuse=excuse)
+            assert outcome.charge == 0, "it is the job's first failure, and nothing shows that it is to blame"
             assert self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
         if one.period is None:
             self.flush(1, int(how != "well"))
 
-    def blocked_for(self) -> float | None:
-        return self.run(blocked_for(self.on, CONVERTER, POLICY))
-
     def report(self, one: Running, *, ok: bool) -> None:
-        assert one.claimed.probe is not None
+        assert one.claimed.probes is not None
         counts = self.model.state == "half_open" and one.period == self.model.period
         if counts:
             self.model.probe_ended(ok=ok)
-        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.claimed.probe, policy=POLICY))
+        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.claimed.probes[CONVERTER], policy=POLICY))
         assert answer == (self.model.state if counts else None)
 
     @precondition(lambda self: any(one.period not in (None, self.model.period) for one in self.former))

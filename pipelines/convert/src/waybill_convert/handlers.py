@@ -14,7 +14,7 @@ from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
-from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.repository.results import note_result, published
 from waybill_documents.catalogue import summary
 from waybill_engine import JobContext, handles
@@ -36,6 +36,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     except ValidationError as error:
         raise Refused(f"The job's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
     if await _is_done_already(job):
+        job.used_only(STORAGE)
         async with job.complete():
             return
     gateway = await job.use(gateway_client)
