@@ -56,6 +56,15 @@ async def test_calls_come_back_a_few_at_a_time(hot: Connection, clock: Clock) ->
     assert {job["state"] for job in await hot.fetch("SELECT state FROM jobs")} == {"running"}
 
 
+async def test_a_dependency_that_is_busy_gets_more_at_once_than_one_that_is_sick(hot: Connection, clock: Clock) -> None:
+    worker = await converter_worker(hot)
+    await some_jobs(hot, 500, CONVERT)
+    await cool_down(hot, CONVERTER, 60, POLICY)
+    await record(hot, [CallCount(CONVERTER, 1, 0)], POLICY)
+    await clock.forward(60.01)
+    assert len(await claim_gated(hot, worker, 500)) in (16, 32, 64, 128), "eight times two, or more on a busy machine"
+
+
 async def test_none_of_these_is_a_probe(hot: Connection, clock: Clock) -> None:
     worker = await converter_worker(hot)
     await some_jobs(hot, 2, CONVERT)

@@ -71,7 +71,7 @@ SELECT name, count(pg_notify('waybill_control', 'look')) FROM changed GROUP BY n
 # Runs in flight are found through their workers, in an index that has only running jobs. OFFSET keeps the inner
 # select from becoming a join that could be turned around.
 _IN_FLIGHT = f"""
-SELECT limited.name, limited.state, limited.since, limited.successes, limited.cooled_for,
+SELECT limited.name, limited.state, limited.since, limited.successes, limited.cooled_for, limited.busy,
        (SELECT count(*)
           FROM workers, LATERAL (
                    SELECT FROM jobs
@@ -80,7 +80,7 @@ SELECT limited.name, limited.state, limited.since, limited.successes, limited.co
                ) AS run
          WHERE workers.state IN ('active', 'draining')) AS in_flight
   FROM (SELECT name, state, CASE WHEN state = 'half_open' THEN since ELSE cooldown_until END AS since, successes,
-               extract(epoch FROM now() - cooldown_until)::float8 AS cooled_for,
+               extract(epoch FROM now() - cooldown_until)::float8 AS cooled_for, cooldown_seconds = 0 AS busy,
                ARRAY(SELECT kinds.name FROM kinds WHERE breakers.name = ANY ({dependencies_of("kinds")})) AS kinds
           FROM breakers
          WHERE name = ANY ($1::text[]) AND state <> 'open' AND {BREAKER_LIMITS}
@@ -135,6 +135,8 @@ _SOON = 0.05
 """Seconds after which a claim that found a breaker's row locked tries again."""
 _NEXT_FEW = 0.25
 """Seconds after which more calls may start, while they come back gradually."""
+_AHEAD_IF_BUSY = 3
+"""How many doublings ahead they start if the dependency did some work during its cool-down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +222,10 @@ def _nothing_before(row: asyncpg.Record) -> float | None:
 
 def _admission(row: asyncpg.Record, policy: BreakerPolicy) -> Admission:
     if row["state"] == BreakerState.CLOSED:
-        # Each second twice as many as in the one before, instead of everybody who waited for the cool-down at once.
-        room = policy.probes * 2 ** int(min(max(row["cooled_for"], 0.0), RETURN_SECONDS)) - row["in_flight"]
-        return Admission(max(room, 0), look_in=_NEXT_FEW)
+        # Each second twice as many as in the one before, instead of everybody who waited for the cool-down at once. If
+        # something succeeded meanwhile, the dependency is busy rather than sick, and can take more from the start.
+        doublings = int(min(max(row["cooled_for"], 0.0), RETURN_SECONDS)) + (_AHEAD_IF_BUSY if row["busy"] else 0)
+        return Admission(max(policy.probes * 2**doublings - row["in_flight"], 0), look_in=_NEXT_FEW)
     room = policy.probes - row["in_flight"] - row["successes"]
     # Always one while nobody tries: after `probes` was lowered, the successes alone could use up the room.
     room = max(room, 0 if row["in_flight"] else 1)
