@@ -9,13 +9,14 @@ from support.clock import Clock
 from support.command_line import Waybill
 from support.engine import some_jobs
 from waybill.db.database import Connection
-from waybill_engine.breaker import admit, record
+from waybill_engine.breaker import admit
+from waybill_engine.breaker_counts import CallCount, record
 
 
 async def test_every_dependency_has_one_line(waybill: Waybill, hot: Connection) -> None:
     await converter_worker(hot)
     await some_jobs(hot, 3, CONVERT)
-    await record(hot, [(CONVERTER, 9, 3)], POLICY)
+    await record(hot, [CallCount(CONVERTER, 9, 3)], POLICY)
     quiet = await waybill("breaker", "ls")
     assert [line.split() for line in quiet.lines] == [
         ["NAME", "STATE", "WAITING", "FAILED", "KINDS"],
@@ -44,6 +45,7 @@ async def test_the_json_has_everything(waybill: Waybill, hot: Connection) -> Non
         "kinds": ["convert", "preview"],
         "calls": 10,
         "failures": 10,
+        "cooldown_until": None,
         "held": 2,
     }
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 from lxml import etree
@@ -17,11 +17,14 @@ from support.invoices import make_invoice, plan, print_invoice, reference_invoic
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import wrong_amount
 from support.patience import eventually
+from support.s3 import KEY_ID, SECRET, Bucket, line_to, s3_server
 from support.sick_gateway import answering, sick_gateway, stalling
+from support.small_disk import small_disk
 from support.stack import Stack
 
 ALL = ("api", "gateway", "worker")
 Come = Callable[[Stack], Customer]
+QUICK_BREAKER = {"WAYBILL_BREAKER_OPEN": "1", "WAYBILL_BREAKER_OPEN_MAX": "2"}
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -93,8 +96,7 @@ async def test_after_a_worker_was_killed_in_the_middle_another_finishes(make_sta
 async def test_while_the_gateway_is_down_jobs_wait_and_go_on_by_themselves(
     make_stack: MakeStack, customer: Come
 ) -> None:
-    breaker: dict[str, Any] = {"WAYBILL_BREAKER_MIN_CALLS": "3", "WAYBILL_BREAKER_OPEN": "2"}
-    stack = await make_stack("api", "worker", **breaker)
+    stack = await make_stack("api", "worker", **QUICK_BREAKER)
     someone = customer(stack)
     jobs = [await someone.upload(f"faktur-{number}.pdf", pdf(20 + number)) for number in range(6)]
 
@@ -106,7 +108,66 @@ async def test_while_the_gateway_is_down_jobs_wait_and_go_on_by_themselves(
     ended = [await someone.ended(job["id"], within=90) for job in jobs]
 
     assert {each["status"] for each in ended} == {"complete"}
+    assert await paid(stack) == 0
     assert (await someone.http.get("/api/jobs")).json()["on_hold"] is None
+
+
+async def test_a_full_disk_costs_no_document_and_they_go_on_when_there_is_room(
+    make_stack: MakeStack, customer: Come, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "home" / "storage") as disk:
+        stack = await make_stack("api", "gateway", WAYBILL_STORAGE_MIN_FREE_MB="0", **QUICK_BREAKER)
+        someone = customer(stack)
+        jobs = [await someone.upload(f"faktur-{number}.pdf", pdf(30 + number)) for number in range(5)]
+        disk.fill()
+        stack.start("worker")
+        await storage_breaker_opened_for_longer(stack)
+        assert await paid(stack) == 0
+        disk.empty()
+        ended = [await someone.ended(job["id"], within=90) for job in jobs]
+        stack.close()
+    assert {each["status"] for each in ended} == {"complete"}
+    assert await paid(stack) == 0
+    assert await stack.sql("SELECT FROM breaker_events WHERE name = 'gateway' AND event = 'opened'") == [], (
+        "it was not its fault"
+    )
+
+
+@pytest.mark.heavy
+async def test_an_object_store_that_is_switched_off_costs_no_document(make_stack: MakeStack, customer: Come) -> None:
+    with s3_server() as server:
+        async with line_to(server) as line:
+            bucket = Bucket(server)
+            place = f"s3://{bucket.name}/waybill?endpoint={line.url}&region=us-east-1"
+            secrets = {"WAYBILL_STORAGE_KEY_ID": KEY_ID, "WAYBILL_STORAGE_SECRET": SECRET}
+            stack = await make_stack("api", "gateway", WAYBILL_STORAGE_URL=place, **secrets, **QUICK_BREAKER)
+            someone = customer(stack)
+            jobs = [await someone.upload(f"faktur-{number}.pdf", pdf(40 + number)) for number in range(5)]
+            await line.switch_off()
+            stack.start("worker")
+            await storage_breaker_opened_for_longer(stack)
+            assert await paid(stack) == 0
+            await line.switch_on()
+            ended = [await someone.ended(job["id"], within=120) for job in jobs]
+            stack.close()
+            bucket.close()
+    assert {each["status"] for each in ended} == {"complete"}
+    assert await paid(stack) == 0
+    assert await stack.sql("SELECT FROM breaker_events WHERE name = 'gateway' AND event = 'opened'") == []
+
+
+async def storage_breaker_opened_for_longer(stack: Stack) -> None:
+    """It opened, and probes have found out that it was right."""
+
+    async def reopened() -> bool:
+        return bool(await stack.sql("SELECT FROM breaker_events WHERE name = 'storage' AND event = 'reopened'"))
+
+    await eventually(reopened, within=120, every=0.1, what="a probe of the storage has failed")
+
+
+async def paid(stack: Stack) -> int:
+    (row,) = await stack.sql("SELECT sum(attempts) AS attempts FROM jobs")
+    return int(row["attempts"])
 
 
 @pytest.mark.heavy

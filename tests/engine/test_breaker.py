@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -42,13 +42,13 @@ from waybill_engine import ClaimedJob, JobKind, State
 from waybill_engine.breaker import (
     Admission,
     admit,
-    blocked_for,
     forget_old_events,
     probe_result,
-    record,
     register_kinds,
 )
 from waybill_engine.breaker_control import MOST_COUNTED, history, list_breakers, reset, trip
+from waybill_engine.breaker_counts import CallCount, record
+from waybill_engine.excuses import Excuse, find_excuse
 from waybill_engine.explain import Reason, explain
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import WorkerInfo
@@ -63,25 +63,33 @@ async def half_open(connection: Connection, clock: Clock) -> None:
 
 async def probe_ends(connection: Connection, worker: WorkerInfo, probe: ClaimedJob, *, ok: bool) -> str | None:
     """As a worker writes a probe's end: with the end of its run."""
-    assert probe.probe is not None
     async with connection.transaction():
         if ok:
             assert await succeed(connection, worker.id, [(probe.id, probe.token)])
-        result = await probe_result(connection, CONVERTER, ok=ok, since=probe.probe, policy=POLICY)
+        result = await probe_result(connection, CONVERTER, ok=ok, since=period_of(probe), policy=POLICY)
         if not ok:
-            blocked = await blocked_for(connection, CONVERTER, POLICY)
-            outcome = judge(probe, classify(GatewayUnavailable()), CONVERT.retry, blocked_for=blocked)
+            excuse = await excuse_of(connection, probe, GatewayUnavailable())
+            outcome = judge(probe, classify(GatewayUnavailable()), CONVERT.retry, excuse=excuse)
             assert await settle(connection, worker.id, [(probe.id, probe.token, outcome)])
     return result
+
+
+def period_of(probe: ClaimedJob) -> datetime:
+    assert probe.probes is not None
+    return probe.probes[CONVERTER]
+
+
+async def excuse_of(connection: Connection, claimed: ClaimedJob, error: Exception) -> Excuse | None:
+    return await find_excuse(connection, claimed.id, claimed.attempts, classify(error), CONVERTER, POLICY)
 
 
 # Opening
 
 
 async def test_half_of_at_least_ten_calls_open_it(hot: Connection) -> None:
-    assert await record(hot, [(CONVERTER, 9, 9)], POLICY) == set()
+    assert await record(hot, [CallCount(CONVERTER, 9, 9)], POLICY) == set()
     assert await hot.fetchval("SELECT count(*) FROM breakers") == 0, "without trouble there is no row"
-    assert await record(hot, [(CONVERTER, 1, 0)], POLICY) == {CONVERTER}
+    assert await record(hot, [CallCount(CONVERTER, 1, 0)], POLICY) == {CONVERTER}
     breaker = await standing(hot)
     assert (breaker["state"], breaker["reason"]) == ("open", "9 of 10 calls failed")
     assert breaker["open_until"] - breaker["since"] == timedelta(seconds=30)
@@ -91,12 +99,14 @@ async def test_half_of_at_least_ten_calls_open_it(hot: Connection) -> None:
 
 async def test_fewer_than_half_never_open_it(hot: Connection) -> None:
     for _ in range(50):
-        assert await record(hot, [(CONVERTER, 100, 49)], POLICY) == set()
+        assert await record(hot, [CallCount(CONVERTER, 100, 49)], POLICY) == set()
     assert await state_of(hot) == "closed"
 
 
 async def test_one_dependencys_failures_do_not_open_anothers(hot: Connection) -> None:
-    assert await record(hot, [("mail", 100, 0), (CONVERTER, 20, 20), ("archive", 9, 9)], POLICY) == {CONVERTER}
+    assert await record(
+        hot, [CallCount("mail", 100, 0), CallCount(CONVERTER, 20, 20), CallCount("archive", 9, 9)], POLICY
+    ) == {CONVERTER}
     assert [await state_of(hot, name) for name in ("archive", "mail")] == ["closed", "closed"]
 
 
@@ -110,7 +120,7 @@ async def test_failures_older_than_the_window_are_forgotten(hot: Connection, clo
 
 async def test_what_was_counted_does_not_pile_up(hot: Connection, clock: Clock) -> None:
     for _ in range(100):
-        await record(hot, [(CONVERTER, 10, 0)], POLICY)
+        await record(hot, [CallCount(CONVERTER, 10, 0)], POLICY)
         await clock.forward(10)
     assert await hot.fetchval("SELECT count(*) FROM breaker_counts") <= 62, "two windows of thirty buckets each"
 
@@ -132,7 +142,7 @@ async def test_flushes_of_several_dependencies_do_not_wait_for_each_other_in_cir
         connection = await connect()
         for turn in range(10):
             order = names if (number + turn) % 2 else names[::-1]
-            await record(connection, [(name, 1, 1) for name in order], POLICY)
+            await record(connection, [CallCount(name, 1, 1) for name in order], POLICY)
 
     await asyncio.gather(*(flush(number) for number in range(8)))
     assert [await breaker_events(hot, name) for name in names] == [["opened"]] * 3
@@ -142,7 +152,7 @@ async def test_calls_that_end_while_it_is_not_closed_change_nothing(hot: Connect
     await fail(hot)
     before = await standing(hot)
     assert not await fail(hot, 100)
-    assert await record(hot, [(CONVERTER, 1000, 0)], POLICY) == set()
+    assert await record(hot, [CallCount(CONVERTER, 1000, 0)], POLICY) == set()
     assert await standing(hot) == before
     await clock.forward(31)
     await one_job(hot, CONVERT)
@@ -226,17 +236,15 @@ async def a_run(connection: Connection) -> ClaimedJob:
 
 async def test_a_dependencys_failure_costs_no_attempt_while_its_breaker_is_not_closed(hot: Connection) -> None:
     claimed, failure = await a_run(hot), classify(GatewayUnavailable())
-    assert await blocked_for(hot, CONVERTER, POLICY) is None
-    charged = judge(claimed, failure, CONVERT.retry, blocked_for=None)
-    assert (charged.event, charged.charge, charged.delay) == ("retry_scheduled", 1, 10.0)
     await fail(hot)
-    blocked = await blocked_for(hot, CONVERTER, POLICY)
-    assert blocked is not None
-    assert blocked == pytest.approx(30, abs=5)
     for attempts in (0, 2):  # the last attempt, too
-        waits = judge(replace(claimed, attempts=attempts), failure, CONVERT.retry, blocked_for=blocked)
+        last = replace(claimed, attempts=attempts)
+        excuse = await excuse_of(hot, last, GatewayUnavailable())
+        assert excuse is not None
+        assert excuse.wait == pytest.approx(30, abs=5)
+        waits = judge(last, failure, CONVERT.retry, excuse=excuse)
         assert (waits.event, waits.charge, waits.state) == ("postponed", 0, State.SCHEDULED)
-        assert waits.delay > blocked, "it comes back after its peers had their turn"
+        assert waits.delay > excuse.wait, "it comes back after its peers had their turn"
 
 
 @pytest.mark.parametrize(
@@ -250,15 +258,21 @@ async def test_a_dependencys_failure_costs_no_attempt_while_its_breaker_is_not_c
 async def test_a_breaker_excuses_nothing_but_its_dependencys_failure(
     hot: Connection, error: Exception, event: str, charge: int
 ) -> None:
-    outcome = judge(await a_run(hot), classify(error), CONVERT.retry, blocked_for=30.0)
+    assert CONVERT.blamed(classify(error)) is None
+    outcome = judge(await a_run(hot), classify(error), CONVERT.retry)
     assert (outcome.event, outcome.charge) == (event, charge)
 
 
 async def test_a_job_is_not_put_off_for_the_day_an_operator_tripped_the_breaker_for(hot: Connection) -> None:
+    claimed = await a_run(hot)
     await trip(hot, CONVERTER, "maintenance", 86400)
-    assert await blocked_for(hot, CONVERTER, POLICY) == POLICY.open_at_most
+    excuse = await excuse_of(hot, claimed, GatewayUnavailable())
+    assert excuse is not None
+    assert excuse.wait == POLICY.open_at_most
     await trip(hot, CONVERTER, "maintenance")
-    assert await blocked_for(hot, CONVERTER, POLICY) == 0
+    excuse = await excuse_of(hot, claimed, GatewayUnavailable())
+    assert excuse is not None
+    assert excuse.wait == 0
 
 
 # Probing
@@ -275,7 +289,7 @@ async def test_when_its_time_is_up_as_many_probes_are_let_through_as_configured(
     assert (await admit(hot, [CONVERTER], POLICY))[CONVERTER] == Admission(room=0)
     breaker = await standing(hot)
     assert (breaker["state"], breaker["open_until"]) == ("half_open", None)
-    assert {probe.probe for probe in probes} == {breaker["since"]}
+    assert {period_of(probe) for probe in probes} == {breaker["since"]}
     assert await breaker_events(hot) == ["opened", "half_opened"]
 
 
@@ -393,16 +407,16 @@ async def test_a_probes_end_counts_for_its_own_period_only(hot: Connection, cloc
     await half_open(hot, clock)
     old, _ = await claim_gated(hot, worker)
     await trip(hot, CONVERTER, "maintenance", 5)
-    assert await probe_result(hot, CONVERTER, ok=True, since=old.probe, policy=POLICY) is None  # type: ignore[arg-type]
+    assert await probe_result(hot, CONVERTER, ok=True, since=period_of(old), policy=POLICY) is None
     await clock.forward(6)
     (new, *_) = await claim_gated(hot, worker)
     before = await standing(hot)
     for ok in (True, False):
-        assert await probe_result(hot, CONVERTER, ok=ok, since=old.probe, policy=POLICY) is None  # type: ignore[arg-type]
+        assert await probe_result(hot, CONVERTER, ok=ok, since=period_of(old), policy=POLICY) is None
     assert await standing(hot) == before
-    assert new.probe != old.probe
+    assert period_of(new) != period_of(old)
     await reset(hot, CONVERTER)
-    assert await probe_result(hot, CONVERTER, ok=False, since=new.probe, policy=POLICY) is None  # type: ignore[arg-type]
+    assert await probe_result(hot, CONVERTER, ok=False, since=period_of(new), policy=POLICY) is None
     assert await state_of(hot) == "closed"
 
 
@@ -424,7 +438,7 @@ async def test_a_probe_that_ends_by_its_documents_fault_makes_room_for_another(h
     await some_jobs(hot, 3, CONVERT)
     await half_open(hot, clock)
     first, _ = await claim_gated(hot, worker)
-    outcome = judge(first, classify(DocumentFault()), CONVERT.retry, blocked_for=0.0)
+    outcome = judge(first, classify(DocumentFault()), CONVERT.retry)
     await settle(hot, worker.id, [(first.id, first.token, outcome)])
     assert len(await claim_gated(hot, worker)) == 1
     assert await state_of(hot) == "half_open"
@@ -479,7 +493,7 @@ async def test_lowering_the_number_of_probes_wedges_nothing(hot: Connection, clo
     for probe in (first, second):
         async with hot.transaction():
             await succeed(hot, worker.id, [(probe.id, probe.token)])
-            await probe_result(hot, CONVERTER, ok=True, since=probe.probe, policy=three)  # type: ignore[arg-type]
+            await probe_result(hot, CONVERTER, ok=True, since=period_of(probe), policy=three)
     (last,) = await claim_gated(hot, worker, policy=replace(POLICY, probes=1))
     assert await probe_ends(hot, worker, last, ok=True) == "closed"
 
@@ -539,8 +553,8 @@ async def test_every_transition_tells_the_workers_to_look(hot: Connection, conne
 
 
 async def test_dependencies_are_listed_before_anything_happened_to_them(hot: Connection) -> None:
-    await register_kinds(hot, KINDS | {"send": "mail"})
-    await register_kinds(hot, {"send": "post"})  # a new version needs something else
+    await register_kinds(hot, {**KINDS, "send": ("mail",)})
+    await register_kinds(hot, {"send": ("post",)})  # a new version needs something else
     converter, post = await list_breakers(hot)
     assert (converter.name, converter.state, converter.kinds) == (CONVERTER, "closed", ["convert", "preview"])
     assert (converter.since, converter.calls, converter.blocked) == (None, 0, 0)
@@ -554,7 +568,7 @@ async def test_the_list_says_how_much_is_held_and_how_it_fares(hot: Connection) 
     await some_jobs(hot, 2, PREVIEW)
     await some_jobs(hot, 4)
     await some_jobs(hot, 1, CONVERT, queue="nobody_serves_this")
-    await record(hot, [(CONVERTER, 9, 3)], POLICY)
+    await record(hot, [CallCount(CONVERTER, 9, 3)], POLICY)
     (before,) = await list_breakers(hot)
     assert (before.calls, before.failures, before.blocked) == (9, 3, 0)
     await trip(hot, CONVERTER, "why")
@@ -603,4 +617,4 @@ async def test_history_is_kept_for_a_while_and_no_longer(hot: Connection, clock:
 @pytest.mark.parametrize("name", ["", "Converter", "con verter", "9lives", "x" * 64])
 def test_a_dependencys_name_is_like_a_kinds(name: str) -> None:
     with pytest.raises(ValueError, match="dependency"):
-        JobKind("work", dependency=name)
+        JobKind("work", dependencies=("fine", name))

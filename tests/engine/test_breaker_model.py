@@ -30,16 +30,21 @@ from support.breakers import CONVERT, CONVERTER, breaker_events, claim_gated, co
 from support.engine import some_jobs
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import DocumentFault, GatewayUnavailable, classify
-from waybill_engine import ClaimedJob
-from waybill_engine.breaker import BreakerPolicy, blocked_for, probe_result, record
+from waybill_engine import ClaimedJob, State
+from waybill_engine.breaker import BreakerPolicy, probe_result
 from waybill_engine.breaker_control import reset, trip
+from waybill_engine.breaker_counts import CallCount, record
+from waybill_engine.excuses import find_excuse
 from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.lease import WorkerInfo
+from waybill_engine.let_downs import settle_let_down
 from waybill_engine.rescue import rescue_worker
 
 T = TypeVar("T")
 
 POLICY = BreakerPolicy(window=2500.0, failure_share=0.5, min_calls=4, open_for=1500.0, open_at_most=4500.0, probes=2)
+ASKED = 1700.0
+"""Seconds for which the dependency asks us to wait. Neither these nor twice as many end when a step does."""
 
 
 @dataclass
@@ -54,6 +59,12 @@ class Model:
     period: int = 0
     """Which half-open period this is, or was the last."""
     counts: list[tuple[float, int, int]] = field(default_factory=list)
+    failed: int = 0
+    away: int = 0
+    """How many jobs failed in a row, and how many calls in a row could not reach the dependency."""
+    cools_until: float | None = None
+    cooled_for: float = 0.0
+    """How long the last cool-down was, if nothing has succeeded since."""
     events: list[str] = field(default_factory=list)
 
     def change(self, state: str, event: str, *, until: float | None = None, wait: float = 0.0) -> None:
@@ -61,15 +72,43 @@ class Model:
         self.events.append(event)
         if state == "closed":
             self.counts.clear()
+        if event in ("opened", "tripped", "reset", "closed"):
+            self.failed = self.away = 0
+        if event == "reset":
+            self.cools_until, self.cooled_for = None, 0.0
 
-    def count(self, calls: int, failures: int) -> None:
+    def count(self, calls: int, failures: int, failed: int = 0, away: int = 0) -> None:
+        if calls > failures:
+            self.succeeded()
+        self.failed += failed
+        self.away += away
         self.counts.append((self.now, calls, failures))
         recent = [one for one in self.counts if self.now - one[0] < POLICY.window]
         calls, failures = sum(one[1] for one in recent), sum(one[2] for one in recent)
-        if self.state == "closed" and calls >= POLICY.min_calls and failures >= POLICY.failure_share * calls:
+        share = calls >= POLICY.min_calls and failures >= POLICY.failure_share * calls
+        in_a_row = self.failed >= POLICY.failures_in_a_row or self.away >= POLICY.away_in_a_row
+        if self.state == "closed" and (share or in_a_row):
             self.change("open", "opened", until=self.now + POLICY.open_for, wait=POLICY.open_for)
 
+    def succeeded(self) -> None:
+        self.failed = self.away = 0
+        self.cooled_for = 0.0
+
+    @property
+    def cools(self) -> bool:
+        return self.cools_until is not None and self.cools_until > self.now
+
+    def asked_to_wait(self, seconds: float) -> None:
+        if self.cools_until is not None and self.cools_until >= self.now + 0.9 * seconds:
+            return
+        if self.state == "closed" and not self.cools:
+            self.events.append("asked_to_wait")
+        self.cooled_for = min(max(seconds, (1 if self.cools else 2) * self.cooled_for), POLICY.open_at_most)
+        self.cools_until = self.now + self.cooled_for
+
     def room(self, in_flight: int) -> int | None:
+        if self.cools:
+            return 0
         if self.state == "open" and self.open_until is not None and self.open_until <= self.now:
             self.change("half_open", "half_opened", wait=self.wait)
             self.period += 1
@@ -78,9 +117,12 @@ class Model:
             return POLICY.probes - in_flight - self.successes
         return 0 if self.state == "open" else None
 
-    def probe_ended(self, *, ok: bool) -> None:
+    def probe_ended(self, *, ok: bool, asked: float | None = None) -> None:
+        if ok:
+            self.succeeded()
         if not ok:
-            wait = min(max(2 * self.wait, POLICY.open_for), POLICY.open_at_most)
+            wait = max(2 * self.wait, POLICY.open_for) if asked is None else max(self.wait, asked)
+            wait = min(wait, POLICY.open_at_most)
             self.change("open", "reopened", until=self.now + wait, wait=wait)
         elif self.successes + 1 == POLICY.probes:
             self.change("closed", "closed")
@@ -131,8 +173,17 @@ class BreakerMachine(RuleBasedStateMachine):
     def flush(self, calls: int, failures: int) -> None:
         before = self.model.state
         self.model.count(calls, min(calls, failures))
-        opened = self.run(record(self.on, [(CONVERTER, calls, min(calls, failures))], POLICY))
+        opened = self.run(record(self.on, [CallCount(CONVERTER, calls, min(calls, failures))], POLICY))
         assert bool(opened) is (before == "closed" and self.model.state == "open")
+
+    @rule(failed=st.integers(0, 2), away=st.integers(0, 1), succeeded=st.booleans())
+    def calls_in_a_row_fail(self, failed: int, away: int, succeeded: bool) -> None:
+        """Some fail after the last success, if there was one. Too few to open it by their share."""
+        failures, calls = failed + away, failed + away + 9 * succeeded
+        if calls:
+            self.model.count(calls, failures, failed + away, away)
+            count = CallCount(CONVERTER, calls, failures, failed_in_a_row=failed + away, away_in_a_row=away)
+            self.run(record(self.on, [count], POLICY))
 
     @rule(which=st.integers(0, 1), limit=st.integers(1, 3))
     def claim(self, which: int, limit: int) -> None:
@@ -141,40 +192,67 @@ class BreakerMachine(RuleBasedStateMachine):
         room = self.model.room(sum(one.period == self.model.period for one in self.running))
         claimed_jobs = self.run(claim_gated(self.on, worker, limit, POLICY))
         assert len(claimed_jobs) == (limit if room is None else min(limit, room))
-        period = self.model.period if room is not None else None
-        assert all((claimed.probe is not None) is (period is not None) for claimed in claimed_jobs)
+        period = self.model.period if room is not None and self.model.state != "closed" else None
+        assert all((claimed.probes is not None) is (period is not None) for claimed in claimed_jobs)
         self.running += [Running(worker, claimed, period) for claimed in claimed_jobs]
 
     @precondition(lambda self: self.running)
-    @rule(which=st.integers(0, 1000), how=st.sampled_from(("well", "let down", "let down", "by its document")))
+    @rule(
+        which=st.integers(0, 1000),
+        how=st.sampled_from(("well", "let down", "let down", "asked to wait", "by its document")),
+    )
     def a_run_ends(self, which: int, how: str) -> None:
         one = self.running.pop(which % len(self.running))
         self.former.append(one)
         if how == "by its document":
-            outcome = judge(one.claimed, classify(DocumentFault()), CONVERT.retry, blocked_for=self.blocked_for())
+            outcome = judge(one.claimed, classify(DocumentFault()), CONVERT.retry)
             assert outcome.event == "failed"
             self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
+            return
+        if how == "asked to wait":
+            self.is_asked_to_wait(one)
             return
         if one.period is not None:
             self.report(one, ok=how == "well")
         if how == "well":
             assert self.run(succeed(self.on, one.worker.id, [(one.claimed.id, one.claimed.token)]))
         else:
-            outcome = judge(one.claimed, classify(GatewayUnavailable()), CONVERT.retry, blocked_for=self.blocked_for())
-            assert outcome.charge == (self.model.state == "closed"), "only what a closed breaker let happen is charged"
+            failure = classify(GatewayUnavailable())
+            excuse = self.run(find_excuse(self.on, one.claimed.id, one.claimed.attempts, failure, CONVERTER, POLICY))
+            outcome = judge(one.claimed, failure, CONVERT.retry, excuse=excuse)
+            assert outcome.charge == 0, "it is the job's first failure, and nothing shows that it is to blame"
             assert self.run(settle(self.on, one.worker.id, [(one.claimed.id, one.claimed.token, outcome)]))
         if one.period is None:
             self.flush(1, int(how != "well"))
 
-    def blocked_for(self) -> float | None:
-        return self.run(blocked_for(self.on, CONVERTER, POLICY))
+    @precondition(lambda self: self.model.state == "closed" and not self.model.cools)
+    @rule(which=st.integers(0, 1), runs=st.integers(1, 3))
+    def it_asks_for_time(self, which: int, runs: int) -> None:
+        """One cool-down, however many ask for it."""
+        self.claim(which, runs)
+        for _ in range(runs):
+            self.a_run_ends(len(self.running) - 1, "asked to wait")
+
+    def is_asked_to_wait(self, one: Running) -> None:
+        if self.counts(one):
+            self.model.probe_ended(ok=False, asked=ASKED)
+        else:
+            self.model.asked_to_wait(ASKED)
+        failure = classify(GatewayUnavailable(retry_after=ASKED))
+        state = self.run(settle_let_down(self.on, one.claimed, failure, CONVERTER, CONVERT.retry, POLICY))
+        assert state is State.SCHEDULED
+        assert self.run(self.on.fetchval("SELECT attempts FROM jobs WHERE id = $1", one.claimed.id)) == 0
+
+    def counts(self, one: Running) -> bool:
+        """Whether it is a probe of the period that goes on."""
+        return self.model.state == "half_open" and one.period == self.model.period
 
     def report(self, one: Running, *, ok: bool) -> None:
-        assert one.claimed.probe is not None
-        counts = self.model.state == "half_open" and one.period == self.model.period
+        assert one.claimed.probes is not None
+        counts = self.counts(one)
         if counts:
             self.model.probe_ended(ok=ok)
-        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.claimed.probe, policy=POLICY))
+        answer = self.run(probe_result(self.on, CONVERTER, ok=ok, since=one.claimed.probes[CONVERTER], policy=POLICY))
         assert answer == (self.model.state if counts else None)
 
     @precondition(lambda self: any(one.period not in (None, self.model.period) for one in self.former))
@@ -206,6 +284,12 @@ class BreakerMachine(RuleBasedStateMachine):
             if probe is not None:
                 self.a_run_ends(probe, how)
 
+    @precondition(lambda self: self.model.state == "open" and self.model.open_until is not None)
+    @rule(which=st.integers(0, 1))
+    def it_is_well_again(self, which: int) -> None:
+        self.its_time_is_up_and_probes_start(which)
+        self.probes_end(("well", "well"))
+
     @rule()
     def the_dependency_goes_down(self) -> None:
         """What breakers are for; without it games are all talk."""
@@ -216,7 +300,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((None, 1500.0, 1500.0)))
     def an_operator_steps_in(self, seconds: float | None) -> None:
         self.undisturbed = 0
-        if self.model.state == "open" and self.model.open_until is None:
+        if self.model.cools or (self.model.state == "open" and self.model.open_until is None):
             assert self.run(reset(self.on, CONVERTER))
             self.model.change("closed", "reset")
             return
@@ -241,6 +325,9 @@ class BreakerMachine(RuleBasedStateMachine):
             assert (row["open_until"] is not None) is (self.model.open_until is not None)
             if self.model.state != "closed":
                 assert (row["open_seconds"], row["successes"]) == (self.model.wait, self.model.successes)
+            in_a_row = (row["failed_in_a_row"], row["away_in_a_row"], row["cooldown_seconds"])
+            assert in_a_row == (self.model.failed, self.model.away, self.model.cooled_for)
+            assert (row["cooldown_until"] is None) is (self.model.cools_until is None)
 
 
 @pytest.fixture
@@ -293,5 +380,9 @@ def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    rare = {what for what in ("opened", "half_opened", "reopened", "closed", "tripped", "reset") if happened[what] < 5}
+    rare = {
+        what
+        for what in ("opened", "half_opened", "reopened", "closed", "tripped", "reset", "asked_to_wait")
+        if happened[what] < 5
+    }
     assert not rare, f"hardly ever tried: {rare} of {happened}"

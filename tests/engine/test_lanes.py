@@ -31,7 +31,7 @@ async def claimant(connection: Connection) -> Claimant:
         connection,
         queues=("paused", "default"),
         kinds=("work", "blocked", "capped"),
-        dependencies={"blocked": "gateway"},
+        dependencies={"blocked": ("gateway",)},
     )
 
 

@@ -94,7 +94,7 @@ HOT = {
     "succeed: with others": SUCCEED_WITH_OTHERS,
     "settle": SETTLE,
     "succeeded by": Hot(finish._LOCK, IDS, BY_ID),
-    "breaker: probes": Hot(breaker._PROBES, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
+    "breaker: in flight": Hot(breaker._IN_FLIGHT, "ARRAY['converter']", {"jobs_held": "lease_owner ="}),
     "rescue: look up": Hot(rescue._LOCK_RUNNING, ID, {"jobs_held": "lease_owner =", **BY_ID}),
     "rescue: return": Hot(
         rescue._RETURN,

@@ -20,7 +20,7 @@ from waybill_engine.breaker_control import reset, trip
 from waybill_engine.control import cancel
 from waybill_engine.testing import advance, make_due, run_inline
 
-CALL = JobKind("snooze_call", retry=RetryPolicy(retries=1, base=1, jitter=0), dependency="bank")
+CALL = JobKind("snooze_call", retry=RetryPolicy(retries=1, base=1, jitter=0), dependencies=("bank",))
 
 
 SLOW = JobKind("snooze_slow", time_limit=0.1, retry=RetryPolicy(retries=0))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import asyncpg
 
 from support.engine import TTL, start_worker, take_as
 from waybill.db.database import Connection
 from waybill_engine import ClaimedJob, JobKind
-from waybill_engine.breaker import BreakerPolicy, record, register_kinds
+from waybill_engine.breaker import BreakerPolicy, register_kinds
+from waybill_engine.breaker_counts import CallCount, record
 from waybill_engine.lease import WorkerInfo, renew
 from waybill_engine.retry import RetryPolicy
 
 CONVERTER = "converter"
-CONVERT = JobKind("convert", dependency=CONVERTER, retry=RetryPolicy(retries=2, base=10.0, jitter=0.0))
-PREVIEW = JobKind("preview", dependency=CONVERTER)
-KINDS = {CONVERT.name: CONVERTER, PREVIEW.name: CONVERTER, "work": None}
+CONVERT = JobKind("convert", dependencies=(CONVERTER,), retry=RetryPolicy(retries=2, base=10.0, jitter=0.0))
+PREVIEW = JobKind("preview", dependencies=(CONVERTER,))
+KINDS: Mapping[str, Sequence[str]] = {CONVERT.name: (CONVERTER,), PREVIEW.name: (CONVERTER,), "work": ()}
 POLICY = BreakerPolicy()
 
 
@@ -39,8 +42,8 @@ async def breaker_events(connection: Connection, name: str = CONVERTER) -> list[
 
 
 async def fail(connection: Connection, times: int = 10, policy: BreakerPolicy = POLICY) -> bool:
-    """Record `times` failed calls. Returns whether that opened the breaker."""
-    return bool(await record(connection, [(CONVERTER, times, times)], policy))
+    """Record `times` failed calls of jobs that had failed before. Returns whether that opened the breaker."""
+    return bool(await record(connection, [CallCount(CONVERTER, times, times)], policy))
 
 
 async def claim_gated(

@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from support.engine import refresh, start_worker
@@ -71,7 +71,7 @@ class Claimant:
         seed: int = 0,
         queues: Sequence[str] = ("default",),
         kinds: Sequence[str] = ("work", "other"),
-        dependencies: dict[str, str | None] | None = None,
+        dependencies: Mapping[str, Sequence[str]] | None = None,
     ) -> Claimant:
         """Register a worker and let it find its lanes once."""
         worker = await start_worker(connection, queues=queues, kinds=kinds)

@@ -97,7 +97,7 @@ async def take_as(
     limit: int,
     *,
     isolated: bool = False,
-    dependencies: Mapping[str, str | None] | None = None,
+    dependencies: Mapping[str, Sequence[str]] | None = None,
     policy: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - it cannot be changed
 ) -> list[ClaimedJob]:
     """Claim like a worker that has just started: find lanes, then claim until none is open or `limit` is reached."""

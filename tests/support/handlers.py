@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from waybill.errors import DocumentFault, GatewayUnavailable, RateLimited
+from waybill.errors import DocumentFault, GatewayUnavailable, GatewayUnreachable, RateLimited
 from waybill_engine import JobContext, JobKind, NewJob, RetryPolicy, enqueue, handles
 
 SOON = RetryPolicy(retries=3, base=0.05, jitter=0.05)
@@ -36,7 +36,7 @@ FAIL = JobKind("fail", retry=SOON)
 EXIT = JobKind("exit", retry=RetryPolicy(retries=0))
 COMPLETE_AND_RAISE = JobKind("complete_and_raise", retry=SOON)
 
-CONVERT = JobKind("convert", retry=SOON, dependency="converter")
+CONVERT = JobKind("convert", retry=SOON, dependencies=("converter",))
 CAPPED = JobKind("capped", retry=SOON, default_cap=lambda: int(os.environ.get("WAYBILL_TEST_CAPPED_AT", "0")))
 
 EFFECTS = "CREATE TABLE public.effects (job_id uuid NOT NULL, lease_token int NOT NULL, note text)"
@@ -162,7 +162,8 @@ async def fail(payload: dict[str, Any], job: JobContext) -> None:
 
 @handles(CONVERT)
 async def convert(payload: dict[str, Any], job: JobContext) -> None:
-    """A job whose dependency is down while the file `down` exists."""
+    """A job whose dependency fails while the file `down` exists, is away while `refused` does, and asks it to wait
+    while `busy` does."""
     if "gate" in payload:
         await at_the_gate(payload, job)
     if seconds := payload.get("seconds"):
@@ -170,7 +171,11 @@ async def convert(payload: dict[str, Any], job: JobContext) -> None:
     if payload.get("unreadable"):
         raise DocumentFault("page 3 is missing")
     if "down" in payload and Path(payload["down"]).exists():
-        raise GatewayUnavailable()
+        raise GatewayUnavailable(dependency="converter")
+    if "refused" in payload and Path(payload["refused"]).exists():
+        raise GatewayUnreachable(dependency="converter")
+    if "busy" in payload and Path(payload["busy"]).exists():
+        raise GatewayUnavailable(dependency="converter", retry_after=payload["retry_after"])
     if payload.get("effect"):
         async with job.complete() as session:
             await note_effect(session, job)

@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -115,6 +115,10 @@ SLOW_DOWN = Fault(503, b"<Error><Code>SlowDown</Code><Message>Please reduce your
 BROKEN = Fault(500, b"<Error><Code>InternalError</Code></Error>")
 
 
+async def _nothing() -> None:
+    """Until the line is there."""
+
+
 @dataclass
 class Line:
     """The line: `fate` decides what happens to each request, and `seen` lists the requests."""
@@ -124,6 +128,9 @@ class Line:
     seen: list[Request] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a request waits."""
+    switch_off: Callable[[], Awaitable[None]] = _nothing
+    switch_on: Callable[[], Awaitable[None]] = _nothing
+    """While it is off, connections are refused, as if no server ran there."""
     google: bool = False
     """Whether clients speak Google's dialect, which differs from S3 in authentication and in the encoding of paths."""
 
@@ -148,7 +155,19 @@ async def line_to(server: str, *, google: bool = False) -> AsyncIterator[Line]:
                 writer.transport.abort()
 
     listener = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**20)
-    line.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    port = listener.sockets[0].getsockname()[1]
+    line.url = f"http://127.0.0.1:{port}"
+
+    async def switch_off() -> None:
+        listener.close()
+        for task in list(tasks):
+            task.cancel()
+
+    async def switch_on() -> None:
+        nonlocal listener
+        listener = await asyncio.start_server(serve, "127.0.0.1", port, limit=2**20)
+
+    line.switch_off, line.switch_on = switch_off, switch_on
     try:
         yield line
     finally:

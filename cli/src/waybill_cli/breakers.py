@@ -83,7 +83,7 @@ def _row(breaker: BreakerStatus, now: datetime) -> list[Text]:
         styled(breaker.state, _STYLES[breaker.state]),
         styled(ago(breaker.since, now)),
         styled(_next(breaker, now)),
-        styled("-", "dim") if breaker.state is BreakerState.CLOSED else styled(_many(breaker.blocked)),
+        styled(_many(breaker.blocked)) if _is_limiting(breaker, now) else styled("-", "dim"),
         styled(f"{breaker.failures:,}/{breaker.calls:,}", "red" if breaker.failures else "dim"),
         styled(", ".join(breaker.kinds)),
         styled(breaker.reason or ""),
@@ -95,10 +95,17 @@ def _next(breaker: BreakerStatus, now: datetime) -> str:
     if breaker.state is BreakerState.HALF_OPEN:
         return f"probes, {breaker.successes} succeeded"
     if breaker.state is BreakerState.CLOSED:
-        return ""
+        until = breaker.cooldown_until
+        return f"asked us to wait, calls {ago(until, now)}" if until is not None and until > now else ""
     if breaker.open_until is None:
         return "until reset"
     return f"probes {ago(breaker.open_until, now)}" if breaker.open_until > now else "probes now"
+
+
+def _is_limiting(breaker: BreakerStatus, now: datetime) -> bool:
+    """Whether jobs wait for it."""
+    cooling = breaker.cooldown_until is not None and breaker.cooldown_until > now
+    return breaker.state is not BreakerState.CLOSED or cooling
 
 
 def _many(blocked: int) -> str:
@@ -138,7 +145,7 @@ def _facts(breaker: BreakerStatus, now: datetime) -> list[tuple[str, Text]]:
     facts = [("state", Text.assemble(styled(breaker.state, _STYLES[breaker.state]), styled(since)))]
     if breaker.reason:
         facts.append(("reason", styled(breaker.reason)))
-    if breaker.state is not BreakerState.CLOSED:
+    if _is_limiting(breaker, now):
         facts.append(("next", styled(_next(breaker, now))))
         facts.append(("waiting", styled(f"{_many(breaker.blocked)} queued jobs")))
     facts.append(("kinds", styled(", ".join(breaker.kinds) or "none that a worker has registered")))

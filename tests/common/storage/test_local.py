@@ -241,7 +241,8 @@ async def test_whatever_the_disk_refuses_is_said_kindly_and_may_be_repeated(
             with pytest.raises(IoFailure) as failed:
                 await attempt
             seen = classify(failed.value)
-            assert (seen.code, seen.retryable, seen.of_dependency) == (Code.IO_ERROR, True, False)
+            assert (seen.code, seen.retryable, seen.of_dependency) == (Code.IO_ERROR, True, True)
+            assert (seen.dependency, seen.away) == ("storage", number == errno.ENOSPC)
             assert "secret" not in f"{seen.message}{seen.detail}"
             assert isinstance(failed.value, StorageFull) == (number == errno.ENOSPC)
     assert await storage.get("a/k") == b"x"

@@ -47,14 +47,14 @@ def operation(request: pytest.FixtureRequest) -> Operation:
     return chosen
 
 
-def kind(error: BaseException) -> tuple[Code, int, bool, bool]:
+def kind(error: BaseException) -> tuple[Code, int, bool, str | None]:
     seen = classify(error)
     assert SECRET not in f"{seen.message}{seen.detail}"
     assert KEY_ID not in f"{seen.message}{seen.detail}"
-    return seen.code, seen.status, seen.retryable, seen.of_dependency
+    return seen.code, seen.status, seen.retryable, seen.dependency if seen.of_dependency else None
 
 
-IO_ERROR = (Code.IO_ERROR, 507, True, False)
+IO_ERROR = (Code.IO_ERROR, 507, True, "storage")
 
 
 def first(count: int, fault: Fault) -> Callable[[Request], Fault | None]:
@@ -108,6 +108,7 @@ async def test_a_store_that_is_gone_is_unreachable(bucket: Bucket, operation: Op
         with pytest.raises(IoFailure, match="cannot be reached") as failed:
             await operation(storage)
     assert kind(failed.value) == IO_ERROR
+    assert classify(failed.value).away
 
 
 async def test_a_store_that_says_nothing_is_not_waited_for_for_ever(

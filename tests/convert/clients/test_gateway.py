@@ -137,13 +137,14 @@ async def test_too_large_has_a_code_of_its_own() -> None:
 async def test_the_gateways_own_trouble_counts_against_it(status: int) -> None:
     found = await failure(answering(status, b"<html>sorry</html>"))
     assert (found.code, found.retryable, found.charged, found.of_dependency) == (Code.GW_5XX, True, True, True)
+    assert (found.dependency, found.away) == ("gateway", False), "it may be this document's doing"
 
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_busy_gateway_is_waited_for_and_nobody_is_charged(status: int) -> None:
     found = await failure(answering(status, headers={"Retry-After": "7"}))
     assert (found.retryable, found.charged, found.of_dependency) == (True, False, False)
-    assert found.retry_after == 7
+    assert (found.retry_after, found.dependency, found.blames) == (7, "gateway", True)
 
 
 async def test_a_parser_that_is_killed_from_outside_again_and_again_charges_nobody(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ async def test_silence_is_a_time_out() -> None:
 
 async def test_a_connection_that_breaks_is_the_gateways_trouble() -> None:
     found = await failure(breaking_off)
-    assert (found.code, found.of_dependency) == (Code.GW_5XX, True)
+    assert (found.code, found.of_dependency, found.away) == (Code.GW_5XX, True, False)
 
 
 async def test_nobody_there() -> None:
@@ -194,7 +195,8 @@ async def test_nobody_there() -> None:
     with pytest.raises(Exception) as raised:
         await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=never)
     await gateway.close()
-    assert classify(raised.value).code is Code.GW_5XX
+    found = classify(raised.value)
+    assert (found.code, found.dependency, found.of_dependency, found.away) == (Code.GW_5XX, "gateway", True, True)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from waybill_engine.control import cancel, pause
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.testing import make_due, run_inline, run_waiting
 
-ADD = JobKind("inline_add", retry=RetryPolicy(retries=1, base=10, jitter=0), dependency="adder")
+ADD = JobKind("inline_add", retry=RetryPolicy(retries=1, base=10, jitter=0), dependencies=("adder",))
 HANG = JobKind("inline_hang", time_limit=0.2, retry=RetryPolicy(retries=0))
 
 

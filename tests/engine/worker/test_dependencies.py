@@ -13,15 +13,19 @@ import pytest
 
 from support.breakers import CONVERTER, POLICY, breaker_events, claim_gated, converter_worker, fail, standing, state_of
 from support.clock import Clock
-from support.engine import events, one_job, row, some_jobs, state
+from support.engine import events, one_job, row, some_jobs, state, take_as
+from support.engine import start_worker as start_engine_worker
 from support.handlers import CONVERT
 from support.patience import eventually
 from support.workers import StartWorker, all_ended
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import DocumentFault, GatewayUnavailable
+from waybill.errors import DependencyFault, DocumentFault, GatewayUnavailable, GatewayUnreachable, StorageFull
 from waybill.storage import LocalStorage
 from waybill_engine import ClaimedJob, JobKind, State
+from waybill_engine.breaker import register_kinds
+from waybill_engine.breaker_control import trip
+from waybill_engine.breaker_counts import CallCount, record
 from waybill_engine.context import JobContext
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
@@ -46,11 +50,15 @@ async def well_and_says_so(payload: dict[str, Any], job: JobContext) -> None:
 
 
 async def let_down(payload: dict[str, Any], job: JobContext) -> None:
-    raise GatewayUnavailable()
+    raise GatewayUnavailable(dependency=CONVERTER)
+
+
+async def refused(payload: dict[str, Any], job: JobContext) -> None:
+    raise GatewayUnreachable(dependency=CONVERTER)
 
 
 async def let_down_politely(payload: dict[str, Any], job: JobContext) -> None:
-    raise GatewayUnavailable(retry_after=60)
+    raise GatewayUnavailable(dependency=CONVERTER, retry_after=60)
 
 
 async def unreadable(payload: dict[str, Any], job: JobContext) -> None:
@@ -122,7 +130,7 @@ async def test_a_probe_that_is_let_down_opens_it_for_longer_and_costs_no_attempt
 
 @pytest.mark.parametrize(
     ("work", "event"),
-    [(unreadable, "failed"), (mistaken, "retry_scheduled"), (let_down_politely, "postponed")],
+    [(unreadable, "failed"), (mistaken, "retry_scheduled")],
 )
 async def test_a_probe_that_ends_otherwise_says_nothing_about_the_dependency(
     db: Database, connection: Connection, clock: Clock, tmp_path: Path, work: Work, event: str
@@ -146,22 +154,118 @@ async def test_a_probe_that_lost_its_lease_has_no_say(
     assert [await events(connection, claimed.id) for claimed in claimed_jobs] == [["suspected"], ["suspected"]]
 
 
-async def test_runs_that_are_let_down_open_the_breaker_and_the_rest_costs_nothing(
+async def test_a_probe_that_is_asked_to_wait_opens_it_again_for_no_longer_than_before(
+    db: Database, connection: Connection, clock: Clock, tmp_path: Path
+) -> None:
+    worker_id, claimed_jobs = await probes(connection, clock)
+    await run(db, tmp_path, worker_id, claimed_jobs, let_down_politely)
+    assert await breaker_events(connection) == ["opened", "half_opened", "reopened"], "it is not well"
+    breaker = await standing(connection)
+    assert breaker["open_seconds"] == 60, "as long as it asked for; it was open for 30 s before"
+    for claimed in claimed_jobs:
+        assert await events(connection, claimed.id) == ["postponed"]
+        assert (await row(connection, claimed.id))["attempts"] == 0
+
+
+async def test_jobs_that_are_let_down_in_a_row_open_the_breaker_and_pay_nothing(
     db: Database, connection: Connection, tmp_path: Path
 ) -> None:
     worker = await converter_worker(connection)
     await some_jobs(connection, 20, CONVERT)
     claimed_jobs = await claim_gated(connection, worker)
+    await record(connection, [CallCount(CONVERTER, 1000, 0)], POLICY)  # it was well until now
     async with slots_of(db, tmp_path, worker.id, let_down) as slots:
-        slots.take(claimed_jobs[:9])
+        slots.take(claimed_jobs[: POLICY.failures_in_a_row - 1])
         await slots.emptied()
-        slots.take(claimed_jobs[9:10])  # opens it, before or after its own end is written
+        assert await state_of(connection) == "closed"
+        slots.take(claimed_jobs[POLICY.failures_in_a_row - 1 : POLICY.failures_in_a_row])
         await eventually(lambda: _is_open(connection))
-        slots.take(claimed_jobs[10:])
+        slots.take(claimed_jobs[POLICY.failures_in_a_row :])
         await slots.emptied()
-    attempts = [(await row(connection, claimed.id))["attempts"] for claimed in claimed_jobs]
-    assert attempts[:9] + attempts[10:] == [1] * 9 + [0] * 10
+    assert await connection.fetchval("SELECT max(attempts) FROM jobs") == 0
     assert await breaker_events(connection) == ["opened"]
+    assert (await standing(connection))["reason"] == "5 jobs in a row failed"
+
+
+async def test_two_refused_connections_open_the_breaker_whatever_succeeded_before(
+    db: Database, connection: Connection, tmp_path: Path
+) -> None:
+    worker = await converter_worker(connection)
+    await some_jobs(connection, 3, CONVERT)
+    claimed_jobs = await claim_gated(connection, worker)
+    await record(connection, [CallCount(CONVERTER, 1000, 0)], POLICY)
+    async with slots_of(db, tmp_path, worker.id, refused) as slots:
+        slots.take(claimed_jobs[:1])
+        await slots.emptied()
+        assert await state_of(connection) == "closed"
+        slots.take(claimed_jobs[1:2])
+        await eventually(lambda: _is_open(connection))
+        slots.take(claimed_jobs[2:])
+        await slots.emptied()
+    assert await connection.fetchval("SELECT max(attempts) FROM jobs") == 0
+    assert (await standing(connection))["reason"] == "2 calls in a row could not reach it"
+
+
+async def test_a_run_tells_only_of_the_dependencies_it_used(
+    db: Database, connection: Connection, clock: Clock, tmp_path: Path
+) -> None:
+    """Both dependencies are half open. A run that used one of them closes that one's breaker and no other."""
+    both = replace(CONVERT, dependencies=(CONVERTER, "archive"))
+    kinds = {both.name: both.dependencies}
+    await register_kinds(connection, kinds)
+    worker = await start_engine_worker(connection, kinds=(both.name,))
+    await some_jobs(connection, 2, both)
+    for name in both.dependencies:
+        await trip(connection, name, "why", 5)
+    await clock.forward(6)
+    claimed_jobs = await take_as(connection, worker.id, worker.queues, worker.kinds, 10, dependencies=kinds)
+    assert [set(claimed.probes or ()) for claimed in claimed_jobs] == [{CONVERTER, "archive"}] * 2
+
+    async def used_the_archive(payload: dict[str, Any], job: JobContext) -> None:
+        job.used_only("archive")
+
+    async with slots_of(db, tmp_path, worker.id, used_the_archive, both) as slots:
+        slots.take(claimed_jobs)
+        await slots.emptied()
+    assert [await state_of(connection, name) for name in (CONVERTER, "archive")] == ["half_open", "closed"]
+
+
+async def test_an_error_blames_the_dependency_that_it_names(
+    db: Database, connection: Connection, tmp_path: Path
+) -> None:
+    both = replace(CONVERT, dependencies=(CONVERTER, "archive"))
+    worker = await converter_worker(connection)
+    jobs = await some_jobs(connection, 4, both)
+    claimed_jobs = await claim_gated(connection, worker)
+    errors = dict(
+        zip(
+            jobs,
+            (
+                GatewayUnavailable(dependency="archive"),
+                GatewayUnavailable(),  # names `gateway`, on which this kind does not depend
+                DependencyFault(),
+                StorageFull(),
+            ),
+            strict=True,
+        )
+    )
+
+    async def fails(payload: dict[str, Any], job: JobContext) -> None:
+        raise errors[job.id]
+
+    async def counted() -> dict[str, int]:
+        rows = await connection.fetch("SELECT name, sum(failures) AS failures FROM breaker_counts GROUP BY name")
+        return {row["name"]: row["failures"] for row in rows}
+
+    async def both_counted() -> bool:
+        return len(await counted()) == 2
+
+    async with slots_of(db, tmp_path, worker.id, fails, both) as slots:
+        slots.take(claimed_jobs)
+        await slots.emptied()
+        await eventually(both_counted)
+    assert await counted() == {"archive": 1, CONVERTER: 1}
+    assert [(await row(connection, job))["attempts"] for job in jobs] == [0, 1, 0, 1]
 
 
 async def _is_open(connection: Connection) -> bool:
@@ -175,7 +279,7 @@ async def test_successes_are_counted_too(db: Database, connection: Connection, t
 
     async def some_fail(payload: dict[str, Any], job: JobContext) -> None:
         if job.id in {claimed.id for claimed in claimed_jobs[:9]}:
-            raise GatewayUnavailable()
+            raise GatewayUnavailable(dependency=CONVERTER)
         if job.id in {claimed.id for claimed in claimed_jobs[9:20]}:
             async with job.complete():
                 pass
@@ -191,7 +295,7 @@ async def test_successes_are_counted_too(db: Database, connection: Connection, t
 
 
 async def test_what_leans_on_nothing_is_not_counted(db: Database, connection: Connection, tmp_path: Path) -> None:
-    alone = replace(CONVERT, dependency=None)
+    alone = replace(CONVERT, dependencies=())
     worker = await converter_worker(connection)
     await some_jobs(connection, 20, alone)
     claimed_jobs = await claim_gated(connection, worker)
@@ -268,7 +372,8 @@ async def test_documents_at_fault_never_open_it(connection: Connection, start_wo
 async def test_a_worker_says_what_its_kinds_lean_on(connection: Connection, start_worker: StartWorker) -> None:
     start_worker(worker_kinds="convert,noop")
 
-    async def known() -> dict[str, str | None]:
-        return {row["name"]: row["dependency"] for row in await connection.fetch("SELECT * FROM kinds")}
+    async def known() -> dict[str, tuple[str | None, list[str]]]:
+        rows = await connection.fetch("SELECT * FROM kinds")
+        return {row["name"]: (row["dependency"], row["dependencies"]) for row in rows}
 
-    assert await eventually(known) == {"convert": CONVERTER, "noop": None}
+    assert await eventually(known) == {"convert": (CONVERTER, [CONVERTER]), "noop": (None, [])}

@@ -104,6 +104,8 @@ class WaybillError(Exception):
     """
 
     code: ClassVar[Code] = Code.UNKNOWN
+    dependency: str | None = None
+    """The name of the dependency that failed or asked us to wait, if the error knows it."""
 
     def __init__(
         self,
@@ -111,6 +113,7 @@ class WaybillError(Exception):
         *,
         detail: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
+        dependency: str | None = None,
     ) -> None:
         said = message or MEANINGS[self.code].message
         self.message = str(said)
@@ -120,6 +123,8 @@ class WaybillError(Exception):
         self.detail = dict(detail) if detail else None
         self.retry_after = retry_after
         """Seconds the other side asked us to wait. Waiting for it costs a job no attempt."""
+        if dependency is not None:
+            self.dependency = dependency
         super().__init__(self.message)
 
 
@@ -150,19 +155,38 @@ class GatewayRejected(DocumentFault):
 
 
 class DependencyFault(WaybillError):
-    """Feeds the circuit breaker of the kind's dependency, unless the other side said when to come back."""
+    """A dependency failed. Its breaker counts this, unless the other side said when to come back.
+
+    Name the dependency, in a subclass or here (`dependency="mail_server"`). Without a name, the first dependency of the
+    job's kind is meant.
+    """
+
+
+class DependencyAway(DependencyFault):
+    """Nobody was there to do the work: the connection was refused, the name was not found, the disk is full.
+
+    It says nothing about the document, because no document got that far. So it never costs a job an attempt, and its
+    breaker opens sooner than for answers that are wrong.
+    """
 
 
 class GatewayUnavailable(DependencyFault):
     code = Code.GW_5XX
+    dependency = "gateway"
+
+
+class GatewayUnreachable(GatewayUnavailable, DependencyAway):
+    """The gateway did not even take the connection."""
 
 
 class GatewayTimedOut(DependencyFault):
     code = Code.GW_TIMEOUT
+    dependency = "gateway"
 
 
 class LanguageModelFailed(DependencyFault):
     code = Code.LLM_ERROR
+    dependency = "language_model"
 
 
 class DatabaseUnavailable(WaybillError):
@@ -174,10 +198,22 @@ class RateLimited(WaybillError):
 
 
 class IoFailure(WaybillError):
+    """Something could not be read or written. By itself it blames nobody: a stored document may be cut off."""
+
     code = Code.IO_ERROR
 
 
-class StorageFull(IoFailure):
+class StorageFailed(IoFailure, DependencyFault):
+    """The storage as a whole has a problem, whatever it was asked for."""
+
+    dependency = "storage"
+
+
+class StorageUnreachable(StorageFailed, DependencyAway):
+    """The storage did not even take the connection."""
+
+
+class StorageFull(StorageFailed, DependencyAway):
     """There is no space left. A person has to make room, and the job can wait for that."""
 
 
@@ -253,12 +289,19 @@ class Failure:
     status: int
     retryable: bool
     charged: bool
-    """Whether it costs the job an attempt. Outages of our own database and waits that others asked for do not."""
+    """Whether it costs the job an attempt. Outages of our own database and waits that others asked for do not, and
+    the engine excuses more (`waybill_engine.excuses`)."""
     retry_after: float | None
     detail: dict[str, Any] | None
     """What a job stores about it: what the exception knew, and the message's `key` and `params`."""
     of_dependency: bool = False
     """Whether a dependency failed, and did not merely ask us to wait. Its breaker counts these."""
+    away: bool = False
+    """Whether the dependency was not even there, so that no document can be to blame."""
+    dependency: str | None = None
+    """The dependency that failed or asked us to wait, if the error names it."""
+    blames: bool = False
+    """Whether some dependency failed or asked us to wait, named or not."""
     key: str | None = None
     """The message's key; None for an English sentence that has none."""
     params: dict[str, Any] = field(default_factory=dict)
@@ -285,6 +328,9 @@ def classify(error: BaseException) -> Failure:
         retry_after=wait,
         detail=detail or None,
         of_dependency=wait is None and isinstance(known, DependencyFault),
+        away=wait is None and isinstance(known, DependencyAway),
+        dependency=known.dependency,
+        blames=isinstance(known, DependencyFault) or known.dependency is not None,
         key=known.key,
         params=known.params,
     )
@@ -334,7 +380,7 @@ def is_read_only(error: BaseException) -> bool:
 def _translate(error: BaseException) -> WaybillError:
     detail = {"exception": type(error).__qualname__, "text": str(error)[:2000]}
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(msg("storage.full"), detail=detail)
+        return IoFailure(msg("storage.full"), detail=detail)  # which disk is full, nobody knows
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return TimeLimitExceeded(detail=detail)
     if is_database_outage(error):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.pg_text import storable
 from waybill_engine.breaker_models import BreakerState
-from waybill_engine.rules import WORKER_MAY_CLAIM
+from waybill_engine.rules import WORKER_MAY_CLAIM, dependencies_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -21,7 +21,7 @@ WITH changed AS (
     VALUES ($1, 'open', now(), now() + $3::float8 * interval '1 second', COALESCE($3::float8, 0), $2)
         ON CONFLICT (name) DO UPDATE
            SET state = 'open', since = now(), open_until = excluded.open_until, successes = 0,
-               open_seconds = excluded.open_seconds, reason = excluded.reason
+               open_seconds = excluded.open_seconds, reason = excluded.reason, failed_in_a_row = 0, away_in_a_row = 0
     RETURNING name, open_until, reason
 ), history AS (
     INSERT INTO breaker_events (name, at, event, detail)
@@ -34,8 +34,8 @@ _RESET = """
 WITH changed AS (
     UPDATE breakers
        SET state = 'closed', since = now(), open_until = NULL, open_seconds = 0, successes = 0, counted_from = now(),
-           reason = NULL
-     WHERE name = $1 AND state <> 'closed'
+           reason = NULL, cooldown_until = NULL, cooldown_seconds = 0, failed_in_a_row = 0, away_in_a_row = 0
+     WHERE name = $1 AND (state <> 'closed' OR cooldown_until > now())
     RETURNING name
 ), history AS (
     INSERT INTO breaker_events (name, at, event, detail) SELECT name, now(), 'reset', '{}' FROM changed
@@ -47,10 +47,10 @@ SELECT count(pg_notify('waybill_control', 'look')) FROM changed
 # queues that some worker serves; jobs elsewhere wait for a worker. LIMIT bounds the count.
 _LIST = f"""
 SELECT known.name, COALESCE(breakers.state, 'closed') AS state, breakers.since, breakers.open_until, breakers.successes,
-       breakers.reason, known.kinds, COALESCE(recent.calls, 0) AS calls, COALESCE(recent.failures, 0) AS failures,
-       COALESCE(blocked.jobs, 0) AS blocked
+       breakers.reason, breakers.cooldown_until, known.kinds, COALESCE(recent.calls, 0) AS calls,
+       COALESCE(recent.failures, 0) AS failures, COALESCE(blocked.jobs, 0) AS blocked
   FROM (SELECT name, array_agg(kind ORDER BY kind) FILTER (WHERE kind IS NOT NULL) AS kinds
-          FROM (SELECT dependency AS name, name AS kind FROM kinds WHERE dependency IS NOT NULL
+          FROM (SELECT unnest({dependencies_of("kinds")}) AS name, name AS kind FROM kinds
                  UNION ALL
                 SELECT name, NULL FROM breakers) AS named
          GROUP BY name) AS known
@@ -70,12 +70,15 @@ SELECT known.name, COALESCE(breakers.state, 'closed') AS state, breakers.since, 
                                     WHERE queue = served.name AND kind = lane AND state = 'queued' AND NOT isolate
                                     LIMIT $3 + 1) AS waiting
                     LIMIT $3 + 1) AS counted
-       ) AS blocked ON breakers.state <> 'closed'
+       ) AS blocked ON breakers.state <> 'closed' OR breakers.cooldown_until > now()
  WHERE $1::text IS NULL OR known.name = $1
  ORDER BY known.name
 """  # noqa: S608 - made of constants
 
-_NOT_CLOSED = "SELECT open_until FROM breakers WHERE name = $1 AND state <> 'closed'"
+_NOT_CLOSED = """
+SELECT open_until FROM breakers WHERE name = ANY ($1::text[]) AND state <> 'closed'
+ ORDER BY open_until DESC NULLS FIRST LIMIT 1
+"""
 
 _EVENTS = "SELECT at, event, detail FROM breaker_events WHERE name = $1 ORDER BY id DESC LIMIT $2"
 
@@ -102,6 +105,8 @@ class BreakerStatus:
     calls: int
     failures: int
     """Calls and failures of the last five minutes, as far as they count."""
+    cooldown_until: datetime | None
+    """Until when the dependency asked us to wait, if it ever did; it may be past."""
     blocked: int
     """Queued jobs that wait for it, counted up to one more than `MOST_COUNTED`."""
 
@@ -121,13 +126,13 @@ async def trip(connection: Connection, name: str, reason: str, seconds: float | 
 
 
 async def reset(connection: Connection, name: str) -> bool:
-    """Close a breaker by hand and forget what it counted. False if it was closed."""
+    """Close a breaker by hand, end a cool-down, and forget what was counted. False if there was nothing to end."""
     return bool(await connection.fetchval(_RESET, name))
 
 
-async def not_closed(connection: Connection, name: str) -> Mapping[str, Any] | None:
-    """A dependency's breaker while it is open or half open, with `open_until`; None while it is closed."""
-    row = await connection.fetchrow(_NOT_CLOSED, name)
+async def not_closed(connection: Connection, names: Sequence[str]) -> Mapping[str, Any] | None:
+    """The breaker of these that stays open or half open longest, with `open_until`; None while all are closed."""
+    row = await connection.fetchrow(_NOT_CLOSED, names)
     return dict(row) if row is not None else None
 
 
@@ -144,6 +149,7 @@ async def list_breakers(connection: Connection, name: str | None = None) -> list
             kinds=row["kinds"] or [],
             calls=row["calls"],
             failures=row["failures"],
+            cooldown_until=row["cooldown_until"],
             blocked=row["blocked"],
         )
         for row in await connection.fetch(_LIST, name, RECENT, MOST_COUNTED)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field, SQLModel
 
 
@@ -42,6 +42,14 @@ class Breaker(SQLModel, table=True):
     counted_from: datetime = _moment("epoch")
     """Calls before this time do not count, so that a breaker that has just closed does not open for old failures."""
     reason: str | None = None
+    cooldown_until: datetime | None = Field(default=None, sa_type=sa.DateTime(timezone=True))
+    """The dependency asked us to stay away until then, whatever the state. Afterwards calls come back gradually."""
+    cooldown_seconds: float = Field(default=0.0, sa_type=sa.REAL, sa_column_kwargs={"server_default": "0"})
+    """How long the last cool-down was, if nothing has succeeded since. The next one is twice as long."""
+    failed_in_a_row: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """How many jobs failed since the last success, of those whose last run had not failed."""
+    away_in_a_row: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """How many calls since the last success could not even reach the dependency."""
 
     __table_args__ = (
         sa.CheckConstraint("state IN ('closed', 'open', 'half_open')", name="breakers_state_known"),
@@ -58,10 +66,13 @@ class BreakerCount(SQLModel, table=True):
     bucket: datetime = Field(primary_key=True, sa_type=sa.DateTime(timezone=True))
     calls: int
     failures: int
+    succeeded_at: datetime | None = Field(default=None, sa_type=sa.DateTime(timezone=True))
+    """When the last of these calls succeeded. It tells a job that fails alone from an outage."""
 
 
 class BreakerEvent(SQLModel, table=True):
-    """One transition: `opened`, `half_opened`, `reopened`, `closed`, or an operator's `tripped` and `reset`."""
+    """One transition: `opened`, `half_opened`, `reopened`, `closed`, or an operator's `tripped` and `reset`; and
+    `asked_to_wait` when a cool-down begins."""
 
     __tablename__ = "breaker_events"
 
@@ -73,7 +84,7 @@ class BreakerEvent(SQLModel, table=True):
 
 
 class KnownKind(SQLModel, table=True):
-    """A kind that some worker serves or served: the dependency it needs, and the limits of its jobs.
+    """A kind that some worker serves or served: the dependencies it needs, and the limits of its jobs.
 
     The limits are for the SQL function `waybill_enqueue`. They are NULL if only older workers have served the kind.
     """
@@ -82,9 +93,12 @@ class KnownKind(SQLModel, table=True):
 
     name: str = Field(primary_key=True)
     dependency: str | None = None
+    """The first of them, for workers of release 0.1.0, which know no more."""
+    dependencies: list[str] | None = Field(default=None, sa_type=ARRAY(sa.Text))
+    """All of them. None if only workers of release 0.1.0 serve the kind."""
     queue: str | None = None
     max_attempts: int | None = Field(default=None, sa_type=sa.SmallInteger)
     max_crashes: int | None = Field(default=None, sa_type=sa.SmallInteger)
+    time_limit: float | None = Field(default=None, sa_type=sa.REAL)
     tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """Whether the ends of its jobs are published; see `endings`."""
-    time_limit: float | None = Field(default=None, sa_type=sa.REAL)

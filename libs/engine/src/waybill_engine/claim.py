@@ -20,7 +20,7 @@ from waybill_engine.breaker import BreakerPolicy, admit
 from waybill_engine.caps import NO_LIMIT, look_under_caps, room_under_caps
 from waybill_engine.fair_share import FairShare, Portion
 from waybill_engine.gates import Gate
-from waybill_engine.rules import WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
+from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 _CLAIM = f"""
 WITH me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND {WORKER_MAY_CLAIM} FOR SHARE
+), limited AS MATERIALIZED (
+    SELECT COALESCE(array_agg(name), '{{}}') AS names FROM breakers
+     WHERE {BREAKER_LIMITS} AND name <> ALL ($10::text[])
 ), lanes AS MATERIALIZED (
     SELECT lane.*
-      FROM me, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::uuid[], $7::int[], $8::text[])
-               AS lane (queue, kind, priority, tenant, start, quota, dependency)
+      FROM me, limited, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::uuid[], $7::int[], $8::text[])
+               AS lane (queue, kind, priority, tenant, start, quota, dependencies)
      WHERE NOT {queue_is_paused("lane.queue")}
-       AND NOT EXISTS (SELECT FROM breakers
-                        WHERE name = lane.dependency AND state <> 'closed' AND name <> ALL ($10::text[]))
+       AND NOT (limited.names && string_to_array(lane.dependencies, ','))
        AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($9::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
@@ -92,8 +94,9 @@ class ClaimedJob:
     payload: dict[str, Any]
     worker_id: uuid.UUID
     """Who claimed it. The process may go on under another id later; this run does not."""
-    probe: datetime | None = None
-    """If this run is a probe of its dependency: when the half-open period of the breaker began."""
+    probes: Mapping[str, datetime] | None = None
+    """The dependencies that this run probes, and when the half-open period of each one's breaker began. None rather
+    than empty, because most jobs probe nothing and a claim makes thousands of these."""
 
 
 async def claim(
@@ -145,16 +148,17 @@ async def _claim_gated(
         portions = fair_share.plan(limit, clock(), rooms)
         claimed = await _take(connection, worker_id, fair_share, portions, rooms, isolated) if portions else []
     for job in claimed if probing else ():
-        job.probe = probing.get(fair_share.gates.dependency(job.kind))
+        probes = {name: probing[name] for name in fair_share.gates.dependencies(job.kind) if name in probing}
+        job.probes = probes or None
     return portions, claimed
 
 
 async def _rooms(
     connection: Connection, fair_share: FairShare, gates: set[Gate], policy: BreakerPolicy, clock: Callable[[], float]
-) -> tuple[dict[Gate, int], dict[str | None, datetime | None]]:
+) -> tuple[dict[Gate, int], dict[str, datetime]]:
     """How many jobs each gate lets through until this transaction ends, and since when its dependency is probed."""
     rooms: dict[Gate, int] = dict.fromkeys(gates, NO_LIMIT)
-    probing: dict[str | None, datetime | None] = {}
+    probing: dict[str, datetime] = {}
     caps = [one for one in gates if isinstance(one, Cap)]
     for cap, room in (await room_under_caps(connection, caps)).items():
         rooms[cap] = 0 if room is None else room
@@ -165,7 +169,8 @@ async def _rooms(
     names = [one for one in gates if isinstance(one, str)]
     for name, admission in (await admit(connection, names, policy)).items() if names else ():
         rooms[name] = admission.room
-        probing[name] = admission.since
+        if admission.since is not None:
+            probing[name] = admission.since
         if admission.room <= 0:
             fair_share.gates.close(name, clock(), admission.look_in)
     return rooms, probing
@@ -188,7 +193,7 @@ async def _take(
         [portion.lane.tenant for portion in portions],
         [portion.start for portion in portions],
         [portion.quota for portion in portions],
-        [fair_share.gates.dependency(portion.lane.kind) for portion in portions],
+        [",".join(fair_share.gates.dependencies(portion.lane.kind)) for portion in portions],
         [one.id for one in locked if isinstance(one, Cap)],
         [one for one in locked if isinstance(one, str) and locked[one] < NO_LIMIT],
         isolated,

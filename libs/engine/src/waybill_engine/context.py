@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,15 +48,19 @@ class Tools:
 
 
 class JobContext:
-    __slots__ = ("_tools", "claimed", "completed", "probe")
+    __slots__ = ("_tools", "claimed", "completed", "probe", "used")
 
     log = log
     """Puts job_id, tenant and worker on every line, as every logger does while the handler runs."""
 
-    def __init__(self, claimed: ClaimedJob, tools: Tools, probe: Probe | None = None) -> None:
+    def __init__(
+        self, claimed: ClaimedJob, tools: Tools, probe: Probe | None = None, dependencies: Sequence[str] = ()
+    ) -> None:
         self.claimed = claimed
         self.probe = probe
-        """Reports to the breaker whether the dependency works again, if this run is a probe."""
+        """Reports to breakers whether dependencies work again, if this run is a probe."""
+        self.used = dependencies
+        """The dependencies of which the success of this run says that they work."""
         self.completed = False
         self._tools = tools
 
@@ -127,6 +131,10 @@ class JobContext:
         async with self._tools.db.hot() as connection:
             return await load(connection, self.claimed.id)
 
+    def used_only(self, *dependencies: str) -> None:
+        """Say that this run used only some of its kind's dependencies: its success tells nothing about the others."""
+        self.used = [name for name in self.used if name in dependencies]
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """A transaction before the end of the job, which commits only if the job is still this run's."""
@@ -147,7 +155,7 @@ class JobContext:
                 if not await succeed(connection, self.claimed.worker_id, [(self.claimed.id, self.claimed.token)]):
                     raise LeaseLost()
                 if self.probe is not None:
-                    await self.probe.succeeded(connection)
+                    await self.probe.succeeded(connection, self.used)
         except Exception as error:
             # The connection broke during the commit, so the row has to tell whether it happened.
             if not (committing and is_database_outage(error) and await self._did_commit()):

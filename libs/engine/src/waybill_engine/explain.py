@@ -19,7 +19,14 @@ from waybill.messages import Message, msg
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
-from waybill_engine.rules import WORKER_MAY_CLAIM, cap_applies, kind_is_blocked, queue_is_paused
+from waybill_engine.rules import (
+    BREAKER_LIMITS,
+    WORKER_MAY_CLAIM,
+    cap_applies,
+    dependencies_of,
+    kind_is_blocked,
+    queue_is_paused,
+)
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -40,7 +47,8 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
        jobs.cancel_requested_at IS NOT NULL AS stopping,
        queues.paused_at, queues.paused_reason,
        owner.name AS worker, owner.lease_expires_at,
-       breakers.name AS dependency, breakers.state AS breaker, breakers.open_until, breakers.reason AS breaker_reason,
+       breaker.name AS dependency, breaker.state AS breaker, breaker.open_until, breaker.reason AS breaker_reason,
+       breaker.cooldown_until,
        full_cap.tenant AS cap_tenant, full_cap.kind AS cap_kind, full_cap.most AS cap_most,
        full_cap.running AS cap_running,
        serving.workers, sharing.turns,
@@ -48,7 +56,12 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
   FROM jobs
   LEFT JOIN queues ON queues.name = jobs.queue
   LEFT JOIN kinds ON kinds.name = jobs.kind
-  LEFT JOIN breakers ON breakers.name = kinds.dependency AND breakers.state <> 'closed'
+  LEFT JOIN LATERAL (
+           SELECT * FROM breakers
+            WHERE breakers.name = ANY ({dependencies_of("kinds")}) AND {BREAKER_LIMITS}
+            ORDER BY breakers.state <> 'open', breakers.state = 'closed', breakers.name
+            LIMIT 1
+       ) AS breaker ON true
   LEFT JOIN workers AS owner ON owner.id = jobs.lease_owner
   LEFT JOIN LATERAL (
            SELECT caps.tenant, caps.kind, caps.most, counted.running
@@ -256,6 +269,8 @@ def _capped(job: Mapping[str, Any]) -> Explanation:
 
 def _blocked(job: Mapping[str, Any]) -> Explanation:
     dependency, until, why = job["dependency"], job["open_until"], job["breaker_reason"]
+    if job["breaker"] == BreakerState.CLOSED:
+        return _cooling(job)
     if job["breaker"] == BreakerState.HALF_OPEN:
         says = msg("explain.breaker.half_open", dependency=dependency)
     elif until is None:
@@ -270,4 +285,14 @@ def _blocked(job: Mapping[str, Any]) -> Explanation:
         Reason.BREAKER,
         says,
         {"dependency": dependency, "breaker": job["breaker"], "open_until": until, "reason": why},
+    )
+
+
+def _cooling(job: Mapping[str, Any]) -> Explanation:
+    dependency, until = job["dependency"], job["cooldown_until"]
+    key = "explain.breaker.cooled" if until <= job["now"] else "explain.breaker.cooling"
+    return Explanation(
+        Reason.BREAKER,
+        msg(key, dependency=dependency, cooldown_until=until),
+        {"dependency": dependency, "breaker": job["breaker"], "cooldown_until": until},
     )

@@ -119,7 +119,9 @@ class Portion(NamedTuple):
 
 
 class FairShare:
-    def __init__(self, dependencies: Mapping[str, str | None] | None = None, rng: random.Random | None = None) -> None:
+    def __init__(
+        self, dependencies: Mapping[str, Sequence[str]] | None = None, rng: random.Random | None = None
+    ) -> None:
         self.gates = Gates(dependencies or {})
         self._rng = rng or random.Random()  # noqa: S311 - breaks ties, guards nothing
         self._rules = Rules()

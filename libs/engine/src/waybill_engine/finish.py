@@ -27,6 +27,7 @@ from waybill.pg_text import storable, storable_json
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_QUEUES
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.endings import end_of_job, tell_ends
+from waybill_engine.excuses import Excuse
 from waybill_engine.families import children_ended
 from waybill_engine.models import State
 from waybill_engine.retry import RetryPolicy
@@ -169,24 +170,22 @@ def judge(
     policy: RetryPolicy,
     rng: random.Random | None = None,
     *,
-    blocked_for: float | None = None,
+    excuse: Excuse | None = None,
 ) -> RunOutcome:
     """What a failed run means for its job: try again later, give up, or wait as long as the other side asked.
 
-    `blocked_for` is given when the breaker of the dependency that failed is not closed: how long it stays open.
+    With an excuse the run costs nothing, because a dependency let it down.
     """
     facts: dict[str, Any] = {"code": failure.code.value, "message": failure.message, "detail": failure.detail}
     if not failure.retryable:
         return RunOutcome(State.FAILED, "failed", charge=1, **facts)
+    if excuse is not None:
+        return RunOutcome(State.SCHEDULED, "postponed", delay=excuse.delay(policy, rng), **facts)
     # An outage is nobody's fault. But a job whose every run ends in one may be what takes the database down.
     outage = failure.code is Code.DB_UNAVAILABLE
     if not failure.charged and not (outage and claimed.outages >= _OUTAGES):
         wait = failure.retry_after if failure.retry_after is not None else 1.0
-        return RunOutcome(State.SCHEDULED, "postponed", delay=min(max(wait, 0.0), 3600.0), outage=outage, **facts)
-    if blocked_for is not None and failure.of_dependency:
-        # It comes back after the others: a job that the dependency chokes on must not be the probe every time.
-        wait = blocked_for + policy.delay(claimed.attempts, rng)
-        return RunOutcome(State.SCHEDULED, "postponed", delay=wait, **facts)
+        return RunOutcome(State.SCHEDULED, "postponed", delay=min(max(wait, 1.0), 3600.0), outage=outage, **facts)
     if claimed.attempts + 1 >= claimed.max_attempts:
         return RunOutcome(State.DEAD_LETTER, "dead_lettered", charge=1, **facts)
     return RunOutcome(State.SCHEDULED, "retry_scheduled", delay=policy.delay(claimed.attempts, rng), charge=1, **facts)

@@ -1,18 +1,19 @@
 """Gates: what may keep a lane from being claimed, as one worker knows it.
 
-A gate is a cap, or a dependency whose breaker is not closed. A worker that finds a gate closed leaves the lanes behind
-it alone for a while instead of asking again with every claim. Pure: it asks no database and has no clock of its own.
+A gate is a cap, or a dependency whose breaker is not closed or that asked us to wait. A worker that finds a gate closed
+leaves the lanes behind it alone for a while instead of asking again with every claim. Pure: it asks no database and has
+no clock of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from waybill_engine.lanes import Lane
 from waybill_engine.rules import Cap, Rules
 
 Gate = Cap | str
-"""A cap, or the name of a dependency whose breaker is not closed."""
+"""A cap, or the name of a dependency that a breaker limits."""
 
 _MOMENT = 0.5
 """Seconds a closed gate is left alone, unless one of this worker's own runs ends before that."""
@@ -22,17 +23,17 @@ _BUSY = 0.01
 
 
 class Gates:
-    def __init__(self, dependencies: Mapping[str, str | None]) -> None:
+    def __init__(self, dependencies: Mapping[str, Sequence[str]]) -> None:
         self._dependencies = dependencies
         self._caps: dict[tuple[str | None, str | None], Cap] = {}
-        self._blocked: Mapping[str, str] = {}
+        self._limited: Mapping[str, str] = {}
         self._closed_until: dict[Gate, float] = {}
         self._pauses: dict[Gate, float] = {}
 
     def apply(self, rules: Rules) -> None:
         """Go by these rules from now on. What was known about closed gates is out of date."""
         self._caps = {(cap.tenant, cap.kind): cap for cap in rules.caps}
-        self._blocked = rules.blocked
+        self._limited = rules.limited
         self._closed_until.clear()
         self._pauses.clear()
 
@@ -40,11 +41,10 @@ class Gates:
         """The gates in front of a lane."""
         keys = ((lane.tenant, lane.kind), (lane.tenant, None), (None, lane.kind))
         caps: tuple[Gate, ...] = tuple(cap for key in keys if (cap := self._caps.get(key)) is not None)
-        dependency = self._dependencies.get(lane.kind)
-        return caps if dependency is None or dependency not in self._blocked else (*caps, dependency)
+        return (*caps, *(one for one in self.dependencies(lane.kind) if one in self._limited))
 
-    def dependency(self, kind: str) -> str | None:
-        return self._dependencies.get(kind)
+    def dependencies(self, kind: str) -> Sequence[str]:
+        return self._dependencies.get(kind, ())
 
     def close(self, gate: Gate, now: float, seconds: float | None = None) -> None:
         """Nothing gets through this gate for so many seconds, or for a moment."""

@@ -10,8 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from waybill_engine.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from waybill.errors import Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -31,9 +35,9 @@ class JobKind:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     max_crashes: int = 3
     """How many workers a job may take down before it is dead-lettered as `WORKER_CRASHED`."""
-    dependency: str | None = None
-    """The service it cannot work without (a mail server, say). While that service is down, its jobs stay queued;
-    see `breaker`."""
+    dependencies: tuple[str, ...] = ()
+    """The services it cannot work without (a mail server, say). While one of them is down, its jobs stay queued; see
+    `breaker`. An error that names none of them blames the first."""
     default_cap: Callable[[], int] | None = None
     """How many of its jobs may run at once in the whole cluster, unless an operator decides otherwise; 0 is no cap.
     Workers call it when they start, so it can read a setting. See `caps`."""
@@ -46,8 +50,8 @@ class JobKind:
     pipelines can act on it. See `endings`."""
 
     def __post_init__(self) -> None:
-        for name in (self.name, self.queue, self.dependency):
-            if name is not None and not is_name(name):
+        for name in (self.name, self.queue, *self.dependencies):
+            if not is_name(name):
                 raise ValueError(
                     f"{name!r}: the name of a kind, queue or dependency starts with a lower case letter and has only "
                     "lower case letters, digits and _, at most 63 characters"
@@ -56,6 +60,12 @@ class JobKind:
             raise ValueError(f"{self.name}: time_limit must be more than 0 seconds and at most 30 days")
         if not (1 <= self.max_crashes <= 1000 and self.retry.max_attempts <= 1000):
             raise ValueError(f"{self.name}: max_crashes and the attempts must be between 1 and 1,000")
+
+    def blamed(self, failure: Failure) -> str | None:
+        """Which of its dependencies a failure is about; None if it is about none of them."""
+        if failure.dependency is not None:
+            return failure.dependency if failure.dependency in self.dependencies else None
+        return self.dependencies[0] if failure.blames and self.dependencies else None
 
 
 SELFTEST = JobKind("selftest", time_limit=60.0, retry=RetryPolicy(retries=2, base=1.0, jitter=1.0))

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import Cap, Rules, queue_is_paused
+from waybill_engine.rules import BREAKER_LIMITS, Cap, Rules, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -66,7 +66,8 @@ WITH RECURSIVE served AS MATERIALIZED (
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
-           'blocked', (SELECT json_object_agg(name, since) FROM breakers WHERE state <> 'closed'),
+           'limited', (SELECT json_object_agg(name, concat_ws(' ', since, cooldown_until)) FROM breakers
+                        WHERE {BREAKER_LIMITS}),
            'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
 """  # noqa: S608 - made of constants
 
@@ -81,6 +82,6 @@ async def find_lanes(
     rules = json.loads(rows.pop()["rules"])
     return {Lane(*row[:4]): row["id"] for row in rows}, Rules(
         caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
-        blocked=rules["blocked"] or {},
+        limited=rules["limited"] or {},
         weights=rules["weights"] or {},
     )

@@ -1,6 +1,6 @@
 """The rules about what may be claimed now, each written once.
 
-Operators pause queues and set caps; a sick dependency's breaker blocks the kinds that need it. The conditions here are
+Operators pause queues and set caps; a sick dependency's breaker limits the kinds that need it. The conditions here are
 SQL, for the statements that obey these rules (`claim`, `lanes`, `rescue`) and the one that explains them (`explain`).
 `Rules` is what a worker remembers of them between two looks at the database.
 """
@@ -24,8 +24,8 @@ class Cap:
 @dataclass(frozen=True, slots=True)
 class Rules:
     caps: Sequence[Cap] = ()
-    blocked: Mapping[str, str] = field(default_factory=dict)
-    """Dependencies whose breaker is not closed, and since when it has been in its state."""
+    limited: Mapping[str, str] = field(default_factory=dict)
+    """Dependencies whose breaker is not closed or that asked us to wait, with what changes when that does."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """The weights of tenants, where they are not 1."""
 
@@ -39,10 +39,25 @@ def queue_is_paused(queue: str) -> str:
     return f"EXISTS (SELECT FROM queues WHERE queues.name = {queue} AND queues.paused_at IS NOT NULL)"
 
 
+RETURN_SECONDS = 10
+"""Seconds after a cool-down for which calls to the dependency come back gradually."""
+
+BREAKER_LIMITS = (
+    "(breakers.state <> 'closed'"
+    f" OR COALESCE(breakers.cooldown_until > now() - interval '{RETURN_SECONDS} seconds', false))"
+)
+"""A breaker limits what may be claimed: it is not closed, or its dependency has just asked us to wait."""
+
+
+def dependencies_of(kinds: str) -> str:
+    """The dependencies of a row of `kinds`. Workers of release 0.1.0 write only one."""
+    return f"COALESCE({kinds}.dependencies, array_remove(ARRAY[{kinds}.dependency], NULL))"
+
+
 def kind_is_blocked(kind: str) -> str:
-    """While the breaker of a kind's dependency is not closed, only probes are claimed. `kind` is an SQL expression."""
-    return f"""EXISTS (SELECT FROM kinds AS blocked JOIN breakers ON breakers.name = blocked.dependency
-                        WHERE blocked.name = {kind} AND breakers.state <> 'closed')"""
+    """While a breaker limits one of a kind's dependencies, only a few jobs are claimed. `kind` is an SQL expression."""
+    return f"""EXISTS (SELECT FROM kinds AS blocked JOIN breakers ON breakers.name = ANY ({dependencies_of("blocked")})
+                        WHERE blocked.name = {kind} AND {BREAKER_LIMITS})"""
 
 
 def cap_applies(row: str) -> str:

@@ -123,6 +123,27 @@ class WorkerSettings(CommonSettings):
         description="How many jobs of the whole fleet may try a dependency at once while its breaker is half"
         " open, and how many must succeed to close it.",
     )
+    breaker_failures_in_a_row: int = Field(
+        5,
+        ge=1,
+        le=1_000_000,
+        description="A breaker also opens when so many jobs fail with no success in between. A job that is tried again"
+        " after a failure is not counted again: one document that a dependency chokes on must not stop all others.",
+    )
+    breaker_unreachable_in_a_row: int = Field(
+        2,
+        ge=1,
+        le=1_000_000,
+        description="A breaker also opens when so many calls in a row cannot even reach the dependency (refused"
+        " connections, unknown names, a full disk). No document is to blame for that, so two are enough.",
+    )
+    breaker_patience: Seconds = Field(
+        43200.0,
+        ge=0,
+        description="How long a job may wait for dependencies that are away, fail or ask it to wait, at no cost."
+        " After that, each further run that fails costs an attempt. Twelve hours: longer than a night, and an outage of"
+        " an hour costs no job anything.",
+    )
 
     # Relations between fields are checked on the later field, not in a model validator. That would run only when every
     # field is valid, and a person would learn of the problems one start at a time.

@@ -17,7 +17,7 @@ from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
-from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.models import Upload
 from waybill_convert.repository import conversions
 from waybill_convert.repository.results import note_result
@@ -54,6 +54,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         found = await published(connection, job.id, XML)
     # An earlier attempt may have published a result that still exists. Another call would be wasted.
     if found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key):
+        job.used_only(STORAGE)
         async with job.complete():
             return
     gateway = await job.use(gateway_client)

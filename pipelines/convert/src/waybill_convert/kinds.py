@@ -8,8 +8,10 @@ from waybill.config import load
 from waybill_convert.settings import ConvertSettings
 from waybill_engine import JobKind, RetryPolicy
 
-DEPENDENCY = "gateway"
-"""What converts. While its breaker is open, conversions stay queued."""
+GATEWAY = "gateway"
+STORAGE = "storage"
+DEPENDENCIES = (GATEWAY, STORAGE)
+"""What converts, and where documents and results are. While the breaker of either is open, conversions stay queued."""
 
 
 def _gateway_calls() -> int:
@@ -30,7 +32,7 @@ CONVERT_PDF = JobKind(
     queue="convert",
     time_limit=600.0,
     retry=RetryPolicy(retries=3, base=5.0, jitter=5.0),
-    dependency=DEPENDENCY,
+    dependencies=DEPENDENCIES,
     default_cap=_gateway_calls,
     tells_end=True,
     configured=_configured,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from waybill.changes import BLIND, BREAKERS
 from waybill.messages import msg
 from waybill_convert.estimates import SAMPLES, Estimates
-from waybill_convert.kinds import DEPENDENCY
+from waybill_convert.kinds import DEPENDENCIES
 from waybill_convert.repository import durations
 from waybill_convert.views import ConversionView, Pause, view
 from waybill_engine import breaker_control
@@ -40,7 +40,7 @@ class Outlook:
         return view(row, self._estimates, self.pause)
 
     async def refresh(self) -> None:
-        """Read the breaker and recent durations again, if what we have is too old."""
+        """Read the breakers and recent durations again, if what we have is too old."""
         now = time.monotonic()
         version = self._changes.version(BREAKERS)
         if now < self._estimates_until and now < self._pause_until and version == self._pause_version:
@@ -50,7 +50,7 @@ class Outlook:
             version = self._changes.version(BREAKERS)
             async with self._database.hot() as connection:
                 if now >= self._pause_until or version != self._pause_version:
-                    self.pause = _pause(await breaker_control.not_closed(connection, DEPENDENCY))
+                    self.pause = _pause(await breaker_control.not_closed(connection, DEPENDENCIES))
                     self._pause_version = version
                     self._pause_until = now + (_PAUSE_LASTS if self._changes.listening else BLIND)
                 if now >= self._estimates_until:

@@ -11,7 +11,7 @@ from typing import Any
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
-from waybill.errors import IoFailure
+from waybill.errors import StorageFailed, StorageUnreachable
 from waybill.messages import msg
 
 FAULTS = (BaseError, OSError)
@@ -20,24 +20,26 @@ FAULTS = (BaseError, OSError)
 _STATUS = re.compile(r"status code: (\d{3})|status: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Request|Decode)\b")
-_UNREACHABLE = frozenset({"Connect", "Timeout", "Interrupted", "Request", "Decode"})
+_BROKEN_OFF = frozenset({"Interrupted", "Request", "Decode"})
 
 
-def failure(error: BaseException) -> IoFailure:
+def failure(error: BaseException) -> StorageFailed:
     """Our error for it. It is always retryable, because somebody may fix the cause."""
     detail = _detail(error)
     status = detail.get("status", 0)
     if detail.get("code") in ("NoSuchBucket", "ContainerNotFound"):
-        return IoFailure(msg("storage.no_bucket"), detail=detail)
+        return StorageFailed(msg("storage.no_bucket"), detail=detail)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in (401, 403):
-        return IoFailure(msg("storage.denied"), detail=detail)
+        return StorageFailed(msg("storage.denied"), detail=detail)
     if status in (429, 503):
-        return IoFailure(msg("storage.busy"), detail=detail)
+        return StorageFailed(msg("storage.busy"), detail=detail)
     if detail.get("connection") == "Timeout":
-        return IoFailure(msg("storage.slow"), detail=detail)
-    if detail.get("connection") in _UNREACHABLE:
-        return IoFailure(msg("storage.unreachable"), detail=detail)
-    return IoFailure(detail=detail)
+        return StorageFailed(msg("storage.slow"), detail=detail)
+    if detail.get("connection") == "Connect":
+        return StorageUnreachable(msg("storage.unreachable"), detail=detail)
+    if detail.get("connection") in _BROKEN_OFF:
+        return StorageFailed(msg("storage.unreachable"), detail=detail)
+    return StorageFailed(detail=detail)
 
 
 def beyond_the_end(error: BaseException) -> bool:

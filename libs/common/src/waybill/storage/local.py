@@ -16,7 +16,7 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from waybill.errors import IoFailure, NotFound, StorageFull
+from waybill.errors import NotFound, StorageFailed, StorageFull
 from waybill.files.atomic import AtomicFile
 from waybill.files.paths import NEW_FOLDER, folder_under, open_under
 from waybill.messages import msg
@@ -202,10 +202,10 @@ def _nothing(key: str) -> NotFound:
     return NotFound(f"Nothing is stored under {key!r}.")
 
 
-def _failure(error: OSError) -> IoFailure:
+def _failure(error: OSError) -> StorageFailed:
     detail = {"errno": errno.errorcode.get(error.errno or 0, str(error.errno))}
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(msg("storage.full"), detail=detail)
     if error.errno in _NOT_ALLOWED:
-        return IoFailure(msg("storage.folder_denied"), detail=detail)
-    return IoFailure(detail=detail)
+        return StorageFailed(msg("storage.folder_denied"), detail=detail)
+    return StorageFailed(detail=detail)

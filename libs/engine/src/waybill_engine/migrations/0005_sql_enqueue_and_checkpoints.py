@@ -1,6 +1,6 @@
 """Enqueue from SQL: the limits of each kind, and the function `waybill_enqueue`; checkpoints of jobs
 
-Revision: engine_0005, after engine_0003
+Revision: engine_0005, after engine_0004
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from waybill.db.migrations.statements import execute
 
 revision = "engine_0005"
-down_revision = "engine_0003"
+down_revision = "engine_0004"
 branch_labels = None
 depends_on = None
 

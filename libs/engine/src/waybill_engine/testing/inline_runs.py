@@ -162,7 +162,7 @@ async def _worker(
     )
     async with db.hot() as connection:
         await record_limits(connection, [kind])
-        await breaker.register_kinds(connection, {kind.name: kind.dependency})
+        await breaker.register_kinds(connection, {kind.name: kind.dependencies})
         await register(connection, me, time_limit + _LEASE)
     health, clients = DatabaseHealth(), Clients()
     dependencies = Dependencies(db, health, breaker.BreakerPolicy())
@@ -196,7 +196,7 @@ async def _claim(
     db: Database, worker_id: uuid.UUID, handler: Handler, lane: Lane, job_id: uuid.UUID, *, isolated: bool
 ) -> ClaimedJob:
     """Claim exactly this job, under the rules that hold for every claim."""
-    fair_share = FairShare({lane.kind: handler.kind.dependency})
+    fair_share = FairShare({lane.kind: handler.kind.dependencies})
     async with db.hot() as connection:
         _, rules = await find_lanes(connection, [lane.queue], [lane.kind], isolated=isolated)
         fair_share.apply(rules)

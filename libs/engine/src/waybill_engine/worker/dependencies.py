@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,10 +17,9 @@ import structlog
 
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Failure
-from waybill_engine.breaker import BreakerPolicy, blocked_for, probe_result, record
+from waybill_engine.breaker import BreakerPolicy, probe_result
+from waybill_engine.breaker_counts import CallCount, record
 from waybill_engine.claim import ClaimedJob
-from waybill_engine.kinds import JobKind
 from waybill_engine.worker.database_health import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -32,24 +32,19 @@ _PROMPT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A run that finds out whether its dependency works again."""
+    """A run that finds out whether dependencies work again."""
 
-    dependency: str
-    since: datetime
+    periods: Mapping[str, datetime]
+    """The dependencies, and when the half-open period of each one's breaker began."""
     policy: BreakerPolicy
 
-    async def succeeded(self, connection: Connection) -> None:
-        """Report success, in the transaction that completes the run."""
-        state = await probe_result(connection, self.dependency, ok=True, since=self.since, policy=self.policy)
-        log.info("probe_succeeded", dependency=self.dependency, breaker=state)
-
-    async def failed(self, connection: Connection, failure: Failure) -> None:
-        """Report failure, in the transaction that ends the run, after its fence."""
-        reason = f"A probe failed: {failure.code} {failure.message}"
-        state = await probe_result(
-            connection, self.dependency, ok=False, since=self.since, policy=self.policy, reason=reason
-        )
-        log.warning("probe_failed", dependency=self.dependency, breaker=state)
+    async def succeeded(self, connection: Connection, used: Collection[str]) -> None:
+        """Report success for the dependencies that the run used, in the transaction that completes it."""
+        for name in sorted(self.periods):  # all probes lock breakers in this order
+            if name in used:
+                since = self.periods[name]
+                state = await probe_result(connection, name, ok=True, since=since, policy=self.policy)
+                log.info("probe_succeeded", dependency=name, breaker=state)
 
 
 class Dependencies:
@@ -57,29 +52,36 @@ class Dependencies:
         self._db = db
         self._health = health
         self._policy = policy
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, CallCount] = {}
+        self._succeeded_at: dict[str, float] = {}
         self._first_at = 0.0
         self._some = asyncio.Event()
         self._failed = asyncio.Event()
 
-    def note(self, dependency: str, *, ok: bool) -> None:
-        """Count one call. Faults of the input, releases and waits that the dependency asked for do not count."""
+    def note(self, dependency: str, *, ok: bool, fresh: bool = True, away: bool = False) -> None:
+        """Count one call. Faults of the input, releases and waits that the dependency asked for do not count.
+
+        `fresh` says that the job's last run had not failed, `away` that the dependency could not even be reached.
+        """
+        now = asyncio.get_running_loop().time()
         if not self._counts:
-            self._first_at = asyncio.get_running_loop().time()
+            self._first_at = now
             self._some.set()
-        calls, failures = self._counts.get(dependency, (0, 0))
-        self._counts[dependency] = (calls + 1, failures if ok else failures + 1)
-        if not ok:
+        count = self._counts.get(dependency)
+        if count is None:
+            count = self._counts[dependency] = CallCount(dependency)
+        count.add(ok=ok, fresh=fresh, away=away)
+        if ok:
+            self._succeeded_at[dependency] = now
+        else:
             self._failed.set()
 
-    def probe(self, kind: JobKind, job: ClaimedJob) -> Probe | None:
-        if kind.dependency is None or job.probe is None:
-            return None
-        return Probe(kind.dependency, job.probe, self._policy)
+    def probe(self, job: ClaimedJob) -> Probe | None:
+        return None if job.probes is None else Probe(job.probes, self._policy)
 
-    async def blocked_for(self, connection: Connection, dependency: str) -> float | None:
-        """Seconds that the breaker blocks a job whose dependency failed; None if it is closed."""
-        return await blocked_for(connection, dependency, self._policy)
+    @property
+    def policy(self) -> BreakerPolicy:
+        return self._policy
 
     async def run(self) -> None:
         """For ever: report to the breakers."""
@@ -100,10 +102,12 @@ class Dependencies:
         if counts:
             await self._health.persist(lambda: self._write(counts, first_at))
 
-    async def _write(self, counts: dict[str, tuple[int, int]], first_at: float) -> None:
-        if asyncio.get_running_loop().time() - first_at > self._policy.window:
+    async def _write(self, counts: dict[str, CallCount], first_at: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - first_at > self._policy.window:
             return  # the database was down for so long that these counts are too old
+        for name, count in counts.items():
+            count.succeeded_ago = now - self._succeeded_at.get(name, now)
         async with self._db.hot() as connection:
-            flat = sorted((name, calls, failures) for name, (calls, failures) in counts.items())
-            for name in await record(connection, flat, self._policy):
+            for name in await record(connection, list(counts.values()), self._policy):
                 log.warning("breaker_opened", dependency=name)

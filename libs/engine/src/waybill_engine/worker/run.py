@@ -15,7 +15,7 @@ from waybill.log import enter_job
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
-from waybill_engine.lease import fence
+from waybill_engine.let_downs import settle_let_down
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -56,10 +56,10 @@ class Run:
     """A handler at work."""
 
     __slots__ = (
-        "_dependency_failure",
         "_environment",
         "_handler",
         "_job",
+        "_let_down",
         "_settling",
         "_stop",
         "_stubborn",
@@ -79,8 +79,8 @@ class Run:
         self._job = job
         self._tools = tools
         self._environment = environment
-        self._dependency_failure: Failure | None = None
-        """How the dependency failed, if that ended the run."""
+        self._let_down: Failure | None = None
+        """How a dependency failed, or who asked us to wait, if that ended the run."""
         self._stop: Stop | None = None
         self.started = started = environment.loop.time()
         self.deadline = started + claimed.time_limit
@@ -89,10 +89,6 @@ class Run:
         self._settling: asyncio.Task[None] | None = None
         # Named, because making up a name for a task costs as much as everything else here.
         self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
-
-    @property
-    def _dependency(self) -> str | None:
-        return self._handler.kind.dependency
 
     @property
     def written(self) -> bool:
@@ -142,20 +138,20 @@ class Run:
 
     def _succeeded(self) -> None:
         self.ending = True
-        dependency = self._handler.kind.dependency
-        if dependency is not None:
+        if self._handler.kind.dependencies:
+            self._note_success()
             if self._job.probe is not None and not self._job.completed:
                 self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
                 return
-            self._note_success(dependency)
         if not self._job.completed:
             self._environment.on_success(self.claimed)
         self._release_slot()
 
-    def _note_success(self, dependency: str) -> None:
-        # A probe's success was counted with its completion, because it decides about the breaker.
-        if self._job.probe is None:
-            self._tools.dependencies.note(dependency, ok=True)
+    def _note_success(self) -> None:
+        for name in self._job.used:
+            # A probe's success is counted with its completion, because it decides about the breaker.
+            if self.claimed.probes is None or name not in self.claimed.probes:
+                self._tools.dependencies.note(name, ok=True)
 
     def _outcome_of_stop(self, error: BaseException) -> RunOutcome | None:
         if self._stop is Stop.LEASE_LOST:
@@ -175,14 +171,21 @@ class Run:
             return self._outcome_of_stop(error)
         failure = classify(error)
         log.warning("job_failed", code=failure.code.value, error=failure.message, exc_info=error)
-        if self._dependency is not None and failure.of_dependency and not self._job.completed:
-            self._dependency_failure = failure
-            if self._job.probe is None:
-                self._tools.dependencies.note(self._dependency, ok=False)
+        if not self._job.completed:
+            self._note_failure(failure)
         return self._judged(failure)
 
-    def _judged(self, failure: Failure, blocked_for: float | None = None) -> RunOutcome:
-        return judge(self.claimed, failure, self._handler.kind.retry, blocked_for=blocked_for)
+    def _note_failure(self, failure: Failure) -> None:
+        dependency = self._handler.kind.blamed(failure)
+        if failure.retryable and (dependency is not None or failure.retry_after is not None):
+            self._let_down = failure
+        probed = self.claimed.probes is not None and dependency in self.claimed.probes
+        if dependency is not None and failure.of_dependency and not probed:
+            fresh = self.claimed.last_error is None
+            self._tools.dependencies.note(dependency, ok=False, fresh=fresh, away=failure.away)
+
+    def _judged(self, failure: Failure) -> RunOutcome:
+        return judge(self.claimed, failure, self._handler.kind.retry)
 
     def _abandon(self) -> None:
         """Give up on a handler that ignores its cancellation. The fence voids whatever it still does."""
@@ -198,8 +201,7 @@ class Run:
             return
         self.ending = True
         if self._job.completed:
-            if self._dependency is not None:
-                self._note_success(self._dependency)
+            self._note_success()
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
             log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
@@ -234,30 +236,29 @@ class Run:
         async with self._environment.ends, self._tools.db.hot() as connection, connection.transaction():
             done = await succeed(connection, self.claimed.worker_id, fenced)
             if done and self._job.probe is not None:
-                await self._job.probe.succeeded(connection)
+                await self._job.probe.succeeded(connection, self._job.used)
         if not done:
             self._refused("succeeded")
 
     async def _write(self, outcome: RunOutcome) -> None:
         async with self._environment.ends, self._tools.db.hot() as connection:
-            if self._dependency_failure is not None and self._dependency is not None:
-                written = await self._write_dependency_failure(connection, self._dependency_failure, self._dependency)
+            if self._let_down is not None:
+                written = await self._write_let_down(connection, self._let_down)
             else:
                 written = await self._write_end(connection, outcome)
         if not written:
             self._refused(outcome.event)
 
-    async def _write_dependency_failure(self, connection: Connection, failure: Failure, dependency: str) -> bool:
-        """Write that the dependency failed. Its breaker decides, by its state now, whether that costs an attempt."""
+    async def _write_let_down(self, connection: Connection, failure: Failure) -> bool:
+        """Write that a dependency failed or asked us to wait; whether that costs an attempt is decided there."""
+        kind = self._handler.kind
         try:
-            async with connection.transaction():
-                if self._job.probe is not None:
-                    await fence(connection, self.claimed.worker_id, self.claimed.id, self.claimed.token)
-                    await self._job.probe.failed(connection, failure)
-                blocked_for = await self._tools.dependencies.blocked_for(connection, dependency)
-                return await self._write_end(connection, self._judged(failure, blocked_for))
+            state = await settle_let_down(
+                connection, self.claimed, failure, kind.blamed(failure), kind.retry, self._tools.dependencies.policy
+            )
         except LeaseLost:
             return False
+        return state is not None
 
     async def _write_end(self, connection: Connection, outcome: RunOutcome) -> bool:
         end = (self.claimed.id, self.claimed.token, outcome)

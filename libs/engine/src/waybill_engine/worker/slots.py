@@ -138,8 +138,9 @@ class Slots:
         while self.waiting and len(self.runs) < self.concurrency:
             job = self.waiting.popleft()
             handler = self._handlers[job.kind]
-            probe = self._tools.dependencies.probe(handler.kind, job) if job.probe is not None else None
-            run = Run(handler, JobContext(job, self._tools, probe), self._tools, self._environment)
+            probe = self._tools.dependencies.probe(job) if job.probes is not None else None
+            context = JobContext(job, self._tools, probe, handler.kind.dependencies)
+            run = Run(handler, context, self._tools, self._environment)
             self.runs[job.id] = run
             self._waiting_since = run.started
 

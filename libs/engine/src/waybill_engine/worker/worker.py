@@ -85,7 +85,7 @@ class Worker:
         pool = BlockingPool(settings.worker_pool_size)
         policy = breaker.BreakerPolicy.of(settings)
         self._served = [handlers[name].kind for name in kinds]
-        self._kinds = {name: handler.kind.dependency for name, handler in handlers.items()}
+        self._kinds = {name: handler.kind.dependencies for name, handler in handlers.items()}
         self._default_caps = {
             name: handler.kind.default_cap() for name, handler in handlers.items() if handler.kind.default_cap
         }

@@ -72,7 +72,7 @@ def conversion(body: bytes) -> ConvertedDocument:
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:
     """The error that any other answer means."""
     if status in (429, 503):
-        # It is busy, not broken: waiting costs no attempt and does not count against the breaker.
+        # It is busy, not broken: the whole fleet waits, which costs no attempt and is no failure.
         return GatewayUnavailable(msg("convert.gateway.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
     if status == 413:
         return say_as(json_object(body), TooLarge())

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from waybill.config import load
-from waybill.errors import GatewayTimedOut, GatewayUnavailable, IoFailure
+from waybill.errors import GatewayTimedOut, GatewayUnavailable, GatewayUnreachable, StorageFailed
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill_convert.clients import answers
@@ -56,8 +56,8 @@ class Gateway:
             ):
                 status, retry_after = response.status_code, response.headers.get("Retry-After", "")
                 body = await read_body(response, MOST_ANSWER_BYTES if status == httpx.codes.OK else MOST_PROBLEM_BYTES)
-        except httpx.ConnectTimeout as error:
-            raise GatewayUnavailable(msg("convert.gateway.unreachable")) from error
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise GatewayUnreachable(msg("convert.gateway.unreachable")) from error
         except (httpx.TimeoutException, TimeoutError) as error:
             if source.was_slow:
                 raise _slow_storage() from error
@@ -87,5 +87,5 @@ async def gateway_client() -> AsyncIterator[Gateway]:
         await gateway.close()
 
 
-def _slow_storage() -> IoFailure:
-    return IoFailure(msg("convert.gateway.slow_storage"))
+def _slow_storage() -> StorageFailed:
+    return StorageFailed(msg("convert.gateway.slow_storage"))

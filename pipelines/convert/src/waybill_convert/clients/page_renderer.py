@@ -6,7 +6,15 @@ import asyncio
 
 import httpx
 
-from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, NotFound, TooLarge, WaybillError
+from waybill.errors import (
+    DocumentFault,
+    GatewayTimedOut,
+    GatewayUnavailable,
+    GatewayUnreachable,
+    NotFound,
+    TooLarge,
+    WaybillError,
+)
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill.storage import Storage
@@ -37,8 +45,8 @@ class GatewayRenderer:
                         return answer
                     # The gateway is busy with conversions. Somebody looks at an empty page, so we wait for it.
                     await asyncio.sleep(answer)
-        except httpx.ConnectTimeout as error:
-            raise GatewayUnavailable(msg("convert.gateway.unreachable")) from error
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise GatewayUnreachable(msg("convert.gateway.unreachable")) from error
         except (httpx.TimeoutException, TimeoutError) as error:
             raise GatewayTimedOut(msg("convert.gateway.page_timeout")) from error
         except httpx.TransportError as error:
