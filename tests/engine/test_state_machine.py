@@ -45,6 +45,7 @@ from waybill_engine.models import FINAL
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.snooze import Snooze
 
 T = TypeVar("T")
 
@@ -348,6 +349,11 @@ class EngineMachine(RuleBasedStateMachine):
         self.fail(numbers, how)
 
     @precondition(lambda self: self.beliefs)
+    @rule(numbers=several)
+    def snooze(self, numbers: list[int]) -> None:
+        self.fail(numbers, "snoozed")
+
+    @precondition(lambda self: self.beliefs)
     @rule(numbers=several, how=st.sampled_from(("retryable", "permanent", "cancelled")))
     def fail_for_good(self, numbers: list[int], how: str) -> None:
         self.fail(numbers, how)
@@ -366,6 +372,8 @@ class EngineMachine(RuleBasedStateMachine):
     def outcome(self, claimed: ClaimedJob, how: str) -> RunOutcome:
         if how == "released":
             return released("not now")
+        if how == "snoozed":
+            return Snooze(LATER, "too early").outcome
         if how == "cancelled":
             return cancelled(classify(Cancelled()))
         trouble = failure(

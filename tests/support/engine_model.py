@@ -225,17 +225,18 @@ class Model:
         return True
 
     def fail(self, job_id: uuid.UUID, token: int, worker_id: uuid.UUID, how: str, delay: float) -> str | None:
-        """End a run; `how` is retryable, permanent, uncharged, released or cancelled."""
+        """End a run; `how` is retryable, permanent, uncharged, released, snoozed or cancelled."""
         if (job := self.fenced(job_id, token, worker_id)) is None:
             return None
         if how in ("retryable", "permanent"):
             job.attempts += 1
-        if how != "released":
+        if how not in ("released", "snoozed"):
             job.isolate = False
         state, event = {
             "permanent": ("failed", "failed"),
             "uncharged": ("scheduled", "postponed"),
             "released": ("queued", "released"),
+            "snoozed": ("scheduled", "snoozed"),
             "cancelled": ("cancelled", "cancelled"),
             "retryable": ("scheduled", "retry_scheduled"),
         }[how]
