@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import Any
 
@@ -48,15 +49,30 @@ def _compare_type(_context: Any, _column: Any, _model_column: Any, found: Any, d
     return False if both_text else None
 
 
-async def all_rows(url: str) -> dict[str, list[str]]:
-    """Every row of every table, as text."""
+Rows = dict[str, list[dict[str, Any]]]
+"""Rows by table, as JSON."""
+
+
+def same_columns(rows: Rows, others: Rows) -> Rows:
+    """`rows`, without tables and columns that `others` does not have: a migration may add some."""
+    return {
+        table: [{name: row[name] for name in others[table][0]} for row in rows[table]]
+        for table in rows
+        if others.get(table)
+    }
+
+
+async def all_rows(url: str) -> Rows:
+    """Every row of every table."""
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
         )
         return {
-            name: [row[0] for row in await connection.fetch(f"SELECT t::text FROM {name} AS t ORDER BY 1")]
+            name: [
+                json.loads(row[0]) for row in await connection.fetch(f"SELECT to_jsonb(t) FROM {name} AS t ORDER BY 1")
+            ]
             for (name,) in tables
         }
     finally:
