@@ -11,6 +11,7 @@ from support.engine import some_jobs
 from waybill.db.database import Connection
 from waybill_engine.breaker import admit
 from waybill_engine.breaker_counts import CallCount, record
+from waybill_engine.cooldowns import cool_down
 
 
 async def test_every_dependency_has_one_line(waybill: Waybill, hot: Connection) -> None:
@@ -89,6 +90,20 @@ async def test_a_breaker_is_tripped_and_reset(waybill: Waybill, hot: Connection)
         "state": "closed",
         "was_closed": True,
     }
+
+
+async def test_a_dependency_that_asked_us_to_wait_says_so(waybill: Waybill, hot: Connection) -> None:
+    await converter_worker(hot)
+    await some_jobs(hot, 2, CONVERT)
+    await cool_down(hot, CONVERTER, 120, POLICY)
+    line = (await waybill("breaker", "ls")).lines[1]
+    assert "closed" in line
+    assert "asked us to wait, calls in " in line
+    shown = (await waybill("breaker", "show", "converter")).out
+    assert "2 queued jobs" in shown
+    assert "asked to wait" in shown
+    assert (await waybill("breaker", "reset", "converter")).out == "The breaker of converter is closed.\n"
+    assert len(await claim_gated(hot, await converter_worker(hot))) == 2
 
 
 async def test_a_breaker_is_tripped_for_a_while(waybill: Waybill, hot: Connection, clock: Clock) -> None:

@@ -82,6 +82,7 @@ class SimulatedFleet:
 
     async def run_until(self, when: float, *, or_all_ended: bool = False) -> None:
         """Let everything happen that happens until then, or until no job is left."""
+        await self._claim()  # what was enqueued just now
         while self.now < when:
             await self._move_to(min(when, await self._next_event()))
             await promote_due(self._on, 10_000)
