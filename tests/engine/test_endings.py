@@ -25,9 +25,10 @@ from support.engine import (
 from waybill.changes.events import Event
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill_engine import JobKind, NewJob, State, endings, enqueue_family
+from waybill_engine import JobKind, NewJob, State, bulk, endings, enqueue_family
 from waybill_engine.control import cancel
 from waybill_engine.finish import judge, released, settle, succeed
+from waybill_engine.job_filter import JobFilter
 from waybill_engine.rescue import rescue
 
 TELLING = replace(WORK, tells_end=True)
@@ -103,6 +104,13 @@ async def test_a_cancelled_family_is_told_of_one_by_one(hot: Connection, told: T
     await cancel(hot, family.parent.id)
     expected = [("job.cancelled", str(one)) for one in (family.parent.id, family.children[0].id)]
     assert sorted(await told()) == sorted(expected)
+
+
+async def test_jobs_cancelled_by_a_filter_are_told_of(hot: Connection, db: Database, told: Told) -> None:
+    jobs = await some_jobs(hot, 3, TELLING)
+    async for _ in bulk.cancel(db.hot, JobFilter(kind=TELLING.name)):
+        pass
+    assert sorted(await told()) == sorted(("job.cancelled", str(job)) for job in jobs)
 
 
 async def test_a_job_that_took_its_worker_down_for_the_last_time_is_told(

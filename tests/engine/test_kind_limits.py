@@ -21,7 +21,7 @@ async def limits(connection: Connection, kind: str) -> tuple[object, ...] | None
 
 
 async def test_limits_are_recorded_and_renewed_beside_the_dependency(hot: Connection) -> None:
-    await register_kinds(hot, {"work": "gateway"})
+    await register_kinds(hot, {"work": ("gateway",)})
     assert await limits(hot, "work") == (None, None, None, None)
     await record_limits(hot, [WORK, OTHER])
     assert await limits(hot, "work") == ("default", 3, 3, 300.0)

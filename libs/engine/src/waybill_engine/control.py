@@ -164,6 +164,7 @@ async def cancel_childless(
     if running:
         await connection.execute(_ASK_TO_STOP, running, reason)
     await children_ended(connection, [row["awaited_by"] for row in cancelled])
+    await tell_ends(connection, [row["told"] for row in cancelled])
     return sorted(done), running
 
 

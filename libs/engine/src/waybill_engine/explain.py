@@ -57,7 +57,7 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
   LEFT JOIN queues ON queues.name = jobs.queue
   LEFT JOIN kinds ON kinds.name = jobs.kind
   LEFT JOIN LATERAL (
-           SELECT * FROM breakers
+           SELECT name, state, open_until, reason, cooldown_until FROM breakers
             WHERE breakers.name = ANY ({dependencies_of("kinds")}) AND {BREAKER_LIMITS}
             ORDER BY breakers.state <> 'open', breakers.state = 'closed', breakers.name
             LIMIT 1
