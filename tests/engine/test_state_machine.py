@@ -349,9 +349,9 @@ class EngineMachine(RuleBasedStateMachine):
         self.fail(numbers, how)
 
     @precondition(lambda self: self.beliefs)
-    @rule(numbers=several)
-    def snooze(self, numbers: list[int]) -> None:
-        self.fail(numbers, "snoozed")
+    @rule(numbers=several, how=st.sampled_from(("uncharged", "released", "snoozed")))
+    def come_back_uncharged(self, numbers: list[int], how: str) -> None:
+        self.fail(numbers, how)
 
     @precondition(lambda self: self.beliefs)
     @rule(numbers=several, how=st.sampled_from(("retryable", "permanent", "cancelled")))
