@@ -18,7 +18,7 @@ from waybill_engine.caps import set_cap
 from waybill_engine.control import pause, resume, retry
 from waybill_engine.enqueue import enqueue
 from waybill_engine.finish import judge, released, settle
-from waybill_engine.lanes import MOST_LANES, Lane
+from waybill_engine.lanes import BEGINNING, MOST_LANES, Lane
 from waybill_engine.lease import drain, renew, stop
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue
@@ -85,7 +85,7 @@ async def test_a_thousand_lanes_behind_one_full_cap_cost_one_look_at_the_cap(hot
     worker = await claimant(hot)
     assert len(worker.fair_share) == 1_000
     mine = (await enqueue(hot, NewJob(WORK, "late"))).id
-    worker.fair_share.announce(Lane("default", "work", 0, "late"), mine)
+    worker.fair_share.announce(Lane("default", "work", 0, "late"), BEGINNING)
 
     cost, claimed_jobs = await pages_touched(hot, lambda: worker.take(10))
     assert [claimed.id for claimed in claimed_jobs] == [mine]
@@ -105,7 +105,7 @@ async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Conne
     claims = []
     for _ in range(3):
         mine = (await enqueue(hot, NewJob(WORK, "free"))).id
-        worker.fair_share.announce(Lane("default", "work", 0, "free"), mine)
+        worker.fair_share.announce(Lane("default", "work", 0, "free"), BEGINNING)
         claims.append(0)
         claimed_jobs: list[ClaimedJob] = []
         while not claimed_jobs:

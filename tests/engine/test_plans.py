@@ -35,6 +35,7 @@ from waybill_engine.unique_keys import _FIND_EXISTING, _FREE_PASSED_WINDOWS
 
 ID = "'01890000-0000-7000-8000-000000000001'::uuid"
 IDS = f"ARRAY[{ID}]"
+TIMES = "ARRAY['2026-01-01Z']::timestamptz[]"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class Hot:
 
 BY_ID = {"jobs_pkey": "id ="}
 LANES = "ARRAY['default'], ARRAY['work']"
-PORTIONS = f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], ARRAY['x']"
+PORTIONS = (
+    f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], "
+    "ARRAY['x']"
+)
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
@@ -79,10 +83,10 @@ FIND_EXISTING = Hot(
 )
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
-    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
+    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
+    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lane_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
-    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
+    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
     "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
@@ -343,7 +347,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     await some_jobs(admin, 20)
     worker = await start_worker(admin, queues=["paused", "default"])
     me = f"'{worker.id}'::uuid"
-    start = "ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
+    start = "ARRAY['epoch']::timestamptz[], ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
 
     def portion(queue: str) -> str:
         return (

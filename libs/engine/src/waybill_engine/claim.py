@@ -20,6 +20,7 @@ from waybill_engine.breaker import BreakerPolicy, admit
 from waybill_engine.caps import NO_LIMIT, look_under_caps, room_under_caps
 from waybill_engine.fair_share import FairShare, Portion
 from waybill_engine.gates import Gate
+from waybill_engine.lanes import Position
 from waybill_engine.rules import WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
 
 if TYPE_CHECKING:
@@ -38,19 +39,20 @@ WITH me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND {WORKER_MAY_CLAIM} FOR SHARE
 ), lanes AS MATERIALIZED (
     SELECT lane.*
-      FROM me, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::uuid[], $7::int[], $8::text[])
-               AS lane (queue, kind, priority, tenant, start, quota, dependency)
+      FROM me, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::timestamptz[], $7::uuid[], $8::int[],
+                      $9::text[])
+               AS lane (queue, kind, priority, tenant, since, start, quota, dependency)
      WHERE NOT {queue_is_paused("lane.queue")}
        AND NOT EXISTS (SELECT FROM breakers
-                        WHERE name = lane.dependency AND state <> 'closed' AND name <> ALL ($10::text[]))
-       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($9::int[]))
+                        WHERE name = lane.dependency AND state <> 'closed' AND name <> ALL ($11::text[]))
+       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($10::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
                SELECT id FROM jobs
-                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $11 AND priority = lanes.priority
-                  AND tenant = lanes.tenant AND id >= lanes.start AND state = 'queued'
-                ORDER BY id
+                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $12 AND priority = lanes.priority
+                  AND tenant = lanes.tenant AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
+                ORDER BY created_at, id
                 LIMIT lanes.quota
                   FOR UPDATE SKIP LOCKED
            ) AS ready
@@ -94,6 +96,11 @@ class ClaimedJob:
     """Who claimed it. The process may go on under another id later; this run does not."""
     probe: datetime | None = None
     """If this run is a probe of its dependency: when the half-open period of the breaker began."""
+
+    @property
+    def position(self) -> Position:
+        """Its place in its lane."""
+        return Position(self.created_at, self.id)
 
 
 async def claim(
@@ -186,7 +193,8 @@ async def _take(
         [portion.lane.kind for portion in portions],
         [portion.lane.priority for portion in portions],
         [portion.lane.tenant for portion in portions],
-        [portion.start for portion in portions],
+        [portion.start.created_at for portion in portions],
+        [portion.start.id for portion in portions],
         [portion.quota for portion in portions],
         [fair_share.gates.dependency(portion.lane.kind) for portion in portions],
         [one.id for one in locked if isinstance(one, Cap)],
@@ -198,5 +206,5 @@ async def _take(
         text: Any = job.payload  # as it comes from the driver
         job.payload = json.loads(text) if text != "{}" else {}
     # An UPDATE answers in the order in which it found the rows; the oldest job runs first.
-    claimed.sort(key=attrgetter("id"))
+    claimed.sort(key=attrgetter("created_at", "id"))
     return claimed

@@ -1,8 +1,8 @@
 """Lanes: where jobs wait.
 
 A lane is what one claim can take oldest first: the queued jobs of one queue, kind, priority and tenant. Only lanes that
-have jobs exist, and they exist only in the index `jobs_lanes`. Finding them means hopping through that index from the
-head of one lane to the head of the next, so it costs by the lane and not by the job.
+have jobs exist, and they exist only in the index `jobs_lane_order`. Finding them means hopping through that index from
+the head of one lane to the head of the next, so it costs by the lane and not by the job.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.rules import Cap, Rules, queue_is_paused
@@ -28,6 +29,17 @@ class Lane(NamedTuple):
     tenant: str
 
 
+class Position(NamedTuple):
+    """A place in a lane. The database's clock decides the order. Ids, which carry the enqueuer's clock, break ties."""
+
+    created_at: datetime
+    id: uuid.UUID = uuid.UUID(int=0)
+
+
+BEGINNING = Position(datetime.min.replace(tzinfo=UTC))
+"""Before every job of any lane."""
+
+
 # One statement finds both lanes and rules, so that an idle worker costs next to nothing. The last row has the rules.
 #
 # From one head, the next is the next tenant of the same priority or the first of the next lower priority. `UNION ALL`
@@ -38,33 +50,33 @@ WITH RECURSIVE served AS MATERIALIZED (
       FROM unnest($1::text[]) AS queue, unnest($2::text[]) AS kind
      WHERE NOT {queue_is_paused("queue")}
 ), lane AS (
-    SELECT served.queue, served.kind, head.priority, head.tenant, head.id
+    SELECT served.queue, served.kind, head.priority, head.tenant, head.created_at, head.id
       FROM served, LATERAL (
-               SELECT priority, tenant, id FROM jobs
+               SELECT priority, tenant, created_at, id FROM jobs
                 WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND state = 'queued'
-                ORDER BY priority DESC, tenant, id
+                ORDER BY priority DESC, tenant, created_at, id
                 LIMIT 1
            ) AS head
     UNION ALL
-    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.id
+    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.created_at, next.id
       FROM lane, LATERAL (
-               (SELECT priority, tenant, id FROM jobs
+               (SELECT priority, tenant, created_at, id FROM jobs
                  WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority = lane.priority
                    AND tenant > lane.tenant AND state = 'queued'
-                 ORDER BY tenant, id
+                 ORDER BY tenant, created_at, id
                  LIMIT 1)
                UNION ALL
-               (SELECT priority, tenant, id FROM jobs
+               (SELECT priority, tenant, created_at, id FROM jobs
                  WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority < lane.priority
                    AND state = 'queued'
-                 ORDER BY priority DESC, tenant, id
+                 ORDER BY priority DESC, tenant, created_at, id
                  LIMIT 1)
                LIMIT 1
            ) AS next
 )
-(SELECT queue, kind, priority, tenant, id, NULL::json AS rules FROM lane LIMIT $4)
+(SELECT queue, kind, priority, tenant, created_at, id, NULL::json AS rules FROM lane LIMIT $4)
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
            'blocked', (SELECT json_object_agg(name, since) FROM breakers WHERE state <> 'closed'),
            'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
@@ -73,13 +85,13 @@ SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
 
 async def find_lanes(
     connection: Connection, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False
-) -> tuple[dict[Lane, uuid.UUID], Rules]:
-    """Every lane that has jobs, with the job at its head, and the rules. Paused queues are left out."""
+) -> tuple[dict[Lane, Position], Rules]:
+    """Every lane that has jobs, with the position of its head, and the rules. Paused queues are left out."""
     rows = await connection.fetch(
         _FIND_LANES, list(dict.fromkeys(queues)), list(dict.fromkeys(kinds)), isolated, MOST_LANES
     )
     rules = json.loads(rows.pop()["rules"])
-    return {Lane(*row[:4]): row["id"] for row in rows}, Rules(
+    return {Lane(*row[:4]): Position(*row[4:6]) for row in rows}, Rules(
         caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
         blocked=rules["blocked"] or {},
         weights=rules["weights"] or {},

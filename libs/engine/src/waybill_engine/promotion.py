@@ -22,7 +22,7 @@ WITH due AS MATERIALIZED (
 ), ready AS (
     UPDATE jobs SET state = 'queued', updated_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING id, queue, kind, priority, tenant
+    RETURNING queue, kind, priority, tenant, created_at, 1 AS jobs
 ), {ANNOUNCE_LANES}
 SELECT (SELECT count(*) FROM ready) AS promoted,
        ({next_job_in("now()")}) AS next_in

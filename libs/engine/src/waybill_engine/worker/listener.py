@@ -12,8 +12,16 @@ from typing import Never
 import structlog
 
 from waybill.db import Database
-from waybill_engine.announcements import CHANNELS, JOBS, SCHEDULED, SCHEDULES, parse_lane
-from waybill_engine.lanes import Lane
+from waybill_engine.announcements import (
+    CHANNELS,
+    JOBS,
+    LANES,
+    SCHEDULED,
+    SCHEDULES,
+    Announced,
+    parse_jobs,
+    parse_lane,
+)
 from waybill_engine.worker.database_health import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -28,7 +36,7 @@ class Listener:
         queues: Collection[str],
         kinds: Collection[str],
         worker_id: Callable[[], uuid.UUID],
-        on_lane: Callable[[Lane, uuid.UUID], None],
+        on_lane: Callable[[Announced], None],
         on_look: Callable[[], None],
         on_scheduled: Callable[[float], None],
         on_schedules: Callable[[float], None],
@@ -60,7 +68,9 @@ class Listener:
 
     def _heard(self, channel: str, text: str) -> None:
         try:
-            if channel == JOBS:
+            if channel == LANES:
+                self._heard_of_lane(parse_lane(text))
+            elif channel == JOBS:
                 self._heard_of_jobs(text)
             elif channel == SCHEDULED:
                 self._on_scheduled(float(text))
@@ -74,11 +84,12 @@ class Listener:
             log.warning("strange_notification", channel=channel, payload=text[:100])
 
     def _heard_of_jobs(self, text: str) -> None:
-        announced = parse_lane(text)
-        if announced is None:
-            if text in self._queues:
-                self._on_look()
-            return
-        lane, first = announced
-        if lane.queue in self._queues and lane.kind in self._kinds:
-            self._on_lane(lane, first)
+        announced = parse_jobs(text)
+        if announced is not None:
+            self._heard_of_lane(announced)
+        elif text in self._queues:
+            self._on_look()
+
+    def _heard_of_lane(self, announced: Announced) -> None:
+        if announced.lane.queue in self._queues and announced.lane.kind in self._kinds:
+            self._on_lane(announced)

@@ -17,10 +17,10 @@ from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import Storage
 from waybill_engine import breaker
+from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
 from waybill_engine.due_times import DueTimes, next_due
 from waybill_engine.fair_share import FairShare
-from waybill_engine.lanes import Lane
 from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
@@ -239,10 +239,10 @@ class Worker:
         log.info("worker_started_over", worker=self._info.name)
         self._lane_finder.request()
 
-    def _heard_of_lane(self, lane: Lane, first: uuid.UUID) -> None:
+    def _heard_of_lane(self, announced: Announced) -> None:
         if self._info.isolating:
             return  # nobody announces suspects
-        self._fair_share.announce(lane, first)
+        self._fair_share.announce(announced.lane, announced.first)
         self._claimer.wake()
 
     async def _ask_what_is_due(self) -> None:
