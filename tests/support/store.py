@@ -41,7 +41,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         isolated=False,
         last_error=None,
         outages=0,
-        payload={},
+        payload_text="{}",
         worker_id=uuid.UUID(int=0),
     )
 

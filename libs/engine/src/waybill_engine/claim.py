@@ -91,11 +91,17 @@ class ClaimedJob:
     """The error code of its last run, if that failed."""
     outages: int
     """How many of its runs ended in an outage of the database."""
-    payload: dict[str, Any]
+    payload_text: str
+    """The payload as JSON. It stays text until a run needs it: decoded, it takes several times the memory."""
     worker_id: uuid.UUID
     """Who claimed it. The process may go on under another id later; this run does not."""
     probe: datetime | None = None
     """If this run is a probe of its dependency: when the half-open period of the breaker began."""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What the job is about, decoded anew each time."""
+        return json.loads(self.payload_text) if self.payload_text != "{}" else {}
 
     @property
     def position(self) -> Position:
@@ -202,9 +208,6 @@ async def _take(
         isolated,
     )
     claimed = [ClaimedJob(*row) for row in rows]
-    for job in claimed:
-        text: Any = job.payload  # as it comes from the driver
-        job.payload = json.loads(text) if text != "{}" else {}
     # An UPDATE answers in the order in which it found the rows; the oldest job runs first.
     claimed.sort(key=attrgetter("created_at", "id"))
     return claimed
