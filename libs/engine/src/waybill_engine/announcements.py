@@ -1,10 +1,13 @@
 """Announcements: how workers hear that there is something to do, sent when the transaction commits.
 
-Five channels. `waybill_lanes` names a lane that has new jobs, since when, and how many. `waybill_jobs` names only a
+Six channels. `waybill_lanes` names a lane that has new jobs, since when, and how many. `waybill_jobs` names only a
 queue, and workers look for themselves; release 0.1.0 names lanes there, too. `waybill_scheduled` and
 `waybill_schedules` say in how many seconds a job or a schedule is due. `waybill_control` has a worker's id (look at
-your jobs) or `look` (the rules have changed). Nothing depends on any of them: without announcements, polling finds
-everything a little later.
+your jobs) or `look` (the rules have changed). `waybill_relay` asks for a relay. Nothing depends on any of them: without
+announcements, polling finds everything a little later.
+
+Those about jobs are sent by the function `waybill_announce`, which hands them to a relay while many are sent at once;
+see `relay`.
 
 The SQL here is a statement's last common table expressions. The statement provides what they read, and its final
 SELECT must read from them, or Postgres would leave them out.
@@ -24,32 +27,33 @@ LANES = "waybill_lanes"
 SCHEDULED = "waybill_scheduled"
 SCHEDULES = "waybill_schedules"
 CONTROL = "waybill_control"
-CHANNELS = (JOBS, LANES, SCHEDULED, SCHEDULES, CONTROL)
+RELAY = "waybill_relay"
+CHANNELS = (JOBS, LANES, SCHEDULED, SCHEDULES, CONTROL, RELAY)
 
 ANNOUNCE_LANES = """lanes AS (
-    SELECT queue, kind, priority, tenant, min(created_at) AS since, sum(jobs) AS jobs, count(*) OVER () > 16 AS many
+    SELECT queue, kind, priority, tenant, min(created_at) AS since, sum(jobs)::bigint AS jobs,
+           count(*) OVER () > 16 AS many
       FROM ready GROUP BY queue, kind, priority, tenant
 ), announced AS (
-    SELECT count(CASE WHEN many THEN pg_notify('waybill_jobs', queue)
-                      ELSE pg_notify('waybill_lanes', json_build_array(
-                               queue, kind, priority, tenant, (extract(epoch FROM since) * 1000000)::bigint, jobs
-                           )::text) END) AS lanes
+    SELECT count(CASE WHEN many THEN waybill_announce('waybill_jobs', queue)
+                      ELSE waybill_announce('waybill_lanes', json_build_array(queue, kind, priority, tenant)::text,
+                                            (extract(epoch FROM since) * 1000000)::bigint, jobs) END) AS lanes
       FROM lanes
 )"""
 """Announces lanes of `ready` (queue, kind, priority, tenant, created_at, jobs). Beyond 16, it names only queues."""
 
 ANNOUNCE_QUEUES = """announced AS (
-    SELECT count(pg_notify('waybill_jobs', queue)) AS queues FROM (SELECT DISTINCT queue FROM ready) AS ready_queues
+    SELECT count(waybill_announce('waybill_jobs', queue)) AS queues
+      FROM (SELECT DISTINCT queue FROM ready) AS ready_queues
 )"""
 """Announces the queues of the jobs in `ready` (queue), for jobs that come back into the middle of a lane."""
 
 ANNOUNCE_DUE = """announced_due AS (
-    SELECT count(pg_notify('waybill_scheduled', next_in::text)) AS jobs
+    SELECT count(waybill_announce('waybill_scheduled', next_in::text)) AS jobs
       FROM (SELECT extract(epoch FROM min(run_at) - now()) AS next_in FROM later) AS due
      WHERE next_in IS NOT NULL
 )"""
 """Announces when the first of the jobs in `later` (run_at) is due."""
-
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,8 +68,8 @@ class Announced(NamedTuple):
 
 def parse_lane(payload: str) -> Announced:
     """What a `waybill_lanes` announcement says. Anybody who may connect may notify, so what does not fit is refused."""
-    *lane, since, jobs = _fields(payload, 6)
-    if type(since) is not int or type(jobs) is not int or jobs < 1:
+    lane, since, jobs = _fields(payload, 3)
+    if not isinstance(lane, list) or type(since) is not int or type(jobs) is not int or jobs < 1:
         raise ValueError(payload)
     try:
         moment = _EPOCH + timedelta(microseconds=since)
@@ -96,6 +100,8 @@ def _fields(payload: str, count: int) -> list[object]:
 
 
 def _lane(fields: list[object], payload: str) -> Lane:
+    if len(fields) != 4:
+        raise ValueError(payload)
     queue, kind, priority, tenant = fields
     if not (isinstance(queue, str) and isinstance(kind, str) and isinstance(tenant, str)):
         raise ValueError(payload)

@@ -322,3 +322,15 @@ class ErasureRow(SQLModel, table=True):
         sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),
         sa.Index("erasures_open", "id", postgresql_where=sa.text("finished_at IS NULL")),
     )
+
+
+# No class: its rows have no key, and only SQL reads and writes them (`waybill_engine.relay`).
+sa.Table(
+    "announcements",
+    SQLModel.metadata,
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("topic", sa.Text, nullable=False),
+    sa.Column("since", sa.BigInteger),
+    sa.Column("jobs", sa.BigInteger),
+    prefixes=["UNLOGGED"],
+)

@@ -16,6 +16,7 @@ from waybill_engine.announcements import (
     CHANNELS,
     JOBS,
     LANES,
+    RELAY,
     SCHEDULED,
     SCHEDULES,
     Announced,
@@ -41,6 +42,7 @@ class Listener:
         on_scheduled: Callable[[float], None],
         on_schedules: Callable[[float], None],
         on_control: Callable[[], None],
+        on_relay: Callable[[], None],
     ) -> None:
         self._db = db
         self._health = health
@@ -52,6 +54,7 @@ class Listener:
         self._on_scheduled = on_scheduled
         self._on_schedules = on_schedules
         self._on_control = on_control
+        self._on_relay = on_relay
 
     async def run(self) -> None:
         await self._health.persist(self._listen)
@@ -76,6 +79,8 @@ class Listener:
                 self._on_scheduled(float(text))
             elif channel == SCHEDULES:
                 self._on_schedules(float(text))
+            elif channel == RELAY:
+                self._on_relay()
             elif text == "look":
                 self._on_look()
             elif text == str(self._worker_id()):

@@ -64,8 +64,8 @@ class Slots:
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
         self.typical_bytes = float(MAX_PAYLOAD)
-        """Bytes that a payload has. It rises at once and falls slowly, and it starts with the most a payload may have: a
-        few small payloads too many do no harm, big ones do."""
+        """Bytes that a payload has. It rises at once and falls slowly, and it starts with the most that one may have:
+        a few small payloads too many do no harm, big ones do."""
         self.worker_id = worker_id
         """The id under which this process claims jobs now. Each run keeps the id that it was claimed under."""
         self._tools = Tools(db, storage, clients, pool, self.progress, dependencies)

@@ -26,6 +26,7 @@ from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.schedules import Schedule
 from waybill_engine.settings import WorkerSettings
+from waybill_engine.worker.announcer import Announcer
 from waybill_engine.worker.claimer import Claimer
 from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -142,6 +143,7 @@ class Worker:
             kinds=kinds,
             heartbeat_interval=settings.heartbeat_interval,
         )
+        self._announcer = Announcer(db, health)
         self._polls = Polls()
         self._polls.every(settings.poll_interval, self._lane_finder.poll)
         self._polls.every(settings.poll_interval, self._ask_what_is_due)
@@ -157,6 +159,7 @@ class Worker:
             on_scheduled=self._promoter.due_in,
             on_schedules=self._scheduler.due_in,
             on_control=self._heartbeat.wake,
+            on_relay=self._announcer.request,
         )
 
     @property
@@ -204,6 +207,7 @@ class Worker:
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
             claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
+            claiming.append(asyncio.create_task(self._announcer.run(), name="announcer"))
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
             # All of them run for ever. One that ends has failed, or no suspect is left.
