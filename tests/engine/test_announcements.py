@@ -12,7 +12,7 @@ from support.engine import (
     some_jobs,
 )
 from waybill_engine import NewJob, enqueue_many
-from waybill_engine.announcements import parse_jobs, parse_lane
+from waybill_engine.announcements import EVERYBODY, parse_jobs, parse_lane
 from waybill_engine.lanes import BEGINNING, Lane, Position
 
 
@@ -69,7 +69,7 @@ def test_an_announcement_that_makes_no_sense_is_not_believed(payload: str) -> No
 
 def test_an_announcement_of_release_0_1_0_is_understood() -> None:
     announced = parse_jobs('["q", "k", 0, "t", "01890000-0000-7000-8000-000000000001"]')
-    assert announced == (Lane("q", "k", 0, "t"), BEGINNING, 1)
+    assert announced == (Lane("q", "k", 0, "t"), BEGINNING, EVERYBODY)
     assert parse_jobs("default") is None
 
 

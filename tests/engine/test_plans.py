@@ -88,7 +88,7 @@ HOT = {
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
-    "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
+    "promote": Hot(promotion._PROMOTE, "1000, true", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], {IDS}, ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
@@ -362,7 +362,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
             "look": await buffers(
                 connection, Hot(lanes._FIND_LANES, "ARRAY['paused', 'default'], ARRAY['other', 'work'], false, 100", {})
             ),
-            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000", {})),
+            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.

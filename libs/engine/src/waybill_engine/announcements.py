@@ -1,8 +1,9 @@
 """Announcements: how workers hear that there is something to do, sent when the transaction commits.
 
-Six channels. `waybill_lanes` names a lane that has new jobs, since when, and how many. `waybill_jobs` names only a
+Seven channels. `waybill_lanes` names a lane that has new jobs, since when, and how many. `waybill_jobs` names only a
 queue, and workers look for themselves; release 0.1.0 names lanes there, too. `waybill_scheduled` and
-`waybill_schedules` say in how many seconds a job or a schedule is due. `waybill_control` has a worker's id (look at
+`waybill_schedules` say in how many seconds a job or a schedule is due; `waybill_promoted` says that jobs which were due
+are claimable now, and when the next is due. `waybill_control` has a worker's id (look at
 your jobs) or `look` (the rules have changed). `waybill_relay` asks for a relay. Nothing depends on any of them: without
 announcements, polling finds everything a little later.
 
@@ -17,18 +18,23 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.lanes import BEGINNING, Lane, Position
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
 
 JOBS = "waybill_jobs"
 LANES = "waybill_lanes"
 SCHEDULED = "waybill_scheduled"
 SCHEDULES = "waybill_schedules"
 CONTROL = "waybill_control"
+PROMOTED = "waybill_promoted"
 RELAY = "waybill_relay"
-CHANNELS = (JOBS, LANES, SCHEDULED, SCHEDULES, CONTROL, RELAY)
+CHANNELS = (JOBS, LANES, SCHEDULED, SCHEDULES, PROMOTED, CONTROL, RELAY)
 
 ANNOUNCE_LANES = """lanes AS (
     SELECT queue, kind, priority, tenant, min(created_at) AS since, sum(jobs)::bigint AS jobs,
@@ -54,6 +60,17 @@ ANNOUNCE_DUE = """announced_due AS (
      WHERE next_in IS NOT NULL
 )"""
 """Announces when the first of the jobs in `later` (run_at) is due."""
+
+_ANNOUNCE = f"""
+WITH ready AS (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::bigint[])
+                  AS lane (queue, kind, priority, tenant, created_at, jobs)
+), {ANNOUNCE_LANES}
+SELECT lanes FROM announced
+"""  # noqa: S608 - made of constants
+
+EVERYBODY = 2**31
+"""A number of jobs at which every worker reacts to an announcement."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,7 +106,7 @@ def parse_jobs(payload: str) -> Announced | None:
     if not isinstance(first, str):
         raise ValueError(payload)
     uuid.UUID(first)
-    return Announced(_lane(lane, payload), BEGINNING, 1)
+    return Announced(_lane(lane, payload), BEGINNING, EVERYBODY)
 
 
 def _fields(payload: str, count: int) -> list[object]:
@@ -108,3 +125,16 @@ def _lane(fields: list[object], payload: str) -> Lane:
     if not isinstance(priority, int) or isinstance(priority, bool) or not -32768 <= priority <= 32767:
         raise ValueError(payload)
     return Lane(queue, kind, priority, tenant)
+
+
+async def announce(connection: Connection, lanes: Sequence[Announced]) -> None:
+    """Announce lanes, in a transaction that need not have written anything."""
+    await connection.execute(
+        _ANNOUNCE,
+        [one.lane.queue for one in lanes],
+        [one.lane.kind for one in lanes],
+        [one.lane.priority for one in lanes],
+        [one.lane.tenant for one in lanes],
+        [one.first.created_at for one in lanes],
+        [one.jobs for one in lanes],
+    )

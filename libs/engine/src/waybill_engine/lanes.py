@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import Cap, Rules, queue_is_paused
+from waybill_engine.rules import WORKER_MAY_CLAIM, Cap, Peer, Rules, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -79,7 +79,9 @@ UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
            'blocked', (SELECT json_object_agg(name, since) FROM breakers WHERE state <> 'closed'),
-           'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
+           'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1),
+           'fleet', (SELECT json_agg(json_build_array(id, queues, kinds) ORDER BY id) FROM workers
+                      WHERE hears AND NOT isolating AND {WORKER_MAY_CLAIM}))
 """  # noqa: S608 - made of constants
 
 
@@ -95,4 +97,5 @@ async def find_lanes(
         caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
         blocked=rules["blocked"] or {},
         weights=rules["weights"] or {},
+        fleet=tuple(Peer(*peer) for peer in rules["fleet"] or ()),
     )

@@ -199,6 +199,8 @@ class Worker(SQLModel, table=True):
     kinds: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
     concurrency: int
     isolating: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    hears: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """It hears announcements, and takes its turn in reacting to them."""
     """It runs suspects of a crash, one at a time."""
     state: str
     started_at: datetime = _time()

@@ -20,6 +20,9 @@ CREATE INDEX jobs_lane_order ON jobs (queue, kind, isolate, priority DESC, tenan
 DROP INDEX jobs_lanes
 """
 
+# Workers of release 0.1.0, and those behind PgBouncer, hear nothing of what is announced now.
+HEARS = "ALTER TABLE workers ADD COLUMN hears boolean NOT NULL DEFAULT false"
+
 # What waits for the relay. Unlogged: nothing depends on announcements, and a crash of the server ends all who listen.
 ANNOUNCEMENTS = """
 CREATE UNLOGGED TABLE announcements (
@@ -68,4 +71,4 @@ $$
 
 
 def upgrade() -> None:
-    execute(LANE_ORDER, ANNOUNCEMENTS, ANNOUNCEMENT, RELAY_IS_ON, ANNOUNCE)
+    execute(LANE_ORDER, HEARS, ANNOUNCEMENTS, ANNOUNCEMENT, RELAY_IS_ON, ANNOUNCE)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from waybill.db import Database
 from waybill_engine.fair_share import FairShare
 from waybill_engine.lanes import MOST_LANES, find_lanes
+from waybill_engine.rules import Peer
 from waybill_engine.worker.database_health import DatabaseHealth
 
 _BUSY_SHARE = 0.1
@@ -26,6 +27,7 @@ class LaneFinder:
         kinds: Sequence[str],
         isolated: bool = False,
         on_found: Callable[[], None] = lambda: None,
+        on_fleet: Callable[[Sequence[Peer]], None] = lambda _: None,
     ) -> None:
         self._db = db
         self._health = health
@@ -34,6 +36,7 @@ class LaneFinder:
         self._kinds = kinds
         self._isolated = isolated
         self._on_found = on_found
+        self._on_fleet = on_fleet
         self._requested = asyncio.Event()
         self._rests_until = 0.0
         # An older answer that comes in late would hide what a newer one has found.
@@ -75,6 +78,7 @@ class LaneFinder:
                 announcements = self._fair_share.announcements
                 lanes, rules = await find_lanes(connection, self._queues, self._kinds, isolated=self._isolated)
             self._fair_share.apply(rules)
+            self._on_fleet(rules.fleet)
             self._fair_share.found(lanes, announcements, complete=len(lanes) < MOST_LANES)
 
         await self._health.persist(find)

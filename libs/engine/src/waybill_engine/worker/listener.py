@@ -16,6 +16,7 @@ from waybill_engine.announcements import (
     CHANNELS,
     JOBS,
     LANES,
+    PROMOTED,
     RELAY,
     SCHEDULED,
     SCHEDULES,
@@ -40,6 +41,7 @@ class Listener:
         on_lane: Callable[[Announced], None],
         on_look: Callable[[], None],
         on_scheduled: Callable[[float], None],
+        on_promoted: Callable[[float | None], None],
         on_schedules: Callable[[float], None],
         on_control: Callable[[], None],
         on_relay: Callable[[], None],
@@ -52,6 +54,7 @@ class Listener:
         self._on_lane = on_lane
         self._on_look = on_look
         self._on_scheduled = on_scheduled
+        self._on_promoted = on_promoted
         self._on_schedules = on_schedules
         self._on_control = on_control
         self._on_relay = on_relay
@@ -77,6 +80,8 @@ class Listener:
                 self._heard_of_jobs(text)
             elif channel == SCHEDULED:
                 self._on_scheduled(float(text))
+            elif channel == PROMOTED:
+                self._on_promoted(float(text) if text else None)
             elif channel == SCHEDULES:
                 self._on_schedules(float(text))
             elif channel == RELAY:

@@ -41,6 +41,7 @@ from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
 from waybill_engine.worker.timers import Polls
+from waybill_engine.worker.turns import Turns
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -78,6 +79,7 @@ class Worker:
             kinds=kinds,
             concurrency=1 if isolating else settings.worker_concurrency,
             isolating=isolating,
+            hears=not db.pgbouncer,
             pod_namespace=settings.worker_pod_namespace,
             pod_name=settings.worker_pod_name,
             pod_uid=settings.worker_pod_uid,
@@ -110,6 +112,7 @@ class Worker:
             kinds=kinds,
             isolated=isolating,
             on_found=lambda: self._claimer.wake(),
+            on_fleet=lambda fleet: self._turns.apply(fleet),
         )
         self._claimer = Claimer(
             db,
@@ -121,6 +124,7 @@ class Worker:
             suspects=self._lane_finder if isolating else None,
             on_forgotten=self._start_over,
         )
+        self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
         self._heartbeat = Heartbeat(
@@ -132,7 +136,12 @@ class Worker:
             on_gone=self._start_over,
         )
         self._isolation = Isolation(program, db, health)
-        self._promoter = Promoter(db, health)
+        self._promoter = Promoter(
+            db,
+            health,
+            rank=self._turns.rank,
+            on_promoted=lambda lanes: self._turns.take(lanes, lambda lane: lane.queue in queues and lane.kind in kinds),
+        )
         self._scheduler = Scheduler(db, health, schedules)
         self._rescuer = Rescuer(
             db,
@@ -157,6 +166,7 @@ class Worker:
             on_lane=self._heard_of_lane,
             on_look=self._claimer.wake if isolating else self._lane_finder.request,  # isolating, the claimer looks
             on_scheduled=self._promoter.due_in,
+            on_promoted=self._promoter.promoted_elsewhere,
             on_schedules=self._scheduler.due_in,
             on_control=self._heartbeat.wake,
             on_relay=self._announcer.request,
@@ -208,6 +218,7 @@ class Worker:
             claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
             claiming.append(asyncio.create_task(self._announcer.run(), name="announcer"))
+            claiming.append(asyncio.create_task(self._turns.run(), name="turns"))
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
             # All of them run for ever. One that ends has failed, or no suspect is left.
@@ -246,8 +257,7 @@ class Worker:
     def _heard_of_lane(self, announced: Announced) -> None:
         if self._info.isolating:
             return  # nobody announces suspects
-        self._fair_share.announce(announced.lane, announced.first)
-        self._claimer.wake()
+        self._turns.heard(announced)
 
     async def _ask_what_is_due(self) -> None:
         async def ask() -> DueTimes:
