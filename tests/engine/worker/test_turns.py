@@ -34,9 +34,9 @@ class CountingDatabase(Database):
     transactions = 0
 
     @asynccontextmanager
-    async def hot(self) -> AsyncIterator[Connection]:
+    async def hot(self, *, urgent: bool = False) -> AsyncIterator[Connection]:
         self.transactions += 1
-        async with super().hot() as connection:
+        async with super().hot(urgent=urgent) as connection:
             yield connection
 
 

@@ -76,7 +76,7 @@ class Slots:
         self._run_ended = asyncio.Event()
         self._environment = RunEnvironment(
             health,
-            ends=asyncio.Semaphore(2),  # so that the heartbeat always finds a connection
+            ends=asyncio.Semaphore(1),  # so that claims go on while an end of a run waits for a lock
             loop=self._loop,
             on_success=self._succeeded,
             on_end=self._ended,
@@ -120,7 +120,7 @@ class Slots:
         ends = [(job_id, token, released(reason)) for job_id, token in tokens.items()]
 
         async def write() -> None:
-            async with self._db.hot() as connection:
+            async with self._db.hot(urgent=True) as connection:  # the heartbeat waits for it
                 await settle(connection, self.worker_id, ends)
 
         await self._health.persist(write)
