@@ -59,6 +59,9 @@ NEW_JOB = (
     "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL"
 )
 
+PAIRS = "ARRAY['paused', 'paused', 'default', 'default'], ARRAY['other', 'work', 'other', 'work']"
+BEHIND_ACME = "ARRAY[0]::smallint[], ARRAY['acme']"
+FROM_THE_START = "ARRAY[NULL, NULL, NULL, NULL]::smallint[], ARRAY[NULL, NULL, NULL, NULL]::text[]"
 SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SETTLE = Hot(
@@ -84,7 +87,7 @@ FIND_EXISTING = Hot(
 
 HOT = {
     "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
-    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lane_order": "queue ="}),
+    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_lane_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
@@ -359,9 +362,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
         touched = {
             "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
             "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("paused"), {})),
-            "look": await buffers(
-                connection, Hot(lanes._FIND_LANES, "ARRAY['paused', 'default'], ARRAY['other', 'work'], false, 100", {})
-            ),
+            "look": await buffers(connection, Hot(lanes._FIND_LANES, f"{PAIRS}, false, 100, {FROM_THE_START}", {})),
             "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
