@@ -17,7 +17,19 @@ import asyncpg
 import uvloop
 from rich.console import Console
 
-from benchmarks import bulk_enqueue, claim_cost, convert, documents, drain, gateway, idle, janitor, pick_up, vendors
+from benchmarks import (
+    announcements,
+    bulk_enqueue,
+    claim_cost,
+    convert,
+    documents,
+    drain,
+    gateway,
+    idle,
+    janitor,
+    pick_up,
+    vendors,
+)
 from benchmarks.arena import SERVER, Arena, ContestantFailed
 from benchmarks.contestants import interpreter, peers
 from benchmarks.options import Options
@@ -29,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "drain": drain.measure,
     "pick-up": pick_up.measure,
     "enqueue": bulk_enqueue.measure,
+    "announce": announcements.measure,
     "claim-cost": claim_cost.measure,
     "idle": idle.measure,
     "documents": documents.measure,

@@ -30,7 +30,7 @@ from waybill.ids import new_id
 from waybill_engine.claim import claim
 from waybill_engine.fair_share import FairShare
 from waybill_engine.finish import succeed
-from waybill_engine.lanes import find_lanes
+from waybill_engine.lanes import LaneScan
 from waybill_engine.lease import WorkerInfo, register
 
 _SMALL = 1000
@@ -74,7 +74,7 @@ class Claims:
         fair_share = FairShare()
         async with database.hot() as hot:
             await register(hot, worker, ttl=86400)
-            lanes, rules = await find_lanes(hot, worker.queues, worker.kinds)
+            lanes, rules = await LaneScan(worker.queues, worker.kinds).look(hot)
             fair_share.apply(rules)
             fair_share.found(lanes, fair_share.announcements)
         try:

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from support.claimants import Claimant
 from support.clock import Clock
 from support.engine import (
     NO_SETTLE,
@@ -14,6 +15,7 @@ from support.engine import (
     TTL,
     WORK,
     Connect,
+    an_hour_ahead,
     count,
     one_job,
     row,
@@ -28,8 +30,9 @@ from support.engine import (
 )
 from waybill.db.database import Connection
 from waybill.ids import new_id
-from waybill_engine import ClaimedJob, State
+from waybill_engine import ClaimedJob, NewJob, State, enqueue, enqueue_many
 from waybill_engine.control import cancel, pause, resume
+from waybill_engine.explain import explain
 from waybill_engine.lease import drain, holdings, renew, stop
 from waybill_engine.rescue import look_for_trouble, rescue
 
@@ -59,6 +62,31 @@ async def test_higher_priority_first_then_the_oldest_of_each_lane(hot: Connectio
         mine = [claimed.id for claimed in taken if expected[claimed.id] == lane]
         assert mine == sorted(mine)
     assert {claimed.id for claimed in taken} == expected.keys()
+
+
+@pytest.mark.parametrize("bulk", [1, 150], ids=["by INSERT", "by COPY"])
+async def test_an_enqueuer_whose_clock_is_ahead_neither_loses_nor_gains_a_place(hot: Connection, bulk: int) -> None:
+    worker = await start_worker(hot)
+    before = await some_jobs(hot, 20)
+    ahead = [NewJob(WORK, "acme", id=an_hour_ahead(new_id())) for _ in range(bulk)]
+    await enqueue_many(hot, ahead)
+    after = await some_jobs(hot, 400)
+
+    explanation = await explain(hot, ahead[0].id)
+    assert explanation.facts["ahead"] == 20
+    order = [claimed.id for claimed in await take(hot, worker, 1000)]
+    assert order == [*before, *(job.id for job in ahead), *after]
+
+
+async def test_a_worker_that_has_read_on_hears_of_a_job_whose_enqueuers_clock_is_behind(connect: Connect) -> None:
+    connection = await connect()
+    worker = await Claimant.start(connection)
+    await worker.listen(await connect())
+    await worker.hears_of(some_jobs(connection, 10))
+    await worker.take(5)
+    behind = uuid.UUID(int=new_id().int - (3_600_000 << 80))
+    await worker.hears_of(enqueue(connection, NewJob(WORK, "acme", id=behind)))
+    assert [claimed.id for claimed in await worker.take(6)][-1] == behind
 
 
 async def test_the_extreme_priorities_are_in_order_too(hot: Connection) -> None:

@@ -19,7 +19,7 @@ from support.engine import WORK, Connect, find_contradictions, row, start_worker
 from waybill.db.database import Connection
 from waybill.errors import Forbidden, Refused
 from waybill_engine import Enqueued, JobKind, NewJob, RetryPolicy, Unique, UniqueScope, enqueue
-from waybill_engine.announcements import JOBS, SCHEDULED
+from waybill_engine.announcements import LANES, SCHEDULED, parse_lane
 from waybill_engine.control import cancel
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.tenants import grant_priority
@@ -67,7 +67,7 @@ def arguments(job: NewJob) -> dict[str, Any]:
 async def announced(connect: Connect) -> tuple[Connection, asyncio.Queue[tuple[str, str]]]:
     listener = await connect()
     heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-    for channel in (JOBS, SCHEDULED):
+    for channel in (LANES, SCHEDULED):
         await listener.add_listener(channel, lambda *told: heard.put_nowait((str(told[2]), str(told[3]))))
     return listener, heard
 
@@ -93,7 +93,7 @@ async def test_it_writes_the_row_and_makes_the_announcement_of_enqueue(
     await grant_priority(on, "acme", 5)
     _, heard = await announced(connect)
     rows: list[Mapping[str, Any]] = []
-    said = []
+    said: list[tuple[Any, ...]] = []
     for by_function in (False, True):
         async with on.transaction():
             if by_function:
@@ -108,7 +108,12 @@ async def test_it_writes_the_row_and_makes_the_announcement_of_enqueue(
                 written[moment] -= now
         rows.append({name: value for name, value in written.items() if name != "id"})
         channel, text = await asyncio.wait_for(heard.get(), 10)
-        said.append((channel, text.replace(str(done.id), "ID") if channel == JOBS else round(float(text), -1)))
+        if channel == LANES:
+            told = parse_lane(text)
+            assert told.first.created_at == now
+            said.append((channel, told.lane, told.jobs))
+        else:
+            said.append((channel, round(float(text), -1)))
         await on.execute("DELETE FROM jobs")
     if job.run_at is not None and job.run_at.year < 2999:
         rows = [{**one, "run_at": None} for one in rows]

@@ -451,7 +451,7 @@ def test_a_hundred_thousand_tenants_come_and_go_and_are_forgotten() -> None:
     store = fair_store()
     for number in range(100_000):
         where = lane(f"t{number}")
-        store.fair_share.announce(where, job(where, 1).id)
+        store.fair_share.announce(where, job(where, 1).position)
         portions = store.fair_share.plan(2, 0.0)
         store.fair_share.served(portions, [job(where, 1)])
     assert len(store.fair_share) == 0
@@ -463,7 +463,7 @@ def test_a_hundred_thousand_tenants_come_and_go_and_are_forgotten() -> None:
 
 def test_a_job_announced_while_a_claim_finds_its_lane_empty_is_found_by_the_next() -> None:
     store = fair_store()
-    store.fair_share.announce(lane("a"), job(lane("a"), 1).id)
+    store.fair_share.announce(lane("a"), job(lane("a"), 1).position)
     portions = store.fair_share.plan(5, 0.0)
     claimed_jobs = store.take(portions)
     store.add(lane("a"), [1])
@@ -475,11 +475,11 @@ def test_an_older_job_announced_while_a_claim_takes_newer_ones_is_found_by_the_n
     store = fair_store()
     older, *newer = [job(lane("a"), number) for number in range(1, 5)]
     store.waiting[lane("a")] = newer
-    store.fair_share.announce(lane("a"), newer[0].id)
+    store.fair_share.announce(lane("a"), newer[0].position)
     portions = store.fair_share.plan(3, 0.0)
     claimed_jobs = store.take(portions)
     store.waiting[lane("a")] = [older]
-    store.fair_share.announce(lane("a"), older.id)
+    store.fair_share.announce(lane("a"), older.position)
     store.fair_share.served(portions, claimed_jobs)
     assert store.claim(3) == [older]
 
@@ -500,7 +500,7 @@ def test_an_older_job_that_a_look_finds_while_a_claim_takes_newer_ones_is_found_
 def test_a_lane_announced_anew_while_a_claim_from_it_comes_back_empty_stays() -> None:
     """A look between them has forgotten the lane that the claim was planned for."""
     store = fair_store()
-    store.fair_share.announce(lane("a"), job(lane("a"), 1).id)
+    store.fair_share.announce(lane("a"), job(lane("a"), 1).position)
     portions = store.fair_share.plan(3, 0.0)
     claimed_jobs = store.take(portions)
     store.look()
@@ -534,6 +534,6 @@ def test_priorities_without_work_are_forgotten() -> None:
     store = fair_store()
     for priority in range(-2000, 0):
         where = Lane("default", "work", priority, "a")
-        store.fair_share.announce(where, job(where, 1).id)
+        store.fair_share.announce(where, job(where, 1).position)
     store.fair_share.found({}, store.fair_share.announcements)
     assert len(store.fair_share._levels) <= 64

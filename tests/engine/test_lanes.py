@@ -18,7 +18,7 @@ from waybill_engine.caps import set_cap
 from waybill_engine.control import pause, resume, retry
 from waybill_engine.enqueue import enqueue
 from waybill_engine.finish import judge, released, settle
-from waybill_engine.lanes import MOST_LANES, Lane
+from waybill_engine.lanes import BEGINNING, MOST_LANES, Lane, LaneScan
 from waybill_engine.lease import drain, renew, stop
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue
@@ -85,7 +85,7 @@ async def test_a_thousand_lanes_behind_one_full_cap_cost_one_look_at_the_cap(hot
     worker = await claimant(hot)
     assert len(worker.fair_share) == 1_000
     mine = (await enqueue(hot, NewJob(WORK, "late"))).id
-    worker.fair_share.announce(Lane("default", "work", 0, "late"), mine)
+    worker.fair_share.announce(Lane("default", "work", 0, "late"), BEGINNING)
 
     cost, claimed_jobs = await pages_touched(hot, lambda: worker.take(10))
     assert [claimed.id for claimed in claimed_jobs] == [mine]
@@ -105,7 +105,7 @@ async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Conne
     claims = []
     for _ in range(3):
         mine = (await enqueue(hot, NewJob(WORK, "free"))).id
-        worker.fair_share.announce(Lane("default", "work", 0, "free"), mine)
+        worker.fair_share.announce(Lane("default", "work", 0, "free"), BEGINNING)
         claims.append(0)
         claimed_jobs: list[ClaimedJob] = []
         while not claimed_jobs:
@@ -230,6 +230,38 @@ async def test_a_lane_somebody_announced_is_not_forgotten_by_a_look_that_cannot_
     last = (await worker.hears_of(enqueue(connection, NewJob(WORK, "zz")))).id
     await worker.look()
     assert last in [claimed.id for claimed in await worker.claim(10)]
+
+
+async def test_a_look_costs_no_more_with_more_tenants_and_overlooks_none(hot: Connection) -> None:
+    await fill(hot, 2 * MOST_LANES + 500, tenant="t", tenants=2 * MOST_LANES + 500)
+    await fill(hot, 3, tenant="urgent", tenants=3, priority=5)
+    await fill(hot, 2, tenant="other", tenants=2, kind="other")
+    scan = LaneScan(["default"], ["work", "other"])
+    seen: list[Lane] = []
+    costs = []
+    for _ in range(3):
+        cost, (lanes, _) = await pages_touched(hot, lambda: scan.look(hot))
+        assert len(lanes) <= MOST_LANES
+        costs.append(cost)
+        seen += lanes
+    assert scan.begins_anew
+    assert not scan.complete, "it took several looks"
+    assert len(seen) == len(set(seen)) == 2 * MOST_LANES + 505
+    assert {lane.tenant for lane in seen[:6]} >= {"urgent0", "urgent1", "urgent2", "other0"}, "the highest come first"
+    assert max(costs) <= 10 * MOST_LANES
+
+    again, _ = await scan.look(hot)
+    assert list(again)[:5] == seen[:5]
+
+
+async def test_a_look_that_sees_everything_is_complete(hot: Connection) -> None:
+    scan = LaneScan(["default"], ["work"])
+    for tenants in (3, 1, 0):
+        await hot.execute("DELETE FROM jobs")
+        if tenants:
+            await fill(hot, tenants, tenant="t", tenants=tenants)
+        lanes, _ = await scan.look(hot)
+        assert (len(lanes), scan.complete, scan.begins_anew) == (tenants, True, True)
 
 
 # While a claim is under way

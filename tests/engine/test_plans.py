@@ -36,6 +36,7 @@ from waybill_engine.unique_keys import _FIND_EXISTING, _FREE_PASSED_WINDOWS
 
 ID = "'01890000-0000-7000-8000-000000000001'::uuid"
 IDS = f"ARRAY[{ID}]"
+TIMES = "ARRAY['2026-01-01Z']::timestamptz[]"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ class Hot:
 
 BY_ID = {"jobs_pkey": "id ="}
 LANES = "ARRAY['default'], ARRAY['work']"
-PORTIONS = f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], ARRAY['x']"
+PORTIONS = (
+    f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], "
+    "ARRAY['x']"
+)
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
@@ -58,6 +62,9 @@ NEW_JOB = (
 
 CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
 
+PAIRS = "ARRAY['paused', 'paused', 'default', 'default'], ARRAY['other', 'work', 'other', 'work']"
+BEHIND_ACME = "ARRAY[0]::smallint[], ARRAY['acme']"
+FROM_THE_START = "ARRAY[NULL, NULL, NULL, NULL]::smallint[], ARRAY[NULL, NULL, NULL, NULL]::text[]"
 SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SETTLE = Hot(
@@ -82,12 +89,12 @@ FIND_EXISTING = Hot(
 )
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
-    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
+    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
+    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_lane_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
-    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
+    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
-    "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),
+    "promote": Hot(promotion._PROMOTE, "1000, true", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], {IDS}, ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
@@ -108,7 +115,7 @@ HOT = {
     "bulk: page": Hot(job_filter._PAGE, f"{CHOSEN}, {ID}, 5000", {"jobs_pkey": "id >"}),
     "bulk: dead letters": Hot(job_filter._PAGE_OF_DEAD_LETTERS, f"{CHOSEN}, {ID}, 5000", {"jobs_dead_letter": "id >"}),
     "bulk: active": Hot(
-        job_filter._ACTIVE, f"{CHOSEN}, {ID}", {"jobs_lanes": "", "jobs_scheduled": "", "jobs_held": ""}
+        job_filter._ACTIVE, f"{CHOSEN}, {ID}", {"jobs_lane_order": "", "jobs_scheduled": "", "jobs_held": ""}
     ),
     "bulk: lock": Hot(job_filter._LOCK, f"{CHOSEN}, {IDS}", BY_ID),
     "bulk: match": Hot(job_filter._MATCHES_ONE, f"{CHOSEN}, {ID}", BY_ID),
@@ -353,7 +360,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     await some_jobs(admin, 20)
     worker = await start_worker(admin, queues=["paused", "default"])
     me = f"'{worker.id}'::uuid"
-    start = "ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
+    start = "ARRAY['epoch']::timestamptz[], ARRAY['00000000-0000-0000-0000-000000000000']::uuid[]"
 
     def portion(queue: str) -> str:
         return (
@@ -365,10 +372,8 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
         touched = {
             "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
             "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("paused"), {})),
-            "look": await buffers(
-                connection, Hot(lanes._FIND_LANES, "ARRAY['paused', 'default'], ARRAY['other', 'work'], false, 100", {})
-            ),
-            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000", {})),
+            "look": await buffers(connection, Hot(lanes._FIND_LANES, f"{PAIRS}, false, 100, {FROM_THE_START}", {})),
+            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.

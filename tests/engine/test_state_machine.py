@@ -29,10 +29,21 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.engine import ENDS_OF_RUNS, NO_SETTLE, failure, purge, start_worker, stored, take, take_isolated
+from support.engine import (
+    ENDS_OF_RUNS,
+    NO_SETTLE,
+    an_hour_ahead,
+    failure,
+    purge,
+    start_worker,
+    stored,
+    take,
+    take_isolated,
+)
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
 from waybill.errors import Cancelled, Conflict, LeaseLost, classify
+from waybill.ids import new_id
 from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family, retention
 from waybill_engine.artefacts import publish
 from waybill_engine.caps import remove_cap, set_cap
@@ -191,6 +202,8 @@ class EngineMachine(RuleBasedStateMachine):
             priority=priority,
             delay=delay,
             unique=Unique(key, scope, window) if key else None,
+            # Every third enqueuer's clock is an hour ahead. That must not matter.
+            id=an_hour_ahead(new_id()) if len(self.model.jobs) % 3 == 0 else new_id(),
         )
         told = ModelJob(
             id=job.id,
@@ -201,6 +214,7 @@ class EngineMachine(RuleBasedStateMachine):
             max_attempts=KINDS[kind].retry.max_attempts,
             max_crashes=KINDS[kind].max_crashes,
             run_at=self.model.now + delay,
+            created=self.model.steps,
             key=key,
             scope=scope.value if key else None,
         )
@@ -605,6 +619,7 @@ class EngineMachine(RuleBasedStateMachine):
                     assert row == before, "changed by a step that had no right to"
         self.rows = rows
         self.model.touched.clear()
+        self.model.steps += 1
 
     @invariant()
     def history_and_artefacts_are_as_the_model_says(self) -> None:

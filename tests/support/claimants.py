@@ -13,7 +13,7 @@ from typing import TypeVar
 from support.engine import refresh, start_worker
 from waybill.db.database import Connection
 from waybill_engine import ClaimedJob
-from waybill_engine.announcements import parse_lane
+from waybill_engine.announcements import JOBS, LANES, parse_jobs, parse_lane
 from waybill_engine.claim import claim
 from waybill_engine.fair_share import FairShare
 from waybill_engine.lease import WorkerInfo
@@ -22,12 +22,14 @@ T = TypeVar("T")
 
 _series = itertools.count(1)
 
-# Ids start long ago, so these jobs are older than all jobs that are enqueued in the ordinary way.
+# These jobs are older than all jobs that are enqueued in the ordinary way, and older than those of the next `fill`.
 _FILL = """
-INSERT INTO jobs (id, tenant, owner, kind, queue, priority, cost, state, run_at, payload, time_limit, max_attempts)
+INSERT INTO jobs (id, tenant, owner, kind, queue, priority, cost, state, run_at, payload, time_limit, max_attempts,
+                  created_at)
 SELECT (lpad(to_hex($1::int), 8, '0') || '-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
        name, name, $4, $5, $6, COALESCE(($7::bigint[])[1 + n % COALESCE(cardinality($7), 1)], 1), $8,
-       CASE WHEN $8 = 'scheduled' THEN now() + interval '1 day' ELSE now() END, $9::jsonb, 60, 3
+       CASE WHEN $8 = 'scheduled' THEN now() + interval '1 day' ELSE now() END, $9::jsonb, 60, 3,
+       'epoch'::timestamptz + $1 * interval '1 second'
   FROM generate_series(1, $2::int) AS n,
        LATERAL (SELECT $3::text || CASE WHEN $10::int > 1 THEN (n % $10)::text ELSE '' END AS name) AS tenant
 """
@@ -91,22 +93,27 @@ class Claimant:
         self.told_to_look = False
         await refresh(self.connection, self.fair_share, self.worker.queues, self.worker.kinds, isolated=self.isolated)
 
-    def heard(self, payload: str) -> None:
-        """Handle a notification on `waybill_jobs`."""
+    def heard(self, channel: str, payload: str) -> None:
+        """Handle a notification of jobs."""
         self._told.set()
-        if (found := parse_lane(payload)) is None:
+        if (found := parse_lane(payload) if channel == LANES else parse_jobs(payload)) is None:
             self.told_to_look = True
         else:
-            self.fair_share.announce(*found)
+            self.fair_share.announce(found.lane, found.first)
 
     async def listen(self, listening: Connection) -> Callable[[], Awaitable[None]]:
         """Listen on this connection until the returned function is called."""
 
-        def hear(_connection: object, _pid: int, _channel: str, payload: object) -> None:
-            self.heard(str(payload))
+        def hear(_connection: object, _pid: int, channel: str, payload: object) -> None:
+            self.heard(channel, str(payload))
 
-        await listening.add_listener("waybill_jobs", hear)
-        return lambda: listening.remove_listener("waybill_jobs", hear)
+        async def stop() -> None:
+            for channel in (JOBS, LANES):
+                await listening.remove_listener(channel, hear)
+
+        for channel in (JOBS, LANES):
+            await listening.add_listener(channel, hear)
+        return stop
 
     async def hears_of(self, happening: Awaitable[T]) -> T:
         """Wait for `happening` and for the database's notification about it."""

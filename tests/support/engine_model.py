@@ -23,6 +23,8 @@ class ModelJob:
     max_attempts: int
     max_crashes: int
     run_at: float
+    created: int
+    """The step that created it: jobs of one step have the same `created_at`."""
     state: str = "queued"
     attempts: int = 0
     crashes: int = 0
@@ -62,6 +64,7 @@ class ModelWorker:
 class Model:
     def __init__(self) -> None:
         self.now = 0.0
+        self.steps = 0
         self.jobs: dict[uuid.UUID, ModelJob] = {}
         self.workers: dict[uuid.UUID, ModelWorker] = {}
         self.paused: set[str] = set()
@@ -121,7 +124,7 @@ class Model:
             assert job in waiting, "it took what it may not have"
             assert self.full_cap(job) is None, "it exceeded a cap"
             assert job.priority == max(one.priority for one in waiting if self.full_cap(one) is None)
-            assert job_id == min(one.id for one in waiting if one.lane == job.lane)
+            assert (job.created, job_id) == min((one.created, one.id) for one in waiting if one.lane == job.lane)
             waiting.remove(job)
             job.state, job.owner, job.token = "running", worker.id, job.token + 1
             assert job.token == token

@@ -41,7 +41,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         isolated=False,
         last_error=None,
         outages=0,
-        payload={},
+        payload_text="{}",
         worker_id=uuid.UUID(int=0),
     )
 
@@ -65,11 +65,11 @@ class Store:
         new = [job(where, next(self._numbers), cost) for cost in costs]
         self.waiting.setdefault(where, []).extend(new)
         if tell and new:
-            self.fair_share.announce(where, new[0].id)
+            self.fair_share.announce(where, new[0].position)
 
     def look(self) -> None:
         self.fair_share.found(
-            {where: jobs[0].id for where, jobs in self.waiting.items() if jobs}, self.fair_share.announcements
+            {where: jobs[0].position for where, jobs in self.waiting.items() if jobs}, self.fair_share.announcements
         )
 
     def cap(self, *caps: Cap) -> None:
@@ -102,7 +102,7 @@ class Store:
         taken: list[ClaimedJob] = []
         for portion in portions:
             there = self.waiting.get(portion.lane, [])
-            begin = bisect_left(there, portion.start, key=lambda one: one.id)
+            begin = bisect_left(there, portion.start, key=lambda one: one.position)
             taken += there[begin : begin + portion.quota]
             del there[begin : begin + portion.quota]
         self.running += taken

@@ -36,8 +36,8 @@ class Statements:
         hot = db.hot
 
         @asynccontextmanager
-        async def watched() -> AsyncIterator[Connection]:
-            async with hot() as connection:
+        async def watched(*, urgent: bool = False) -> AsyncIterator[Connection]:
+            async with hot(urgent=urgent) as connection:
                 with connection.query_logger(self._note):
                     yield connection
 

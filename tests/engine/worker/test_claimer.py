@@ -47,7 +47,7 @@ async def test_more_are_taken_while_half_of_the_stock_is_left(
     dependencies = Dependencies(db, health, BreakerPolicy())
     kinds = {"noop": Handler(handlers.NOOP, tiny)}
     slots = Slots(worker.id, db, health, LocalStorage(tmp_path), Clients(), BlockingPool(1), kinds, 2, dependencies)
-    slots.typical = 1e-5
+    slots.typical, slots.typical_bytes = 1e-5, 2.0
     claimer = Watched(db, health, slots, fair_share, BreakerPolicy(), poll_interval=60.0)
     slots.on_room = claimer.wake
     claiming = asyncio.create_task(claimer.run())
@@ -60,6 +60,39 @@ async def test_more_are_taken_while_half_of_the_stock_is_left(
     await claiming
     assert left[0] == 0
     assert left[1] > 500
+
+
+async def test_what_is_claimed_ahead_is_bounded_by_its_bytes(
+    db: Database, connection: Connection, tmp_path: Path
+) -> None:
+    big = {"text": "x" * 40_000}
+    await enqueue_many(connection, [NewJob(handlers.NOOP, "acme", big) for _ in range(300)])
+    worker = await engine.start_worker(connection, kinds=["noop"])
+    fair_share, health = FairShare(), DatabaseHealth()
+    await engine.refresh(connection, fair_share, ["default"], ["noop"])
+    held: list[int] = []
+
+    async def tiny(payload: dict[str, Any], job: JobContext) -> None:
+        slots.typical = 1e-5  # so short that thousands would be claimed ahead
+        assert payload == big
+        held.append(sum(len(one.payload_text) for one in slots.waiting))
+
+    dependencies = Dependencies(db, health, BreakerPolicy())
+    kinds = {"noop": Handler(handlers.NOOP, tiny)}
+    slots = Slots(worker.id, db, health, LocalStorage(tmp_path), Clients(), BlockingPool(1), kinds, 2, dependencies)
+    slots.typical = 1e-5
+    claimer = Claimer(db, health, slots, fair_share, BreakerPolicy(), poll_interval=60.0)
+    slots.on_room = claimer.wake
+    claiming = asyncio.create_task(claimer.run())
+
+    async def all_ran() -> bool:
+        return len(slots.completer) == 300
+
+    await eventually(all_ran)
+    claimer.stop()
+    await claiming
+    assert 10 * 40_000 < max(held) <= 4 * 1024 * 1024
+    assert not any("x" in one.payload_text for one in slots.completer._waiting.values())
 
 
 async def test_a_paused_queue_starts_nothing_until_it_is_resumed(

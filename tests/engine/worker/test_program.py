@@ -11,7 +11,7 @@ from support import handlers
 from support.patience import eventually
 from support.workers import StartWorker, all_ended, the_end, the_worker, until_started, worker_starter
 from waybill.db.database import Connection
-from waybill_engine import NewJob, enqueue
+from waybill_engine import NewJob, enqueue, enqueue_many
 from waybill_engine.kinds import SELFTEST
 
 
@@ -62,3 +62,25 @@ async def test_child_processes_run_the_program_that_started_them(
         assert any("--isolating" in command for command in commands)
         (gate / "open").touch()
         await eventually(lambda: all_ended(connection))
+
+
+async def test_a_worker_needs_at_most_six_connections_however_busy_it_is(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    used = """
+    SELECT count(*) FROM pg_stat_activity
+     WHERE application_name = 'waybill-worker'
+       AND query NOT LIKE '%8422%' AND query NOT LIKE '%announcements%' -- one worker of the fleet relays
+    """
+    start_worker(worker_concurrency=50, poll_interval=0.2)
+    await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(400)])
+    await enqueue_many(connection, [NewJob(handlers.FAIL, "acme", {"times": 1}) for _ in range(200)])
+    await enqueue_many(connection, [NewJob(handlers.NOOP, "acme") for _ in range(2000)])
+    seen: set[int] = set()
+
+    async def ended() -> bool:
+        seen.add(await connection.fetchval(used))
+        return await all_ended(connection)
+
+    await eventually(ended, within=120)
+    assert 4 <= max(seen) <= 6

@@ -1,4 +1,8 @@
-"""Ids are UUIDv7 (RFC 9562). They sort by creation time, so new rows go to the end of every index."""
+"""Ids are UUIDv7 (RFC 9562). They sort by creation time, so new rows go to the end of every index.
+
+That time is by the clock of whoever made the id, which may be wrong by hours. So nothing is decided by it: order, age
+and due times come from the database's clock.
+"""
 
 from __future__ import annotations
 

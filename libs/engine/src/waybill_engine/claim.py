@@ -20,6 +20,7 @@ from waybill_engine.breaker import BreakerPolicy, admit
 from waybill_engine.caps import NO_LIMIT, look_under_caps, room_under_caps
 from waybill_engine.fair_share import FairShare, Portion
 from waybill_engine.gates import Gate
+from waybill_engine.lanes import Position
 from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
 
 if TYPE_CHECKING:
@@ -38,21 +39,22 @@ WITH me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND {WORKER_MAY_CLAIM} FOR SHARE
 ), limited AS MATERIALIZED (
     SELECT COALESCE(array_agg(name), '{{}}') AS names FROM breakers
-     WHERE {BREAKER_LIMITS} AND name <> ALL ($10::text[])
+     WHERE {BREAKER_LIMITS} AND name <> ALL ($11::text[])
 ), lanes AS MATERIALIZED (
     SELECT lane.*
-      FROM me, limited, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::uuid[], $7::int[], $8::text[])
-               AS lane (queue, kind, priority, tenant, start, quota, dependencies)
+      FROM me, limited, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::timestamptz[], $7::uuid[],
+                               $8::int[], $9::text[])
+               AS lane (queue, kind, priority, tenant, since, start, quota, dependencies)
      WHERE NOT {queue_is_paused("lane.queue")}
        AND NOT (limited.names && string_to_array(lane.dependencies, ','))
-       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($9::int[]))
+       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($10::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
                SELECT id FROM jobs
-                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $11 AND priority = lanes.priority
-                  AND tenant = lanes.tenant AND id >= lanes.start AND state = 'queued'
-                ORDER BY id
+                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $12 AND priority = lanes.priority
+                  AND tenant = lanes.tenant AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
+                ORDER BY created_at, id
                 LIMIT lanes.quota
                   FOR UPDATE SKIP LOCKED
            ) AS ready
@@ -91,12 +93,23 @@ class ClaimedJob:
     """The error code of its last run, if that failed."""
     outages: int
     """How many of its runs ended in an outage of the database."""
-    payload: dict[str, Any]
+    payload_text: str
+    """The payload as JSON. It stays text until a run needs it: decoded, it takes several times the memory."""
     worker_id: uuid.UUID
     """Who claimed it. The process may go on under another id later; this run does not."""
     probes: Mapping[str, datetime] | None = None
     """The dependencies that this run probes, and when the half-open period of each one's breaker began. None rather
     than empty, because most jobs probe nothing and a claim makes thousands of these."""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What the job is about, decoded anew each time."""
+        return json.loads(self.payload_text) if self.payload_text != "{}" else {}
+
+    @property
+    def position(self) -> Position:
+        """Its place in its lane."""
+        return Position(self.created_at, self.id)
 
 
 async def claim(
@@ -191,7 +204,8 @@ async def _take(
         [portion.lane.kind for portion in portions],
         [portion.lane.priority for portion in portions],
         [portion.lane.tenant for portion in portions],
-        [portion.start for portion in portions],
+        [portion.start.created_at for portion in portions],
+        [portion.start.id for portion in portions],
         [portion.quota for portion in portions],
         [",".join(fair_share.gates.dependencies(portion.lane.kind)) for portion in portions],
         [one.id for one in locked if isinstance(one, Cap)],
@@ -199,9 +213,6 @@ async def _take(
         isolated,
     )
     claimed = [ClaimedJob(*row) for row in rows]
-    for job in claimed:
-        text: Any = job.payload  # as it comes from the driver
-        job.payload = json.loads(text) if text != "{}" else {}
     # An UPDATE answers in the order in which it found the rows; the oldest job runs first.
-    claimed.sort(key=attrgetter("id"))
+    claimed.sort(key=attrgetter("created_at", "id"))
     return claimed

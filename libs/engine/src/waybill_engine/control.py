@@ -93,12 +93,14 @@ _LOCK = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
 # A queued job moves to another lane, which is announced.
 _PRIORITISE = f"""
 WITH moved AS (
-    UPDATE jobs SET priority = $2, updated_at = now() WHERE id = $1 RETURNING id, queue, kind, priority, tenant, state
+    UPDATE jobs SET priority = $2, updated_at = now()
+     WHERE id = $1
+    RETURNING id, queue, kind, priority, tenant, created_at, state
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'prioritised', jsonb_build_object('priority', priority) FROM moved
 ), ready AS (
-    SELECT id, queue, kind, priority, tenant FROM moved WHERE state = 'queued'
+    SELECT queue, kind, priority, tenant, created_at, 1 AS jobs FROM moved WHERE state = 'queued'
 ), {ANNOUNCE_LANES}
 SELECT lanes FROM announced
 """  # noqa: S608 - made of constants

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -77,18 +78,19 @@ WITH new AS (
         ON CONFLICT DO NOTHING
     RETURNING id, queue, kind, priority, tenant, state, run_at
 ), ready AS (
-    SELECT id, queue, kind, priority, tenant FROM created WHERE state = 'queued'
+    SELECT queue, kind, priority, tenant, now() AS created_at, 1 AS jobs FROM created WHERE state = 'queued'
 ), later AS (
     SELECT run_at FROM created WHERE state = 'scheduled'
 ), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
 SELECT created.id FROM created, announced, announced_due
 """  # noqa: S608 - made of constants
 
-# The first job of each lane, and when the first job that is not due yet is due.
+# The lanes, how many jobs each has got, and when the first job that is not due yet is due.
 _ANNOUNCE_COPIED = f"""
 WITH ready AS (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::text[])
-                  AS job (id, queue, kind, priority, tenant)
+    SELECT now() AS created_at, lane.*
+      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::int[])
+           AS lane (queue, kind, priority, tenant, jobs)
 ), later AS (
     SELECT $6::timestamptz AS run_at
 ), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
@@ -244,31 +246,28 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
                     for job, run_at in zip(jobs, times, strict=True)
                 ],
             )
-            await connection.execute(_ANNOUNCE_COPIED, *_heads(jobs, times, now))
+            await connection.execute(_ANNOUNCE_COPIED, *_lanes(jobs, times, now))
     except asyncpg.UniqueViolationError as error:
         raise Refused("There is a job with one of these ids already.") from error
 
 
-def _heads(
+def _lanes(
     jobs: Sequence[NewJob], times: Sequence[datetime], now: datetime
-) -> tuple[list[uuid.UUID], list[str], list[str], list[int], list[str], datetime | None]:
-    """The first job of each lane as columns, and when the first job that is not due yet is due."""
-    heads: dict[tuple[str, str, int, str], uuid.UUID] = {}
+) -> tuple[list[str], list[str], list[int], list[str], list[int], datetime | None]:
+    """The lanes and how many jobs each gets, as columns, and when the first job that is not due yet is due."""
+    lanes: Counter[tuple[str, str, int, str]] = Counter()
     due: datetime | None = None
     for job, run_at in zip(jobs, times, strict=True):
         if run_at > now:
             due = min(due, run_at) if due else run_at
             continue
-        lane = (job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant)
-        first = heads.get(lane)
-        if first is None or job.id.int < first.int:
-            heads[lane] = job.id
+        lanes[job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant] += 1
     return (
-        list(heads.values()),
-        [queue for queue, _, _, _ in heads],
-        [kind for _, kind, _, _ in heads],
-        [priority for _, _, priority, _ in heads],
-        [tenant for _, _, _, tenant in heads],
+        [queue for queue, _, _, _ in lanes],
+        [kind for _, kind, _, _ in lanes],
+        [priority for _, _, priority, _ in lanes],
+        [tenant for _, _, _, tenant in lanes],
+        list(lanes.values()),
         due,
     )
 

@@ -95,7 +95,8 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
                        UNION ALL
                        (SELECT FROM jobs AS other
                          WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                           AND other.priority = jobs.priority AND other.tenant = jobs.tenant AND other.id < jobs.id
+                           AND other.priority = jobs.priority AND other.tenant = jobs.tenant
+                           AND (other.created_at, other.id) < (jobs.created_at, jobs.id)
                            AND other.state = 'queued' AND lane.kind = jobs.kind AND lane.queue = jobs.queue
                          LIMIT $2 + 1)
                    ) AS earlier

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import heapq
 import random
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.gates import Gate, Gates
-from waybill_engine.lanes import Lane
+from waybill_engine.lanes import Lane, Position
 from waybill_engine.rules import Rules
 
 if TYPE_CHECKING:
@@ -55,12 +54,12 @@ class _KnownLane:
 
     __slots__ = ("announced", "changes", "gates", "lane", "share", "start", "virtual")
 
-    def __init__(self, lane: Lane, share: _Share, start: uuid.UUID, gates: tuple[Gate, ...], announced: int) -> None:
+    def __init__(self, lane: Lane, share: _Share, start: Position, gates: tuple[Gate, ...], announced: int) -> None:
         self.lane = lane
         self.share = share
         self.start = start
-        """The oldest job that may still wait here. Those before it were claimed; until vacuum has removed them from the
-        index, a scan from the lane's beginning would have to step over them."""
+        """Where the oldest job that may still wait here is. Those before it were claimed; until vacuum has removed them
+        from the index, a scan from the lane's beginning would have to step over them."""
         # Start level with the tenant's other lanes; don't make it repay their past work.
         self.virtual: float = min((other.virtual for other in share.lanes.values()), default=0.0)
         self.gates = gates
@@ -69,7 +68,7 @@ class _KnownLane:
         self.changes = 0
         """How often its start was changed. A claim that was planned before a change knows less."""
 
-    def starts_at(self, start: uuid.UUID) -> None:
+    def starts_at(self, start: Position) -> None:
         self.start = start
         self.changes += 1
 
@@ -114,7 +113,7 @@ class Portion(NamedTuple):
         return self.known.lane
 
     @property
-    def start(self) -> uuid.UUID:
+    def start(self) -> Position:
         return self.known.start
 
 
@@ -139,8 +138,8 @@ class FairShare:
         """How many announcements there were so far. `found` needs the count from before the look."""
         return self._announcements
 
-    def announce(self, lane: Lane, first: uuid.UUID) -> None:
-        """A lane has jobs, the oldest of which is `first` or one we know of already."""
+    def announce(self, lane: Lane, first: Position) -> None:
+        """A lane has jobs, none of which comes before `first` unless we know of it already."""
         self._announcements += 1
         known = self._level(lane).lanes.get(lane)
         if known is None:
@@ -149,7 +148,7 @@ class FairShare:
         known.announced = self._announcements
         known.starts_at(min(known.start, first))
 
-    def found(self, heads: Mapping[Lane, uuid.UUID], announcements: int, *, complete: bool = True) -> None:
+    def found(self, heads: Mapping[Lane, Position], announcements: int, *, complete: bool = True) -> None:
         """A look found these lanes and, if it was complete, no others.
 
         A lane that was announced after the look began (`announcements` counts those before) may be missing in it, and
@@ -176,7 +175,7 @@ class FairShare:
             level = self._levels[lane.priority] = _Level()
         return level
 
-    def _add(self, lane: Lane, start: uuid.UUID) -> None:
+    def _add(self, lane: Lane, start: Position) -> None:
         level = self._level(lane)
         share = level.shares.pop(lane.tenant, None)
         if share is None:
@@ -277,7 +276,7 @@ class FairShare:
             if len(jobs) < portion.quota:
                 self._remove(portion.known)
             elif jobs:
-                portion.known.start = jobs[-1].id
+                portion.known.start = jobs[-1].position
 
     def _charge(self, known: _KnownLane, jobs: Sequence[ClaimedJob]) -> None:
         share, level = known.share, self._level(known.lane)

@@ -6,7 +6,9 @@ The statement that ends its last child makes it `queued`, and from there it is a
 it down there (`finish`, `rescue`, `control`).
 
 Locks are taken from children to parents: first the jobs that end, in the order of their ids, then the parents that wait
-for them, the youngest first. Ids grow, so a parent that is itself a child comes before its own parent.
+for them, the highest id first. Ids grow, so a parent that is itself a child comes before its own parent. Where an
+enqueuer's clock is wrong that may be the other way round. Postgres then ends one of two transactions that wait for
+each other, and its caller tries again.
 """
 
 from __future__ import annotations

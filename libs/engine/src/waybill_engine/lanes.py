@@ -1,8 +1,8 @@
 """Lanes: where jobs wait.
 
 A lane is what one claim can take oldest first: the queued jobs of one queue, kind, priority and tenant. Only lanes that
-have jobs exist, and they exist only in the index `jobs_lanes`. Finding them means hopping through that index from the
-head of one lane to the head of the next, so it costs by the lane and not by the job.
+have jobs exist, and they exist only in the index `jobs_lane_order`. Finding them means hopping through that index from
+the head of one lane to the head of the next, so it costs by the lane and not by the job.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import BREAKER_LIMITS, Cap, Rules, queue_is_paused
+from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, Peer, Rules, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-MOST_LANES = 10_000
-"""The most lanes one look finds. The rest come to light as these are emptied."""
+MOST_LANES = 1_000
+"""The most lanes one look finds. The next look goes on behind them, so that the cost of a look does not grow with the
+number of tenants, and none is overlooked."""
 
 
 class Lane(NamedTuple):
@@ -28,60 +30,125 @@ class Lane(NamedTuple):
     tenant: str
 
 
+class Position(NamedTuple):
+    """A place in a lane. The database's clock decides the order. Ids, which carry the enqueuer's clock, break ties."""
+
+    created_at: datetime
+    id: uuid.UUID = uuid.UUID(int=0)
+
+
+BEGINNING = Position(datetime.min.replace(tzinfo=UTC))
+"""Before every job of any lane."""
+
+
 # One statement finds both lanes and rules, so that an idle worker costs next to nothing. The last row has the rules.
 #
 # From one head, the next is the next tenant of the same priority or the first of the next lower priority. `UNION ALL`
-# tries the second only when the first finds nothing.
+# tries the second only when the first finds nothing. Where an earlier look ended ($5, $6), this one goes on in the same
+# way. The first heads of all queues and kinds come first, so that each gets on.
 _FIND_LANES = f"""
 WITH RECURSIVE served AS MATERIALIZED (
-    SELECT queue, kind
-      FROM unnest($1::text[]) AS queue, unnest($2::text[]) AS kind
+    SELECT queue, kind, seen.priority, seen.tenant
+      FROM unnest($1::text[], $2::text[], $5::smallint[], $6::text[]) AS seen (queue, kind, priority, tenant)
      WHERE NOT {queue_is_paused("queue")}
 ), lane AS (
-    SELECT served.queue, served.kind, head.priority, head.tenant, head.id
+    SELECT served.queue, served.kind, head.priority, head.tenant, head.created_at, head.id
       FROM served, LATERAL (
-               SELECT priority, tenant, id FROM jobs
-                WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND state = 'queued'
-                ORDER BY priority DESC, tenant, id
-                LIMIT 1
-           ) AS head
-    UNION ALL
-    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.id
-      FROM lane, LATERAL (
-               (SELECT priority, tenant, id FROM jobs
-                 WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority = lane.priority
-                   AND tenant > lane.tenant AND state = 'queued'
-                 ORDER BY tenant, id
+               (SELECT priority, tenant, created_at, id FROM jobs
+                 WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND state = 'queued'
+                   AND served.tenant IS NULL
+                 ORDER BY priority DESC, tenant, created_at, id
                  LIMIT 1)
                UNION ALL
-               (SELECT priority, tenant, id FROM jobs
+               (SELECT priority, tenant, created_at, id FROM jobs
+                 WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND priority = served.priority
+                   AND tenant > served.tenant AND state = 'queued'
+                 ORDER BY tenant, created_at, id
+                 LIMIT 1)
+               UNION ALL
+               (SELECT priority, tenant, created_at, id FROM jobs
+                 WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND priority < served.priority
+                   AND state = 'queued'
+                 ORDER BY priority DESC, tenant, created_at, id
+                 LIMIT 1)
+               LIMIT 1
+           ) AS head
+    UNION ALL
+    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.created_at, next.id
+      FROM lane, LATERAL (
+               (SELECT priority, tenant, created_at, id FROM jobs
+                 WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority = lane.priority
+                   AND tenant > lane.tenant AND state = 'queued'
+                 ORDER BY tenant, created_at, id
+                 LIMIT 1)
+               UNION ALL
+               (SELECT priority, tenant, created_at, id FROM jobs
                  WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority < lane.priority
                    AND state = 'queued'
-                 ORDER BY priority DESC, tenant, id
+                 ORDER BY priority DESC, tenant, created_at, id
                  LIMIT 1)
                LIMIT 1
            ) AS next
 )
-(SELECT queue, kind, priority, tenant, id, NULL::json AS rules FROM lane LIMIT $4)
+(SELECT queue, kind, priority, tenant, created_at, id, NULL::json AS rules FROM lane LIMIT $4)
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
            'limited', (SELECT json_object_agg(name, concat_ws(' ', since, cooldown_until)) FROM breakers
                         WHERE {BREAKER_LIMITS}),
-           'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
+           'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1),
+           'fleet', (SELECT json_agg(json_build_array(id, queues, kinds) ORDER BY id) FROM workers
+                      WHERE hears AND NOT isolating AND {WORKER_MAY_CLAIM}))
 """  # noqa: S608 - made of constants
 
 
-async def find_lanes(
-    connection: Connection, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False
-) -> tuple[dict[Lane, uuid.UUID], Rules]:
-    """Every lane that has jobs, with the job at its head, and the rules. Paused queues are left out."""
-    rows = await connection.fetch(
-        _FIND_LANES, list(dict.fromkeys(queues)), list(dict.fromkeys(kinds)), isolated, MOST_LANES
-    )
-    rules = json.loads(rows.pop()["rules"])
-    return {Lane(*row[:4]): row["id"] for row in rows}, Rules(
-        caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
-        limited=rules["limited"] or {},
-        weights=rules["weights"] or {},
-    )
+class LaneScan:
+    """Goes over all lanes again and again, a bounded part at a time."""
+
+    def __init__(self, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False) -> None:
+        self._served = [(queue, kind) for queue in dict.fromkeys(queues) for kind in dict.fromkeys(kinds)]
+        self._isolated = isolated
+        self._left: dict[tuple[str, str], tuple[int | None, str | None]] = {}
+        """The queues and kinds that are not done yet, with the last priority and tenant seen there."""
+        self.complete = True
+        """Whether the last look has seen all lanes there are."""
+        self.restart()
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the next look begins at the beginning, because the last one came to the end."""
+        return self._fresh
+
+    def restart(self) -> None:
+        """Have the next look begin at the beginning."""
+        self._left = dict.fromkeys(self._served, (None, None))
+        self._fresh = True
+
+    async def look(self, connection: Connection, most: int = MOST_LANES) -> tuple[dict[Lane, Position], Rules]:
+        """The next lanes that have jobs, with the positions of their heads, and the rules. Paused queues have none."""
+        most = max(most, len(self._left) + 1)
+        rows = await connection.fetch(
+            _FIND_LANES,
+            [queue for queue, _ in self._left],
+            [kind for _, kind in self._left],
+            self._isolated,
+            most,
+            [priority for priority, _ in self._left.values()],
+            [tenant for _, tenant in self._left.values()],
+        )
+        rules = json.loads(rows.pop()["rules"])
+        lanes = {Lane(*row[:4]): Position(*row[4:6]) for row in rows}
+        ended = len(rows) < most
+        self.complete = self._fresh and ended
+        if ended:
+            self.restart()
+        else:
+            # A queue and kind of which this look found nothing has no more lanes.
+            self._left = {(lane.queue, lane.kind): (lane.priority, lane.tenant) for lane in lanes}
+            self._fresh = False
+        return lanes, Rules(
+            caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
+            limited=rules["limited"] or {},
+            weights=rules["weights"] or {},
+            fleet=tuple(Peer(*peer) for peer in rules["fleet"] or ()),
+        )

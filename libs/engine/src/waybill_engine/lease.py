@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _REGISTER = """
 INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
-                     isolating, state, started_at, last_seen_at, lease_expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', now(), now(), now() + $13 * interval '1 second')
+                     isolating, hears, state, started_at, last_seen_at, lease_expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, 'active', now(), now(),
+        now() + $13 * interval '1 second')
     -- The answer to an earlier try was lost, or its parent has reserved a place for it. A worker that is gone stays so.
     ON CONFLICT (id) DO UPDATE
        SET name = excluded.name, pid = excluded.pid, last_seen_at = excluded.last_seen_at,
@@ -89,6 +90,8 @@ class WorkerInfo:
     kinds: Sequence[str]
     concurrency: int
     isolating: bool = False
+    hears: bool = False
+    """It hears announcements, and takes its turn in reacting to them."""
     pod_namespace: str | None = None
     pod_name: str | None = None
     pod_uid: str | None = None
@@ -129,6 +132,7 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
         worker.concurrency,
         worker.isolating,
         ttl,
+        worker.hears,
     )
 
 

@@ -123,12 +123,13 @@ class Job(SQLModel, table=True):
         sa.CheckConstraint("(state = 'running') = (lease_owner IS NOT NULL)", name="jobs_running_is_leased"),
         sa.CheckConstraint("unique_scope IN ('active', 'window', 'forever')", name="jobs_unique_scope_known"),
         sa.Index(
-            "jobs_lanes",
+            "jobs_lane_order",
             "queue",
             "kind",
             "isolate",
             sa.text("priority DESC"),
             "tenant",
+            "created_at",
             "id",
             postgresql_where=sa.text("state = 'queued'"),
         ),
@@ -200,6 +201,8 @@ class Worker(SQLModel, table=True):
     kinds: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
     concurrency: int
     isolating: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    hears: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
+    """It hears announcements, and takes its turn in reacting to them."""
     """It runs suspects of a crash, one at a time."""
     state: str
     started_at: datetime = _time()
@@ -323,3 +326,15 @@ class ErasureRow(SQLModel, table=True):
         sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),
         sa.Index("erasures_open", "id", postgresql_where=sa.text("finished_at IS NULL")),
     )
+
+
+# No class: its rows have no key, and only SQL reads and writes them (`waybill_engine.relay`).
+sa.Table(
+    "announcements",
+    SQLModel.metadata,
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("topic", sa.Text, nullable=False),
+    sa.Column("since", sa.BigInteger),
+    sa.Column("jobs", sa.BigInteger),
+    prefixes=["UNLOGGED"],
+)

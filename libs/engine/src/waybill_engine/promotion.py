@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from waybill_engine.announcements import ANNOUNCE_LANES
+from waybill_engine.announcements import ANNOUNCE_LANES, Announced
 from waybill_engine.due_times import next_job_in
+from waybill_engine.lanes import Lane, Position
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -19,14 +21,23 @@ WITH due AS MATERIALIZED (
      ORDER BY run_at
      LIMIT $1
        FOR UPDATE SKIP LOCKED
-), ready AS (
+), promoted AS (
     UPDATE jobs SET state = 'queued', updated_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING id, queue, kind, priority, tenant
-), {ANNOUNCE_LANES}
-SELECT (SELECT count(*) FROM ready) AS promoted,
-       ({next_job_in("now()")}) AS next_in
-  FROM announced
+    RETURNING queue, kind, priority, tenant, created_at
+), by_lane AS (
+    SELECT queue, kind, priority, tenant, min(created_at) AS created_at, count(*) AS jobs
+      FROM promoted GROUP BY queue, kind, priority, tenant
+), next AS MATERIALIZED (
+    SELECT ({next_job_in("now()")}) AS next_in
+), ready AS (
+    SELECT * FROM by_lane WHERE $2
+), {ANNOUNCE_LANES}, told AS (
+    SELECT count(waybill_announce('waybill_promoted', COALESCE(next_in::text, ''))) AS times
+      FROM next WHERE EXISTS (SELECT FROM by_lane)
+)
+SELECT queue, kind, priority, tenant, created_at, jobs, next_in
+  FROM announced, told, next LEFT JOIN by_lane ON true
 """  # noqa: S608 - made of constants
 
 
@@ -36,10 +47,12 @@ class Promotion:
     """How many jobs became claimable."""
     next_in: float | None
     """Seconds until the next scheduled job is due, if there is one."""
+    lanes: Sequence[Announced]
+    """Where they are."""
 
 
-async def promote_due(connection: Connection, limit: int = 1000) -> Promotion:
-    """Queue up to `limit` scheduled jobs that are due, and announce their lanes."""
-    row = await connection.fetchrow(_PROMOTE, limit)
-    assert row is not None, "an aggregate always answers"  # noqa: S101
-    return Promotion(row["promoted"], row["next_in"])
+async def promote_due(connection: Connection, limit: int = 1000, *, announced: bool = True) -> Promotion:
+    """Queue up to `limit` scheduled jobs that are due, and announce their lanes, unless the caller does that."""
+    rows = await connection.fetch(_PROMOTE, limit, announced)
+    lanes = [Announced(Lane(*row[:4]), Position(row["created_at"]), row["jobs"]) for row in rows if row["jobs"]]
+    return Promotion(sum(one.jobs for one in lanes), rows[0]["next_in"], lanes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,14 @@ class Cap:
     most: int
 
 
+class Peer(NamedTuple):
+    """A worker that hears announcements, and what it serves."""
+
+    id: str
+    queues: Sequence[str]
+    kinds: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     caps: Sequence[Cap] = ()
@@ -28,6 +37,8 @@ class Rules:
     """Dependencies whose breaker is not closed or that asked us to wait, with what changes when that does."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """The weights of tenants, where they are not 1."""
+    fleet: Sequence[Peer] = field(default=(), compare=False)
+    """The workers that hear announcements. No rule, but it comes with them."""
 
 
 WORKER_MAY_CLAIM = "workers.state = 'active' AND workers.lease_expires_at > now()"

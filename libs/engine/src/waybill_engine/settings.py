@@ -10,11 +10,25 @@ from pydantic_core import PydanticCustomError
 from waybill.config.settings import CommonSettings, cpus
 from waybill.config.values import Bare, CommaList, Seconds
 
+HOT_CONNECTIONS = 3
+"""A worker's connections for the engine. Claims, completions and everything else share two; the third is kept for the
+heartbeat, which waits for nobody."""
+
 
 class WorkerSettings(CommonSettings):
     """The settings of the worker."""
 
     title: ClassVar[str] = "Worker"
+
+    worker_database_pool_size: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        description="How many connections the handlers of one worker process share for their transactions. The process"
+        " opens at most four more: three for the engine and one that listens. So all workers together need at most"
+        " processes × (4 + this) connections, twice that while they run suspects of a crash alone, and one for the"
+        " relay. Raise it if handlers keep transactions open for long.",
+    )
 
     worker_concurrency: Annotated[int, Bare("WORKER_CONCURRENCY")] = Field(
         10,

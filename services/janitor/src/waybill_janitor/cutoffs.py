@@ -1,7 +1,9 @@
 """How far back a plan has to look at all.
 
 A tenant may have an age of its own for a rule, so the shortest of all decides where looking ends; the rule then judges
-each job by its own tenant's. Ids carry their time, so an age becomes an id in a primary key.
+each job by its own tenant's. Ids carry their time, so an age becomes an id in a primary key. That is the clock of
+whoever enqueued the job: if it was an hour ahead, the job is looked at an hour late, and never too early, because the
+rule judges by the database's times.
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ _SAID_FOR = 10.0
 _BORN = "born"
 
 _HOT_CONNECTIONS = 11
-"""One each for claim, looking, completions, heartbeat, progress, promotion, schedules, rescue, breakers and two ends of
-runs: none waits for another. They are opened when they are needed."""
+"""The most connections for hot statements, unless a process asks for fewer. They are opened when they are needed."""
 
 
 _SET_LOCAL = "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS given (name, value)"
@@ -102,15 +101,21 @@ class Database:
         url: DatabaseUrl,
         *,
         pool_size: int = 10,
+        hot_size: int = _HOT_CONNECTIONS,
         pgbouncer: bool = False,
         name: str = "waybill",
         patience: float | None = None,
     ) -> None:
-        """With `patience`, seconds after which a connection that is still in use counts as dead and is ended."""
+        """`hot_size` is the most connections for hot statements; one of them is kept for urgent ones.
+
+        With `patience`, seconds after which a connection that is still in use counts as dead and is ended."""
         self.url = url
         self.pgbouncer = pgbouncer
         self._name = name
         self._pool_size = pool_size
+        self._hot_size = max(hot_size, 2)
+        self._places = asyncio.Semaphore(self._hot_size - 1)
+        self._lent: set[Connection] = set()
         self._patience = patience
         self._servers = Servers(url, patience=min(10.0, patience or 10.0))
         self._pool: Pool | None = None
@@ -122,12 +127,20 @@ class Database:
 
     @classmethod
     async def connect(
-        cls, settings: CommonSettings, *, name: str = "waybill", schema: bool = True, patience: float | None = None
+        cls,
+        settings: CommonSettings,
+        *,
+        name: str = "waybill",
+        schema: bool = True,
+        patience: float | None = None,
+        pool_size: int | None = None,
+        hot_size: int = _HOT_CONNECTIONS,
     ) -> Database:
         """Wait for Postgres, saying so, then refuse a schema that is not ours."""
         database = cls(
             settings.database_url,
-            pool_size=settings.database_pool_size,
+            pool_size=pool_size or settings.database_pool_size,
+            hot_size=hot_size,
             pgbouncer=settings.database_pgbouncer,
             name=name,
             patience=patience,
@@ -195,8 +208,37 @@ class Database:
             connection.terminate()
 
     @asynccontextmanager
-    async def hot(self) -> AsyncIterator[Connection]:
-        """A connection for one hot statement, or a few in a transaction."""
+    async def hot(self, *, urgent: bool = False) -> AsyncIterator[Connection]:
+        """A connection for one hot statement, or a few in a transaction.
+
+        An urgent one does not wait for others: statements that wait for a lock may have all connections but one.
+        """
+        if urgent:
+            try:
+                async with self._lend() as connection:
+                    yield connection
+            except TimeoutError:
+                # If the network is gone, the others wait for answers that never come. Have them hear of it now.
+                for other in list(self._lent):
+                    other.terminate()
+                raise
+            return
+        if self._places.locked():
+            try:
+                async with asyncio.timeout(self._patience or 30):
+                    await self._places.acquire()
+            except TimeoutError as error:
+                raise self._unreachable(error) from error
+        else:
+            await self._places.acquire()
+        try:
+            async with self._lend() as connection:
+                yield connection
+        finally:
+            self._places.release()
+
+    @asynccontextmanager
+    async def _lend(self) -> AsyncIterator[Connection]:
         try:
             if self._pool is None:
                 async with self._pool_lock:
@@ -208,6 +250,7 @@ class Database:
                 connection = cast("Connection", await pool.acquire())
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
+        self._lent.add(connection)
         try:
             with self._watched(connection):
                 if not self.pgbouncer:
@@ -229,6 +272,7 @@ class Database:
         finally:
             # Who is cancelled in the midst of a statement has the server call it off; one that does not answer that
             # either has its connection ended, so that the pool gets its place back.
+            self._lent.discard(connection)
             with contextlib.suppress(TimeoutError):
                 await pool.release(cast("Any", connection), timeout=_LETTING_GO)
 
@@ -265,7 +309,7 @@ class Database:
         return await asyncpg.create_pool(
             connect=self._servers.connect,
             min_size=0,
-            max_size=_HOT_CONNECTIONS,
+            max_size=self._hot_size,
             command_timeout=60,
             statement_cache_size=0 if self.pgbouncer else 100,
             connection_class=_HotConnection,

@@ -32,9 +32,9 @@ CREATE FUNCTION waybill_new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
 $$
 """
 
-# The same as `waybill_engine.enqueue` for one job: the same checks, the same row, the same announcement. A test
-# compares them. The parameters have the names that callers write (`delay => 60`), so statements prefer columns and name
-# a parameter in full.
+# The same as `waybill_engine.enqueue` for one job: the same checks, the same row, the same announcement (by a function
+# that the next revision makes). A test compares them. The parameters have the names that callers write (`delay => 60`),
+# so statements prefer columns and name a parameter in full.
 ENQUEUE = """
 CREATE FUNCTION waybill_enqueue(
     kind text, tenant text, payload jsonb DEFAULT '{}',
@@ -177,10 +177,11 @@ BEGIN
             ON CONFLICT DO NOTHING;
         IF FOUND THEN
             IF new_state = 'queued' THEN
-                PERFORM pg_notify(
-                    'waybill_jobs', json_build_array(queue, kind, priority, tenant, job_id)::text);
+                PERFORM waybill_announce(
+                    'waybill_lanes', json_build_array(queue, kind, priority, tenant)::text,
+                    (extract(epoch FROM now()) * 1000000)::bigint, 1);
             ELSE
-                PERFORM pg_notify('waybill_scheduled', extract(epoch FROM run_at - now())::text);
+                PERFORM waybill_announce('waybill_scheduled', extract(epoch FROM run_at - now())::text);
             END IF;
             id := job_id;
             created := true;

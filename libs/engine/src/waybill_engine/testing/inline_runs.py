@@ -28,7 +28,7 @@ from waybill_engine.explain import explain
 from waybill_engine.fair_share import FairShare
 from waybill_engine.finish import released, settle
 from waybill_engine.kind_limits import record_limits
-from waybill_engine.lanes import Lane, find_lanes
+from waybill_engine.lanes import Lane, LaneScan, Position
 from waybill_engine.lease import WorkerInfo, register, stop
 from waybill_engine.models import State
 from waybill_engine.registry import Handler, load_handlers
@@ -42,7 +42,7 @@ from waybill_engine.worker.slots import Slots
 _LEASE = 3600.0
 """Seconds beyond the job's time limit."""
 
-_LOOK = "SELECT queue, kind, priority, tenant, isolate, time_limit FROM jobs WHERE id = $1"
+_LOOK = "SELECT queue, kind, priority, tenant, isolate, time_limit, created_at FROM jobs WHERE id = $1"
 
 _OUTCOME = """
 SELECT state, attempts, error_code, error_message, progress, progress_message,
@@ -50,7 +50,7 @@ SELECT state, attempts, error_code, error_message, progress, progress_message,
   FROM jobs WHERE id = $1
 """
 
-_NEXT = "SELECT id FROM jobs WHERE state = 'queued' AND kind = ANY ($1::text[]) ORDER BY id LIMIT 1"
+_NEXT = "SELECT id FROM jobs WHERE state = 'queued' AND kind = ANY ($1::text[]) ORDER BY created_at, id LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ async def run_inline(db: Database, storage: Storage, job: NewJob | uuid.UUID) ->
     handler = load_handlers((), [lane.kind])[lane.kind]
     raised: list[BaseException] = []
     async with _worker(db, storage, _noting(handler, raised), lane, found["time_limit"]) as slots:
-        slots.take([await _claim(db, slots.worker_id, handler, lane, job, isolated=found["isolate"])])
+        wanted = Position(found["created_at"], job)
+        slots.take([await _claim(db, slots.worker_id, handler, lane, wanted, isolated=found["isolate"])])
     async with db.hot() as connection:
         ended = await connection.fetchrow(_OUTCOME, job)
     if ended is None:
@@ -193,14 +194,15 @@ async def _worker(
 
 
 async def _claim(
-    db: Database, worker_id: uuid.UUID, handler: Handler, lane: Lane, job_id: uuid.UUID, *, isolated: bool
+    db: Database, worker_id: uuid.UUID, handler: Handler, lane: Lane, wanted: Position, *, isolated: bool
 ) -> ClaimedJob:
     """Claim exactly this job, under the rules that hold for every claim."""
+    job_id = wanted.id
     fair_share = FairShare({lane.kind: handler.kind.dependencies})
     async with db.hot() as connection:
-        _, rules = await find_lanes(connection, [lane.queue], [lane.kind], isolated=isolated)
+        _, rules = await LaneScan([lane.queue], [lane.kind], isolated=isolated).look(connection)
         fair_share.apply(rules)
-        fair_share.announce(lane, job_id)  # a claim starts from the job that was announced
+        fair_share.announce(lane, wanted)  # a claim starts from the job that was announced
         claimed = await claim(connection, worker_id, fair_share, 1, isolated=isolated)
         if claimed and claimed[0].id == job_id:
             return claimed[0]

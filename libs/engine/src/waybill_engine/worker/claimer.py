@@ -26,6 +26,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 _AHEAD = 0.025
 """Seconds of work to claim ahead: about as long as the next claim takes."""
 _MOST_AHEAD = 2000
+_MOST_BYTES_AHEAD = 4 * 1024 * 1024
+"""Bytes of payloads to claim ahead, as far as they can be foreseen."""
 _MOST_UNWRITTEN = 5000
 """With more unwritten completions than this, no more jobs are claimed."""
 _SUSPECT_AGAIN = 0.05
@@ -107,7 +109,7 @@ class Claimer:
         if len(slots.completer) > _MOST_UNWRITTEN:
             return 0
         ahead = int(slots.concurrency * _AHEAD / max(slots.typical, 1e-6))
-        ahead = 0 if self._suspects else min(ahead, _MOST_AHEAD)
+        ahead = 0 if self._suspects else min(ahead, _MOST_AHEAD, int(_MOST_BYTES_AHEAD / slots.typical_bytes))
         free = slots.concurrency + ahead - len(slots)
         # Topping up job by job would cost a statement each, so wait until half of what was claimed ahead is used. Not
         # until all of it is: the rest lasts until the next claim is back.

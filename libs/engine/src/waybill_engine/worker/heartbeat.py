@@ -119,7 +119,7 @@ class Heartbeat:
         sent_at = self._loop.time()
         try:
             # A connection that died silently never answers; there must be time for another one before the lease ends.
-            async with self._db.hot() as connection, asyncio.timeout(self._ttl / 4):
+            async with self._db.hot(urgent=True) as connection, asyncio.timeout(self._ttl / 4):
                 alive = await renew(connection, self._slots.worker_id, self._ttl)
         except BaseException:
             self._failed_at = self._loop.time()
@@ -128,7 +128,7 @@ class Heartbeat:
         return alive
 
     async def _ask(self) -> Holdings:
-        async with self._db.hot() as connection, asyncio.timeout(self._ttl / 4):
+        async with self._db.hot(urgent=True) as connection, asyncio.timeout(self._ttl / 4):
             return await holdings(connection, self._slots.worker_id)
 
     async def _release_unknown(self, held: Holdings, *, at_once: bool) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from waybill.db import Database
 from waybill_engine.fair_share import FairShare
-from waybill_engine.lanes import MOST_LANES, find_lanes
+from waybill_engine.lanes import LaneScan
+from waybill_engine.rules import Peer
 from waybill_engine.worker.database_health import DatabaseHealth
 
 _BUSY_SHARE = 0.1
@@ -26,14 +27,14 @@ class LaneFinder:
         kinds: Sequence[str],
         isolated: bool = False,
         on_found: Callable[[], None] = lambda: None,
+        on_fleet: Callable[[Sequence[Peer]], None] = lambda _: None,
     ) -> None:
         self._db = db
         self._health = health
         self._fair_share = fair_share
-        self._queues = queues
-        self._kinds = kinds
-        self._isolated = isolated
+        self._scan = LaneScan(queues, kinds, isolated=isolated)
         self._on_found = on_found
+        self._on_fleet = on_fleet
         self._requested = asyncio.Event()
         self._rests_until = 0.0
         # An older answer that comes in late would hide what a newer one has found.
@@ -44,24 +45,28 @@ class LaneFinder:
         self._requested.set()
 
     async def run(self) -> None:
-        """For ever: look when requested."""
+        """For ever: look when requested, at all lanes there are."""
         loop = asyncio.get_running_loop()
         while True:
             await self._requested.wait()
-            await asyncio.sleep(max(self._rests_until - loop.time(), 0.0))
-            await self._look_and_rest()
+            self._requested.clear()
+            self._scan.restart()
+            while True:
+                await asyncio.sleep(max(self._rests_until - loop.time(), 0.0))
+                await self._look_and_rest()
+                if self._scan.begins_anew:
+                    break
 
     async def poll(self) -> None:
-        """Look for jobs that nobody announced."""
-        if self._rests_until <= asyncio.get_running_loop().time():
-            await self._look_and_rest()
-        else:
+        """Look for jobs that nobody announced: at some lanes, or at all of them if nobody announces anything."""
+        if self._db.pgbouncer or self._rests_until > asyncio.get_running_loop().time():
             self.request()
+        else:
+            await self._look_and_rest()
 
     async def _look_and_rest(self) -> None:
         loop = asyncio.get_running_loop()
         async with self._one_at_a_time:
-            self._requested.clear()
             began = loop.time()
             await self.look()
             self._rests_until = loop.time() + (loop.time() - began) * (1 / _BUSY_SHARE - 1)
@@ -73,8 +78,9 @@ class LaneFinder:
         async def find() -> None:
             async with self._db.hot() as connection:
                 announcements = self._fair_share.announcements
-                lanes, rules = await find_lanes(connection, self._queues, self._kinds, isolated=self._isolated)
+                lanes, rules = await self._scan.look(connection)
             self._fair_share.apply(rules)
-            self._fair_share.found(lanes, announcements, complete=len(lanes) < MOST_LANES)
+            self._on_fleet(rules.fleet)
+            self._fair_share.found(lanes, announcements, complete=self._scan.complete)
 
         await self._health.persist(find)

@@ -12,8 +12,18 @@ from typing import Never
 import structlog
 
 from waybill.db import Database
-from waybill_engine.announcements import CHANNELS, JOBS, SCHEDULED, SCHEDULES, parse_lane
-from waybill_engine.lanes import Lane
+from waybill_engine.announcements import (
+    CHANNELS,
+    JOBS,
+    LANES,
+    PROMOTED,
+    RELAY,
+    SCHEDULED,
+    SCHEDULES,
+    Announced,
+    parse_jobs,
+    parse_lane,
+)
 from waybill_engine.worker.database_health import DatabaseHealth
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -28,11 +38,13 @@ class Listener:
         queues: Collection[str],
         kinds: Collection[str],
         worker_id: Callable[[], uuid.UUID],
-        on_lane: Callable[[Lane, uuid.UUID], None],
+        on_lane: Callable[[Announced], None],
         on_look: Callable[[], None],
         on_scheduled: Callable[[float], None],
+        on_promoted: Callable[[float | None], None],
         on_schedules: Callable[[float], None],
         on_control: Callable[[], None],
+        on_relay: Callable[[], None],
     ) -> None:
         self._db = db
         self._health = health
@@ -42,8 +54,10 @@ class Listener:
         self._on_lane = on_lane
         self._on_look = on_look
         self._on_scheduled = on_scheduled
+        self._on_promoted = on_promoted
         self._on_schedules = on_schedules
         self._on_control = on_control
+        self._on_relay = on_relay
 
     async def run(self) -> None:
         await self._health.persist(self._listen)
@@ -60,12 +74,18 @@ class Listener:
 
     def _heard(self, channel: str, text: str) -> None:
         try:
-            if channel == JOBS:
+            if channel == LANES:
+                self._heard_of_lane(parse_lane(text))
+            elif channel == JOBS:
                 self._heard_of_jobs(text)
             elif channel == SCHEDULED:
                 self._on_scheduled(float(text))
+            elif channel == PROMOTED:
+                self._on_promoted(float(text) if text else None)
             elif channel == SCHEDULES:
                 self._on_schedules(float(text))
+            elif channel == RELAY:
+                self._on_relay()
             elif text == "look":
                 self._on_look()
             elif text == str(self._worker_id()):
@@ -74,11 +94,12 @@ class Listener:
             log.warning("strange_notification", channel=channel, payload=text[:100])
 
     def _heard_of_jobs(self, text: str) -> None:
-        announced = parse_lane(text)
-        if announced is None:
-            if text in self._queues:
-                self._on_look()
-            return
-        lane, first = announced
-        if lane.queue in self._queues and lane.kind in self._kinds:
-            self._on_lane(lane, first)
+        announced = parse_jobs(text)
+        if announced is not None:
+            self._heard_of_lane(announced)
+        elif text in self._queues:
+            self._on_look()
+
+    def _heard_of_lane(self, announced: Announced) -> None:
+        if announced.lane.queue in self._queues and announced.lane.kind in self._kinds:
+            self._on_lane(announced)

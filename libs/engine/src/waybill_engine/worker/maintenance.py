@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from waybill.db import Database
+from waybill_engine.announcements import Announced, announce
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import Trouble, look_for_trouble, rescue
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -21,23 +22,54 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _BATCH = 1000
 
+_EACH_WAITS = 0.1
+_MOST_IN_LINE = 10
+"""Each worker waits so many seconds longer than the one before it, and none longer than a second."""
+
 
 class Promoter:
     """Makes scheduled jobs claimable within milliseconds of when they are due, as far as it knows of them."""
 
-    def __init__(self, db: Database, health: DatabaseHealth) -> None:
+    def __init__(
+        self,
+        db: Database,
+        health: DatabaseHealth,
+        *,
+        rank: Callable[[], int],
+        on_promoted: Callable[[Sequence[Announced]], bool],
+    ) -> None:
+        """One worker is enough. `rank` is 0 for the one that does it; the others wait a little, in case it is gone.
+
+        `on_promoted` is given the lanes of jobs that are now claimable. False if other workers should claim there, too.
+        """
         self._db = db
         self._health = health
+        self._rank = rank
+        self._on_promoted = on_promoted
         self._timer = Timer()
-        self.due_in = self._timer.due_in
+
+    def due_in(self, seconds: float | None) -> None:
+        """A job is due in so many seconds."""
+        self._timer.due_in(self._in_turn(seconds))
+
+    def promoted_elsewhere(self, next_in: float | None) -> None:
+        """Another worker has promoted what was due; the next job is due in so many seconds."""
+        if self._rank() > 0:
+            self._timer.postpone(self._in_turn(next_in))
 
     async def run(self) -> None:
         await self._timer.run(lambda: self._health.persist(self._promote))
 
+    def _in_turn(self, seconds: float | None) -> float | None:
+        return None if seconds is None else max(seconds, 0.0) + min(self._rank(), _MOST_IN_LINE) * _EACH_WAITS
+
     async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
-            promoted = await promote_due(connection, _BATCH)
-        return 0.0 if promoted.count == _BATCH else promoted.next_in
+            promoted = await promote_due(connection, _BATCH, announced=False)
+        if promoted.lanes and not self._on_promoted(promoted.lanes):
+            async with self._db.hot() as connection:
+                await announce(connection, promoted.lanes)
+        return 0.0 if promoted.count == _BATCH else self._in_turn(promoted.next_in)
 
 
 class Rescuer:

@@ -26,7 +26,7 @@ from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import storage_of
 from waybill_engine.registry import declared_schedules, load_handlers
-from waybill_engine.settings import WorkerSettings
+from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
 from waybill_engine.worker.run import STUBBORN
 from waybill_engine.worker.supervisor import Supervisor
@@ -98,7 +98,9 @@ async def _work(
         return 2
     try:
         storage = storage_of(settings)
-        db = await Database.connect(settings, name="waybill-worker")
+        db = await Database.connect(
+            settings, name="waybill-worker", pool_size=settings.worker_database_pool_size, hot_size=HOT_CONNECTIONS
+        )
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return 1

@@ -16,6 +16,7 @@ from waybill.db import Database
 from waybill.storage import Storage
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
+from waybill_engine.enqueue import MAX_PAYLOAD
 from waybill_engine.finish import released, settle
 from waybill_engine.registry import Handler
 from waybill_engine.worker.clients import Clients
@@ -62,6 +63,9 @@ class Slots:
         """Called when ends of runs were written, because a cap may have room again."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
+        self.typical_bytes = float(MAX_PAYLOAD)
+        """Bytes that a payload has. It rises at once and falls slowly, and it starts with the most that one may have:
+        a few small payloads too many do no harm, big ones do."""
         self.worker_id = worker_id
         """The id under which this process claims jobs now. Each run keeps the id that it was claimed under."""
         self._tools = Tools(db, storage, clients, pool, self.progress, dependencies)
@@ -72,9 +76,9 @@ class Slots:
         self._run_ended = asyncio.Event()
         self._environment = RunEnvironment(
             health,
-            ends=asyncio.Semaphore(2),  # so that the heartbeat always finds a connection
+            ends=asyncio.Semaphore(1),  # so that claims go on while an end of a run waits for a lock
             loop=self._loop,
-            on_success=self.completer.add,
+            on_success=self._succeeded,
             on_end=self._ended,
         )
         self._waiting_since = 0.0
@@ -91,6 +95,9 @@ class Slots:
         """Start newly claimed jobs, as far as there are free slots."""
         if not self.waiting:
             self._waiting_since = self._loop.time()
+        if jobs:
+            bytes_each = max(sum(len(job.payload_text) for job in jobs) / len(jobs), 1.0)
+            self.typical_bytes = max(bytes_each, (self.typical_bytes + bytes_each) / 2)
         self.waiting.extend(jobs)
         self._fill_slots()
 
@@ -113,7 +120,7 @@ class Slots:
         ends = [(job_id, token, released(reason)) for job_id, token in tokens.items()]
 
         async def write() -> None:
-            async with self._db.hot() as connection:
+            async with self._db.hot(urgent=True) as connection:  # the heartbeat waits for it
                 await settle(connection, self.worker_id, ends)
 
         await self._health.persist(write)
@@ -147,6 +154,10 @@ class Slots:
         if self.runs and not self._watching:
             self._watching = True
             self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
+
+    def _succeeded(self, job: ClaimedJob) -> None:
+        job.payload_text = "{}"  # thousands of completions may wait to be written, and none needs its payload
+        self.completer.add(job)
 
     def _watch(self) -> None:
         """Stop runs that have used up their time, for as long as anything runs."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Never
+
+_ABOUT_TO = 1.0
+"""Seconds: how soon a timer is that is about to go off."""
 
 
 class Timer:
@@ -26,17 +30,21 @@ class Timer:
             self._due_at = due_at
             self._wake.set()
 
+    def postpone(self, seconds: float | None) -> None:
+        """If it is about to go off or late, go off in so many seconds instead, or not at all."""
+        if self._due_at <= asyncio.get_running_loop().time() + _ABOUT_TO:
+            self._due_at = math.inf
+        self.due_in(seconds)
+
     async def run(self, act: Callable[[], Awaitable[float | None]]) -> Never:
         """Call `act` whenever the timer goes off; its answer says in how many seconds the next thing is due."""
         loop = asyncio.get_running_loop()
         while True:
             while (left := self._due_at - loop.time()) > 0:
                 self._wake.clear()
-                try:
+                with contextlib.suppress(TimeoutError):  # it may have been postponed in the meantime
                     async with asyncio.timeout(None if left == math.inf else left):
                         await self._wake.wait()
-                except TimeoutError:
-                    break
             self._due_at = math.inf  # from here on, `act` may ask too early to see what `due_in` announces
             self.due_in(await act())
 

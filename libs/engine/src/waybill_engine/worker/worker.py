@@ -17,16 +17,17 @@ from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import Storage
 from waybill_engine import breaker
+from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
 from waybill_engine.due_times import DueTimes, next_due
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
-from waybill_engine.lanes import Lane
 from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.schedules import Schedule
 from waybill_engine.settings import WorkerSettings
+from waybill_engine.worker.announcer import Announcer
 from waybill_engine.worker.claimer import Claimer
 from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -41,6 +42,7 @@ from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
 from waybill_engine.worker.timers import Polls
+from waybill_engine.worker.turns import Turns
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -78,6 +80,7 @@ class Worker:
             kinds=kinds,
             concurrency=1 if isolating else settings.worker_concurrency,
             isolating=isolating,
+            hears=not db.pgbouncer,
             pod_namespace=settings.worker_pod_namespace,
             pod_name=settings.worker_pod_name,
             pod_uid=settings.worker_pod_uid,
@@ -111,6 +114,7 @@ class Worker:
             kinds=kinds,
             isolated=isolating,
             on_found=lambda: self._claimer.wake(),
+            on_fleet=lambda fleet: self._turns.apply(fleet),
         )
         self._claimer = Claimer(
             db,
@@ -122,6 +126,7 @@ class Worker:
             suspects=self._lane_finder if isolating else None,
             on_forgotten=self._start_over,
         )
+        self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
         self._heartbeat = Heartbeat(
@@ -139,7 +144,12 @@ class Worker:
             lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
         )
-        self._promoter = Promoter(db, health)
+        self._promoter = Promoter(
+            db,
+            health,
+            rank=self._turns.rank,
+            on_promoted=lambda lanes: self._turns.take(lanes, lambda lane: lane.queue in queues and lane.kind in kinds),
+        )
         self._scheduler = Scheduler(db, health, schedules)
         self._rescuer = Rescuer(
             db,
@@ -150,6 +160,7 @@ class Worker:
             kinds=kinds,
             heartbeat_interval=settings.heartbeat_interval,
         )
+        self._announcer = Announcer(db, health)
         self._polls = Polls()
         self._polls.every(settings.poll_interval, self._lane_finder.poll)
         self._polls.every(settings.poll_interval, self._ask_what_is_due)
@@ -163,8 +174,10 @@ class Worker:
             on_lane=self._heard_of_lane,
             on_look=self._claimer.wake if isolating else self._lane_finder.request,  # isolating, the claimer looks
             on_scheduled=self._promoter.due_in,
+            on_promoted=self._promoter.promoted_elsewhere,
             on_schedules=self._scheduler.due_in,
             on_control=self._heartbeat.wake,
+            on_relay=self._announcer.request,
         )
 
     @property
@@ -213,6 +226,8 @@ class Worker:
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
             claiming.append(asyncio.create_task(self._scheduler.run(), name="scheduler"))
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
+            claiming.append(asyncio.create_task(self._announcer.run(), name="announcer"))
+            claiming.append(asyncio.create_task(self._turns.run(), name="turns"))
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
         try:
             # All of them run for ever. One that ends has failed, or no suspect is left.
@@ -249,11 +264,10 @@ class Worker:
         log.info("worker_started_over", worker=self._info.name)
         self._lane_finder.request()
 
-    def _heard_of_lane(self, lane: Lane, first: uuid.UUID) -> None:
+    def _heard_of_lane(self, announced: Announced) -> None:
         if self._info.isolating:
             return  # nobody announces suspects
-        self._fair_share.announce(lane, first)
-        self._claimer.wake()
+        self._turns.heard(announced)
 
     async def _ask_what_is_due(self) -> None:
         async def ask() -> DueTimes:
