@@ -89,7 +89,7 @@ SELECT created.id FROM created, announced, announced_due
 _ANNOUNCE_COPIED = f"""
 WITH ready AS (
     SELECT now() AS created_at, lane.*
-      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::int[])
+      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::bigint[])
            AS lane (queue, kind, priority, tenant, jobs)
 ), later AS (
     SELECT $6::timestamptz AS run_at
