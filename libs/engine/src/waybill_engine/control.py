@@ -20,6 +20,7 @@ from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
 from waybill_engine.models import State
+from waybill_engine.sequences import advance, sequence_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -27,20 +28,21 @@ if TYPE_CHECKING:
 # All of these change jobs that an earlier statement has locked: a statement that waited for the lock itself would mix
 # what it saw before with what it found afterwards.
 
-# A parent that waited for its children no longer waits for anything.
+# A parent that waited for its children, and a job that waited for its turn, no longer wait for anything.
 _CANCEL_WAITING = f"""
 WITH cancelled AS (
     UPDATE jobs
        SET state = 'cancelled', cancel_requested_at = now(), finished_at = now(), updated_at = now(),
            error_code = 'CANCELLED', error_message = $2, error_detail = NULL,
-           run_at = CASE WHEN pending_children > 0 THEN now() ELSE run_at END, pending_children = 0
+           run_at = CASE WHEN run_at = 'infinity' THEN now() ELSE run_at END, pending_children = 0, parked_for = NULL
      WHERE id = ANY ($1::uuid[]) AND state IN ('scheduled', 'queued')
-    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told
+    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
+              {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'cancelled', jsonb_build_object('message', $2::text) FROM cancelled
 )
-SELECT id, awaited_by, told FROM cancelled
+SELECT id, awaited_by, told, sequence FROM cancelled
 """  # noqa: S608 - made of constants
 
 # `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
@@ -63,25 +65,27 @@ _LEAVE_FAMILY = "UPDATE jobs SET awaited = false WHERE id = ANY ($1::uuid[]) AND
 _AWAIT = "UPDATE jobs SET awaited = true WHERE id = ANY ($1::uuid[])"
 
 # A fresh start: attempts and crashes start from zero. The token is never reset, and a job that ran alone still does. A
-# job with active children waits for them once more.
+# job with active children waits for them once more. A job of a sequence goes to its end.
 _RETRY = f"""
 WITH retried AS (
     UPDATE jobs
-       SET state = CASE WHEN $3::int > 0 THEN 'scheduled' ELSE 'queued' END,
-           run_at = CASE WHEN $3::int > 0 THEN 'infinity' ELSE now() END,
+       SET state = CASE WHEN $3::int > 0 OR sequence_key IS NOT NULL THEN 'scheduled' ELSE 'queued' END,
+           run_at = CASE WHEN $3::int > 0 OR sequence_key IS NOT NULL THEN 'infinity' ELSE now() END,
+           parked_for = CASE WHEN sequence_key IS NOT NULL THEN now() END,
+           sequence_position = CASE WHEN sequence_key IS NOT NULL THEN nextval('job_positions') END,
            progress = CASE WHEN $3::int > 0 THEN 1 - $3::real / children END,
            pending_children = $3::int, awaited = $4::bool,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
            progress_message = NULL, updated_at = now()
      WHERE id = $1
-    RETURNING id, queue, state
+    RETURNING id, queue, state, {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
 ), ready AS (
     SELECT queue FROM retried WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT queues FROM announced
+SELECT retried.sequence FROM retried, announced
 """  # noqa: S608 - made of constants
 
 _LOCK = "SELECT state FROM jobs WHERE id = $1 FOR UPDATE"
@@ -168,6 +172,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
             await connection.execute(_LEAVE_FAMILY, list(running), job_id)
         # Nobody below it waits any more; its own parent may.
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
+        await advance(connection, [row["sequence"] for row in cancelled])
         await tell_ends(connection, [row["told"] for row in cancelled])
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
@@ -178,7 +183,8 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
     """Queue an ended job again. Raises Conflict if another job has its unique key by now.
 
     If its parent still waits, the parent waits for this job too. A parent that is retried waits for those of its
-    children that are active, and the answer is then `scheduled`.
+    children that are active. A job of a sequence waits for the jobs that are in it by now. The answer is `scheduled`
+    for a job that waits.
     """
     try:
         async with connection.transaction():
@@ -192,8 +198,9 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             if pending:
                 await connection.execute(_AWAIT, pending)
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
-            await connection.execute(_RETRY, job_id, reason, len(pending), awaited)
-            return State.SCHEDULED if pending else State.QUEUED
+            sequence = await connection.fetchval(_RETRY, job_id, reason, len(pending), awaited)
+            await advance(connection, [sequence])
+            return State(await connection.fetchval(_LOCK, job_id))
     except asyncpg.UniqueViolationError as error:
         raise Conflict(f"Another job with the same unique key is active; job {job_id} cannot run beside it.") from error
 

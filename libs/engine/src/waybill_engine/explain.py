@@ -18,6 +18,7 @@ from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
 from waybill_engine.rules import WORKER_MAY_CLAIM, cap_applies, kind_is_blocked, queue_is_paused
+from waybill_engine.sequences import holds_place, in_sequence, parked
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -35,6 +36,7 @@ _LOOK = f"""
 SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
        jobs.isolate, jobs.error_code, jobs.error_message, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
+       {parked("jobs")} AS parked, jobs.sequence_key, jobs.sequence_at_once, earlier.jobs AS earlier,
        jobs.cancel_requested_at IS NOT NULL AS stopping,
        queues.paused_at, queues.paused_reason,
        owner.name AS worker, owner.lease_expires_at,
@@ -59,6 +61,18 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
             ORDER BY caps.id
             LIMIT 1
        ) AS full_cap ON true,
+       LATERAL (
+           SELECT count(*) AS jobs
+             FROM ((SELECT FROM jobs AS other
+                     WHERE {in_sequence("other", "jobs")} AND {holds_place("other")} AND {parked("jobs")}
+                     LIMIT $2 + 1)
+                   UNION ALL
+                   (SELECT FROM jobs AS other
+                     WHERE {in_sequence("other", "jobs")} AND {parked("other")} AND {parked("jobs")}
+                       AND other.sequence_position < jobs.sequence_position
+                     LIMIT $2 + 1)
+                    LIMIT $2 + 1) AS counted
+       ) AS earlier,
        LATERAL (
            SELECT count(*) AS workers FROM workers WHERE {_SERVES_THE_JOB}
        ) AS serving,
@@ -119,6 +133,7 @@ class Reason(StrEnum):
     RUNNING = "running"
     SCHEDULED = "scheduled"
     CHILDREN = "children"
+    SEQUENCE = "sequence"
     QUEUE_PAUSED = "queue_paused"
     NO_WORKER = "no_worker"
     BREAKER = "breaker"
@@ -155,6 +170,8 @@ def _explained(job: Mapping[str, Any]) -> Explanation:
             f"It is waiting for {job['pending_children']:,} of {_children(job['children'])}.",
             {"pending_children": job["pending_children"], "children": job["children"]},
         )
+    if job["parked"]:
+        return _parked(job)
     if state is State.SCHEDULED and job["run_at"] > job["now"]:
         again = f" It failed {_times(job['attempts'])} and is tried again then." if job["attempts"] else ""
         return Explanation(
@@ -238,6 +255,25 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
         Reason.NEXT,
         "It is next: the first worker with a free slot takes it.",
         {"queue": job["queue"], "takes_turns": False},
+    )
+
+
+def _parked(job: Mapping[str, Any]) -> Explanation:
+    facts = {
+        "sequence": job["sequence_key"],
+        "at_once": job["sequence_at_once"],
+        "earlier": min(job["earlier"], _MOST_COUNTED),
+        "or_more": job["earlier"] > _MOST_COUNTED,
+    }
+    if not job["earlier"]:
+        return Explanation(Reason.SEQUENCE, f"It is the next of the sequence {job['sequence_key']}.", facts)
+    many = f"more than {_MOST_COUNTED:,}" if job["earlier"] > _MOST_COUNTED else f"{job['earlier']:,}"
+    jobs = "job" if job["earlier"] == 1 else "jobs"
+    most = "one runs" if job["sequence_at_once"] == 1 else f"{job['sequence_at_once']:,} run"
+    return Explanation(
+        Reason.SEQUENCE,
+        f"It is waiting for {many} earlier {jobs} of the sequence {job['sequence_key']}, of which {most} at once.",
+        facts,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from waybill_engine.announcements import ANNOUNCE_LANES
 from waybill_engine.due_times import next_job_in
+from waybill_engine.sequences import MISSED_TURN_IN
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -25,7 +26,8 @@ WITH due AS MATERIALIZED (
     RETURNING id, queue, kind, priority, tenant
 ), {ANNOUNCE_LANES}
 SELECT (SELECT count(*) FROM ready) AS promoted,
-       ({next_job_in("now()")}) AS next_in
+       ({next_job_in("now()")}) AS next_in,
+       ({MISSED_TURN_IN}) IS NOT NULL AS missed_turns
   FROM announced
 """  # noqa: S608 - made of constants
 
@@ -36,10 +38,12 @@ class Promotion:
     """How many jobs became claimable."""
     next_in: float | None
     """Seconds until the next scheduled job is due, if there is one."""
+    missed_turns: bool
+    """There are sequences that somebody could not advance; see `sequences.take_missed_turns`."""
 
 
 async def promote_due(connection: Connection, limit: int = 1000) -> Promotion:
     """Queue up to `limit` scheduled jobs that are due, and announce their lanes."""
     row = await connection.fetchrow(_PROMOTE, limit)
     assert row is not None, "an aggregate always answers"  # noqa: S101
-    return Promotion(row["promoted"], row["next_in"])
+    return Promotion(row["promoted"], row["next_in"], row["missed_turns"])

@@ -1,4 +1,5 @@
-"""What every worker does for the fleet: it promotes jobs that are due and rescues the jobs of dead workers.
+"""What every worker does for the fleet: it promotes jobs that are due, takes turns of sequences that others missed, and
+rescues the jobs of dead workers.
 
 Any number of workers may do this at once; they skip each other's rows.
 """
@@ -13,6 +14,7 @@ import structlog
 from waybill.db import Database
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import Trouble, look_for_trouble, rescue
+from waybill_engine.sequences import take_missed_turns
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.isolation import Isolation
 from waybill_engine.worker.timers import Timer
@@ -37,7 +39,10 @@ class Promoter:
     async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
             promoted = await promote_due(connection, _BATCH)
-        return 0.0 if promoted.count == _BATCH else promoted.next_in
+            turns_in = await take_missed_turns(connection) if promoted.missed_turns else None
+        if promoted.count == _BATCH:
+            return 0.0
+        return min((seconds for seconds in (promoted.next_in, turns_in) if seconds is not None), default=None)
 
 
 class Rescuer:
