@@ -133,8 +133,7 @@ WITH sequences AS MATERIALIZED (
 ), later AS (
     SELECT run_at FROM let_in WHERE state = 'scheduled' AND run_at < 'infinity'
 ), {ANNOUNCE_QUEUES}, {ANNOUNCE_DUE}
-SELECT ARRAY(SELECT DISTINCT number FROM turns WHERE NOT taken) AS missed,
-       (SELECT count(*) FROM let_in) AS let_in
+SELECT ARRAY(SELECT DISTINCT number FROM turns WHERE NOT taken) AS missed
   FROM announced, announced_due
 """  # noqa: S608 - made of constants
 
@@ -259,9 +258,8 @@ async def _advance(connection: Connection, changed: Collection[SequenceId], *, a
     missed = [one for one, row in zip(ordered, locks, strict=True) if not row["locked"]]
     if locked:
         # A statement of its own, so that it sees everything that was committed under these locks.
-        row = await connection.fetchrow(_ADVANCE, *_columns(locked))
-        assert row is not None, "aggregates always answer"  # noqa: S101
-        missed += [locked[number - 1] for number in row["missed"]]
+        numbers = await connection.fetchval(_ADVANCE, *_columns(locked))
+        missed += [locked[number - 1] for number in numbers]
     if missed:
         await connection.fetchval(_LEAVE_TURNS, *_columns(missed), announce)
     return len(missed)
