@@ -86,7 +86,7 @@ new_jobs = st.lists(
         st.sampled_from((0.0, 0.0, 0.0, LATER)),
         st.sampled_from((None, None, None, "k1", "k2")),
         st.sampled_from(tuple(UniqueScope)),
-        st.sampled_from((None, None, None, None, ("s1", 1), ("s2", 2))),
+        st.sampled_from((None, None, None, None, None, None, None, ("s1", 1), ("s2", 2))),
     ),
     min_size=1,
     max_size=6,
