@@ -8,7 +8,7 @@ from support.clock import Clock
 from support.command_line import Waybill
 from support.engine import OTHER, WORK, failure, purge, row, running_job, start_worker, stored, take
 from waybill.db.database import Connection
-from waybill_engine import NewJob, State, Unique, enqueue_family
+from waybill_engine import NewJob, SequenceKey, State, Unique, enqueue, enqueue_family
 from waybill_engine.artefacts import publish
 from waybill_engine.finish import RunOutcome, judge, settle, succeed
 from waybill_engine.lease import Progress, write_progress
@@ -88,3 +88,16 @@ async def test_a_parent_shows_its_children_and_lists_them(waybill: Waybill, hot:
     await clock.forward(10)
     await purge(hot, older_than=timedelta(seconds=5), states=[State.SUCCEEDED])
     assert "2 queued, 1 failed, 1 purged" in (await waybill("jobs", "show", family.parent.id)).out
+
+
+async def test_a_job_that_waits_for_its_turn_has_no_time(waybill: Waybill, hot: Connection) -> None:
+    sequence = SequenceKey("endpoint:42")
+    first, second = [(await enqueue(hot, NewJob(WORK, "acme", sequence=sequence))).id for _ in range(2)]
+    assert "sequence    endpoint:42 (1 at once)\n" in (await waybill("jobs", "show", first)).out
+    shown = (await waybill("jobs", "show", second)).out
+    assert "sequence    endpoint:42 (1 at once, waits for its turn)" in shown
+    assert "due  " not in shown
+    record = (await waybill("jobs", "show", second, "--json")).json
+    assert (record["run_at"], record["sequence_key"]) == (None, "endpoint:42")
+    assert "waits for its turn in endpoint:42" in (await waybill("jobs", "ls", "--state", "scheduled")).out
+    assert "1 earlier job of the sequence endpoint:42" in (await waybill("jobs", "explain", second)).out

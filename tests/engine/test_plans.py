@@ -30,6 +30,7 @@ from waybill_engine import (
     lease,
     promotion,
     rescue,
+    sequences,
 )
 from waybill_engine.enqueue import _INSERT
 from waybill_engine.unique_keys import _FIND_EXISTING, _FREE_PASSED_WINDOWS
@@ -57,7 +58,8 @@ PORTIONS = (
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
-    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL"
+    "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL, "
+    "ARRAY['s'], ARRAY[1]::smallint[]"
 )
 
 CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
@@ -87,6 +89,11 @@ FIND_EXISTING = Hot(
     "ARRAY['acme'], ARRAY['work'], ARRAY['k'], ARRAY['active']",
     {"jobs_unique_while_active": "unique_key =", "jobs_unique_kept": "unique_key ="},
 )
+
+KEYS = "ARRAY['acme'], ARRAY['work'], ARRAY['k']"
+BY_SEQUENCE = {"jobs_parked": "sequence_key =", "jobs_in_turn": "sequence_key ="}
+ADVANCE = Hot(sequences._ADVANCE, KEYS, BY_SEQUENCE | BY_ID)
+ABOVE = Hot(sequences._ABOVE, ID, BY_ID)
 
 HOT = {
     "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
@@ -132,6 +139,11 @@ HOT = {
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
     "enqueue: find existing": FIND_EXISTING,
+    "sequences: advance": ADVANCE,
+    "sequences: above": ABOVE,
+    "sequences: stalled": Hot(
+        sequences._STALLED, "'', '', '', 100", {"jobs_parked": "sequence_key", "jobs_in_turn": "sequence_key ="}
+    ),
 }
 
 IN_A_HANDLERS_TRANSACTION = {
@@ -146,6 +158,8 @@ IN_A_HANDLERS_TRANSACTION = {
     "family: lock parent": LOCK_PARENT,
     "family: more pending": MORE_PENDING,
     "family: children ended": CHILDREN_ENDED,
+    "sequences: advance": ADVANCE,
+    "sequences: above": ABOVE,
 }
 """These also run on SQLAlchemy's connections, whose planner is free."""
 

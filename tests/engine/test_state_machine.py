@@ -42,9 +42,19 @@ from support.engine import (
 )
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import _ONE_PLAN, Connection
-from waybill.errors import Cancelled, Conflict, LeaseLost, classify
+from waybill.errors import Cancelled, Conflict, LeaseLost, Refused, classify
 from waybill.ids import new_id
-from waybill_engine import ClaimedJob, JobKind, NewJob, Unique, UniqueScope, add_children, enqueue_family, retention
+from waybill_engine import (
+    ClaimedJob,
+    JobKind,
+    NewJob,
+    SequenceKey,
+    Unique,
+    UniqueScope,
+    add_children,
+    enqueue_family,
+    retention,
+)
 from waybill_engine.artefacts import publish
 from waybill_engine.caps import remove_cap, set_cap
 from waybill_engine.control import cancel, pause, resume, retry
@@ -73,7 +83,7 @@ QUEUES = ("default", "night")
 FORGET_CLAIM = """
 UPDATE jobs SET state = 'queued', lease_owner = NULL, lease_token = lease_token - 1, started_at = NULL WHERE id = $1
 """
-Wanted = tuple[str, str, str, int, float, str | None, UniqueScope]
+Wanted = tuple[str, str, str, int, float, str | None, UniqueScope, tuple[str, int] | None]
 
 which = st.integers(min_value=0, max_value=1_000)
 several = st.lists(which, min_size=1, max_size=4)
@@ -88,6 +98,7 @@ new_jobs = st.lists(
         st.sampled_from((0.0, 0.0, 0.0, LATER)),
         st.sampled_from((None, None, None, "k1", "k2")),
         st.sampled_from(tuple(UniqueScope)),
+        st.sampled_from((None, None, None, None, None, None, None, ("s1", 1), ("s2", 2))),
     ),
     min_size=1,
     max_size=6,
@@ -119,7 +130,7 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.run(
             self.on.execute(
-                "TRUNCATE jobs, job_events, job_artefacts, workers, queues, caps, tenants;"
+                "TRUNCATE jobs, job_events, job_artefacts, workers, queues, caps, tenants, missed_turns;"
                 "INSERT INTO tenants (name, top_priority) VALUES ('acme', 2), ('zeta', 2);"
                 "UPDATE test_clock.shift SET seconds = 0"
             )
@@ -193,7 +204,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def new_job(self, wanted: Wanted) -> tuple[NewJob, ModelJob, float | None]:
         """A job for the engine, the same for the model, and its window."""
-        kind, queue, tenant, priority, delay, key, scope = wanted
+        kind, queue, tenant, priority, delay, key, scope, sequence = wanted
         window = WINDOW if key and scope is UniqueScope.WINDOW else None
         job = NewJob(
             KINDS[kind],
@@ -204,6 +215,7 @@ class EngineMachine(RuleBasedStateMachine):
             unique=Unique(key, scope, window) if key else None,
             # Every third enqueuer's clock is an hour ahead. That must not matter.
             id=an_hour_ahead(new_id()) if len(self.model.jobs) % 3 == 0 else new_id(),
+            sequence=SequenceKey(*sequence) if sequence else None,
         )
         told = ModelJob(
             id=job.id,
@@ -217,6 +229,8 @@ class EngineMachine(RuleBasedStateMachine):
             created=self.model.steps,
             key=key,
             scope=scope.value if key else None,
+            sequence=sequence[0] if sequence else None,
+            at_once=sequence[1] if sequence else 1,
         )
         return job, told, window
 
@@ -228,9 +242,17 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(wanted=new_jobs, number=which, nested=st.booleans(), wrongly=seldom)
     def enqueue_a_family(self, wanted: list[Wanted], number: int, nested: bool, wrongly: bool) -> None:
-        parent, parent_told, _ = self.new_job((*wanted[0][:4], 0.0, None, UniqueScope.ACTIVE))
+        parent, parent_told, _ = self.new_job((*wanted[0][:4], 0.0, None, UniqueScope.ACTIVE, wanted[0][-1]))
         children = [self.new_job(one) for one in wanted[1:]]
         within = self.some_job(number, waiting=not wrongly) if nested else None
+        told = [one for _, one, _ in children]
+        if self.model.below_a_sequence(within, [parent_told, *told]) or (
+            parent_told.sequence and any(one.sequence for one in told)
+        ):
+            with pytest.raises(Refused):
+                self.run(enqueue_family(self.on, parent, [one[0] for one in children], within=within))
+            self.model.happened["refused below a sequence"] += 1
+            return
         expected = self.model.enqueue_family(parent_told, [one[1:] for one in children], within)
         enqueueing = enqueue_family(self.on, parent, [one[0] for one in children], within=within)
         if expected is None:
@@ -245,6 +267,10 @@ class EngineMachine(RuleBasedStateMachine):
         if (parent_id := self.some_job(number, waiting=not wrongly)) is None:
             return
         children = [self.new_job(one) for one in wanted[:3]]
+        if self.model.below_a_sequence(parent_id, [told for _, told, _ in children]):
+            with pytest.raises(Refused):
+                self.run(add_children(self.on, parent_id, [one[0] for one in children]))
+            return
         expected = self.model.add_children(parent_id, [one[1:] for one in children])
         adding = add_children(self.on, parent_id, [one[0] for one in children])
         if expected is None:
@@ -329,7 +355,7 @@ class EngineMachine(RuleBasedStateMachine):
         coming = [
             job.run_at - self.model.now
             for job in self.model.jobs.values()
-            if job.state == "scheduled" and not job.pending  # children come by no clock
+            if job.state == "scheduled" and job.run_at < float("inf")  # children and turns come by no clock
         ]
         if coming:
             assert promoted.next_in == pytest.approx(min(coming), abs=49)
@@ -608,6 +634,7 @@ class EngineMachine(RuleBasedStateMachine):
                 job.pending,
             )
             assert not job.active or row["awaited"] is job.awaited
+            assert (row["sequence_key"], row["parked_for"] is not None) == (job.sequence, job.parked_for is not None)
             assert (row["cancel_requested_at"] is not None) is job.stop
             assert (row["finished_at"] is None) is job.active
             assert (row["state"] == "running") is (row["lease_owner"] is not None)
@@ -637,6 +664,23 @@ class EngineMachine(RuleBasedStateMachine):
         assert found == {
             (job.id, name): token for job in self.model.jobs.values() for name, token in job.artefacts.items()
         }
+
+    @invariant()
+    def sequences_hold(self) -> None:
+        """Said anew, without the model's own steps: nobody is parked who has room, nobody holds a place too many."""
+        sequences: dict[tuple[str, str, str], list[ModelJob]] = {}
+        for job in self.model.jobs.values():
+            if job.active and job.sequence is not None:
+                sequences.setdefault((job.tenant, job.kind, job.sequence), []).append(job)
+        for jobs in sequences.values():
+            parked = [job for job in jobs if job.parked_for is not None]
+            assert len(jobs) - len(parked) <= jobs[0].at_once
+            assert not parked or len(jobs) - len(parked) == jobs[0].at_once
+            # A failover or a step of the clock changes no order: who holds a place came before all who are parked.
+            assert not parked or max(job.position for job in jobs if job.parked_for is None) < min(
+                job.position for job in parked
+            )
+        assert not self.run(self.on.fetchval("SELECT count(*) FROM missed_turns")), "nobody was in the way"
 
     @invariant()
     def unique_keys_hold(self) -> None:
@@ -710,14 +754,19 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
             "stale beside a new owner",
             "stale beside a new owner with the same token",
             "deleted while a parent waited",
+            "let in later",
         )
         if happened[what] < examples // 40
     }
-    reasons = ("waiting", "running", "ended", "scheduled", "children", "queue_paused", "no_worker", "cap", "isolated")
+    reasons = (
+        *("waiting", "running", "ended", "scheduled", "children", "sequence"),
+        *("queue_paused", "no_worker", "cap", "isolated"),
+    )
     seldom = (
         "retried and waits",
         "retried and awaited",
         "kept waiting by a cap",
+        "refused below a sequence",
         *(f"explained: {one}" for one in reasons),
     )
     if examples >= 1000:  # fewer games may miss what is rare

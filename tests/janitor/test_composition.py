@@ -15,6 +15,7 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
     assert names == [
         "leases",
         "workers",
+        "sequences",
         "erasures",
         "durations",
         "documents",

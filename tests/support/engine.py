@@ -251,12 +251,29 @@ async def find_contradictions(connection: Connection) -> list[str]:
                                            AND child.state IN ('scheduled', 'queued', 'running'))""",
         "a parent waits in another way than it should": """
             SELECT id FROM jobs
-             WHERE (pending_children > 0) <> (run_at = 'infinity')
+             WHERE (pending_children > 0 OR parked_for IS NOT NULL) <> (run_at = 'infinity')
                 OR (pending_children > 0 AND (state <> 'scheduled' OR pending_children > children))""",
         "an active child of a waiting parent is not waited for": """
             SELECT child.id FROM jobs AS child JOIN jobs AS parent ON parent.id = child.parent_id
              WHERE parent.pending_children > 0 AND NOT child.awaited
                AND child.state IN ('scheduled', 'queued', 'running')""",
+        "more jobs of a sequence hold a place than may": """
+            SELECT min(id::text)::uuid FROM jobs
+             WHERE sequence_key IS NOT NULL AND parked_for IS NULL AND state IN ('scheduled', 'queued', 'running')
+             GROUP BY tenant, kind, sequence_key HAVING count(*) > max(sequence_at_once)""",
+        "a job is parked although there is room": """
+            SELECT first.id
+              FROM (SELECT (array_agg(id ORDER BY sequence_position) FILTER (WHERE parked_for IS NOT NULL))[1] AS id,
+                           count(*) FILTER (WHERE parked_for IS NULL) AS holding
+                      FROM jobs
+                     WHERE sequence_key IS NOT NULL AND state IN ('scheduled', 'queued', 'running')
+                     GROUP BY tenant, kind, sequence_key) AS first
+              JOIN jobs USING (id)
+             WHERE holding < jobs.sequence_at_once""",
+        "a job is parked in another way than it should": """
+            SELECT id FROM jobs
+             WHERE parked_for IS NOT NULL AND (state <> 'scheduled' OR sequence_key IS NULL)
+                OR (sequence_key IS NULL) <> (sequence_position IS NULL)""",
         "two active jobs share a key": """
             SELECT min(id::text)::uuid FROM jobs
              WHERE unique_scope = 'active' AND state IN ('scheduled', 'queued', 'running')

@@ -42,6 +42,10 @@ class ModelJob:
     awaited: bool = False
     children: int = 0
     pending: int = 0
+    sequence: str | None = None
+    at_once: int = 1
+    position: int = 0
+    parked_for: float | None = None
 
     @property
     def lane(self) -> tuple[str, str, int, str]:
@@ -71,6 +75,8 @@ class Model:
         self.caps: dict[tuple[str | None, str | None], int] = {}
         self.touched: set[uuid.UUID] = set()
         """Jobs that the last step was allowed to change."""
+        self.positions = 0
+        """How many places in sequences were given out."""
         self.happened: Counter[str] = Counter()
         """How often each event happened, because a test in which nothing happens proves nothing."""
 
@@ -86,7 +92,48 @@ class Model:
         job.state = "scheduled" if job.run_at > self.now else "queued"
         self.jobs[job.id] = job
         self.touched.add(job.id)
+        self._park(job, job.run_at)
         return job.id, True
+
+    # Sequences
+
+    def _park(self, job: ModelJob, until: float) -> None:
+        """Put a job of a sequence at its end, and let it in at once if there is room."""
+        if job.sequence is not None:
+            self.positions += 1
+            job.position, job.parked_for = self.positions, until
+            job.state, job.run_at = "scheduled", float("inf")
+            self._advance(job)
+
+    def _advance(self, changed: ModelJob) -> None:
+        """Let in the first parked jobs of the sequence, in order, while each has room."""
+        if changed.sequence is None:
+            return
+        mine = (changed.tenant, changed.kind, changed.sequence)
+        active = [one for one in self.jobs.values() if one.active and (one.tenant, one.kind, one.sequence) == mine]
+        holding = sum(one.parked_for is None for one in active)
+        waiting = sorted((one for one in active if one.parked_for is not None), key=lambda one: one.position)
+        for job in waiting:
+            if holding >= job.at_once:
+                break
+            assert job.parked_for is not None
+            holding += 1
+            self.happened["let in later"] += job is not changed
+            if not job.pending:
+                job.run_at = max(job.parked_for, self.now)
+                job.state = "scheduled" if job.parked_for > self.now else "queued"
+            job.parked_for = None
+            self.touched.add(job.id)
+
+    def below_a_sequence(self, parent_id: uuid.UUID | None, children: list[ModelJob]) -> bool:
+        """Whether a job above these is in a sequence, and one of them too."""
+        if not any(one.sequence for one in children):
+            return False
+        while parent_id is not None and (parent := self.jobs.get(parent_id)) is not None:
+            if parent.sequence is not None:
+                return True
+            parent_id = parent.parent
+        return False
 
     def _same_key(self, job: ModelJob) -> list[ModelJob]:
         mine = (job.tenant, job.kind, job.key)
@@ -154,6 +201,8 @@ class Model:
             return "stopping" if job.stop else "running"
         if job.pending:
             return "children"
+        if job.parked_for is not None:
+            return "sequence"
         if job.state == "scheduled" and job.run_at > self.now:
             return "scheduled"
         if job.queue in self.paused:
@@ -219,6 +268,7 @@ class Model:
         self.touched.add(job.id)
         if not job.active:
             self._child_ended(job)
+            self._advance(job)
 
     def succeed(self, job_id: uuid.UUID, token: int, worker_id: uuid.UUID) -> bool:
         if (job := self.fenced(job_id, token, worker_id)) is None:
@@ -282,10 +332,13 @@ class Model:
         job = self.jobs[job_id]
         if not job.active:
             return None
-        for below in self._below(job):
-            below.awaited = below.awaited and not below.active
-            self._cancel_one(below)
+        below = self._below(job)
+        for one in below:
+            one.awaited = one.awaited and not one.active
+            self._cancel_one(one)
         self._cancel_one(job)
+        for one in (*below, job):
+            self._advance(one)
         return job.state
 
     def _cancel_one(self, job: ModelJob) -> None:
@@ -296,8 +349,8 @@ class Model:
             if not job.stop:  # a second request changes nothing
                 job.events.append(("cancel_requested", None))
         else:
-            job.run_at = self.now if job.pending else job.run_at
-            job.state, job.finished_at, job.pending = "cancelled", self.now, 0
+            job.run_at = self.now if job.run_at == float("inf") else job.run_at
+            job.state, job.finished_at, job.pending, job.parked_for = "cancelled", self.now, 0, None
             job.events.append(("cancelled", None))
             self._child_ended(job)
         job.stop = True
@@ -320,6 +373,7 @@ class Model:
         if parent is not None and job.awaited:
             parent.pending += 1
             self.touched.add(parent.id)
+        self._park(job, self.now)
         self.happened["retried"] += 1
         self.happened["retried and waits"] += bool(active)
         self.happened["retried and awaited"] += job.awaited
@@ -374,7 +428,8 @@ class Model:
         assert parent.pending > 0, "only a parent that waits has children that it awaits"
         parent.pending -= 1
         if parent.pending == 0:
-            parent.state, parent.run_at = "queued", self.now
+            if parent.parked_for is None:
+                parent.state, parent.run_at = "queued", self.now
             self.happened["fired"] += 1
         self.touched.add(parent.id)
 
@@ -397,6 +452,7 @@ class Model:
         if job.active:
             self.happened["deleted while a parent waited"] += job.awaited and job.parent in self.jobs
             self._child_ended(job)
+            self._advance(job)
 
     def purge(self, older_than: float) -> int:
         old = [

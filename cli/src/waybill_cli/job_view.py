@@ -45,6 +45,8 @@ def note(job: Job, now: datetime) -> str:
         return " · ".join(part for part in (stop, progress(job)) if part)
     if job.pending_children:
         return f"{job.children - job.pending_children:,} of {counted(job.children, 'child', 'children')} ended"
+    if job.parked_for:
+        return f"waits for its turn in {job.sequence_key}"
     if job.state == State.SCHEDULED:
         again = "again " if job.error_code else ""
         due = f"{again}{ago(job.run_at, now)}" if job.run_at > now else "due"

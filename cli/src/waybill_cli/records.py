@@ -19,8 +19,8 @@ def job_record(job: Job) -> dict[str, Any]:
     # Progress is stored in four bytes: 0.4 comes back as 0.4000000059604645.
     rounded = round(job.progress, 4) if job.progress is not None else None
     record = _columns(job) | {"progress": rounded, "time_limit": round(job.time_limit, 3)}
-    # A parent that waits for its children has no start time yet.
-    return record | {"run_at": None} if job.pending_children else record
+    # A parent that waits for its children, and a job that waits for its turn, have no start time yet.
+    return record | {"run_at": None} if job.pending_children or job.parked_for else record
 
 
 def artefact_record(artefact: Artefact) -> dict[str, Any]:

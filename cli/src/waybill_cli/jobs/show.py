@@ -116,7 +116,7 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
         yield "crashes", styled(f"{job.crashes} of {job.max_crashes}{alone}")
     yield "time limit", styled(f"{duration(job.time_limit)} a run")
     yield "created", when(job.created_at)
-    if job.state == State.SCHEDULED and not job.pending_children:
+    if job.state == State.SCHEDULED and not job.pending_children and not job.parked_for:
         yield "due", when(job.run_at)
     if job.cancel_requested_at and job.state == State.RUNNING:
         yield "stop asked", when(job.cancel_requested_at)
@@ -132,6 +132,8 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
         yield "worker", styled(held)
     if job.unique_key:
         yield "unique", styled(f"{job.unique_key} ({_SCOPES.get(job.unique_scope or '', job.unique_scope)})")
+    if job.sequence_key:
+        yield "sequence", styled(_sequence(job))
     if job.parent_id:
         yield "parent", styled(job.parent_id)
     if job.children:
@@ -139,6 +141,11 @@ def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
     if job.traceparent:
         yield "trace", styled(job.traceparent)
     yield "payload", styled(_as_json(job.payload))
+
+
+def _sequence(job: Job) -> str:
+    waits = ", waits for its turn" if job.parked_for else ""
+    return f"{job.sequence_key} ({job.sequence_at_once} at once{waits})"
 
 
 def _children(seen: _Everything) -> str:

@@ -21,6 +21,7 @@ from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
 from waybill_engine.models import State
+from waybill_engine.sequences import advance, sequence_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -28,20 +29,21 @@ if TYPE_CHECKING:
 # All of these change jobs that an earlier statement has locked: a statement that waited for the lock itself would mix
 # what it saw before with what it found afterwards.
 
-# A parent that waited for its children no longer waits for anything.
+# A parent that waited for its children, and a job that waited for its turn, no longer wait for anything.
 _CANCEL_WAITING = f"""
 WITH cancelled AS (
     UPDATE jobs
        SET state = 'cancelled', cancel_requested_at = now(), finished_at = now(), updated_at = now(),
            error_code = 'CANCELLED', error_message = $2, error_detail = NULL,
-           run_at = CASE WHEN pending_children > 0 THEN now() ELSE run_at END, pending_children = 0
+           run_at = CASE WHEN run_at = 'infinity' THEN now() ELSE run_at END, pending_children = 0, parked_for = NULL
      WHERE id = ANY ($1::uuid[]) AND state IN ('scheduled', 'queued')
-    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told
+    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
+              {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'cancelled', jsonb_build_object('message', $2::text) FROM cancelled
 )
-SELECT id, awaited_by, told FROM cancelled
+SELECT id, awaited_by, told, sequence FROM cancelled
 """  # noqa: S608 - made of constants
 
 # `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
@@ -64,26 +66,28 @@ _LEAVE_FAMILY = "UPDATE jobs SET awaited = false WHERE id = ANY ($1::uuid[]) AND
 _AWAIT = "UPDATE jobs SET awaited = true WHERE id = ANY ($1::uuid[])"
 
 # A fresh start: attempts and crashes start from zero. The token is never reset, and a job that ran alone still does. A
-# job with active children waits for them once more.
+# job with active children waits for them once more. A job of a sequence goes to its end.
 _RETRY = f"""
 WITH retried AS (
     UPDATE jobs
-       SET state = CASE WHEN mine.pending > 0 THEN 'scheduled' ELSE 'queued' END,
-           run_at = CASE WHEN mine.pending > 0 THEN 'infinity' ELSE now() END,
+       SET state = CASE WHEN mine.pending > 0 OR jobs.sequence_key IS NOT NULL THEN 'scheduled' ELSE 'queued' END,
+           run_at = CASE WHEN mine.pending > 0 OR jobs.sequence_key IS NOT NULL THEN 'infinity' ELSE now() END,
+           parked_for = CASE WHEN jobs.sequence_key IS NOT NULL THEN now() END,
+           sequence_position = CASE WHEN jobs.sequence_key IS NOT NULL THEN nextval('job_positions') END,
            progress = CASE WHEN mine.pending > 0 THEN 1 - mine.pending::real / jobs.children END,
            pending_children = mine.pending, awaited = mine.awaited,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
            progress_message = NULL, updated_at = now()
       FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
-    RETURNING jobs.id, jobs.queue, jobs.state
+    RETURNING jobs.id, jobs.queue, jobs.state, {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
 ), ready AS (
     SELECT queue FROM retried WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT queues FROM announced
+SELECT retried.sequence FROM retried, announced
 """  # noqa: S608 - made of constants
 
 _LOCK_TO_DELETE = "SELECT state, tenant, pinned_at IS NOT NULL AS pinned FROM jobs WHERE id = $1 FOR UPDATE"
@@ -150,6 +154,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
             await connection.execute(_LEAVE_FAMILY, list(running), job_id)
         # Nobody below it waits any more; its own parent may.
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
+        await advance(connection, [row["sequence"] for row in cancelled])
         await tell_ends(connection, [row["told"] for row in cancelled])
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
@@ -166,6 +171,7 @@ async def cancel_childless(
     if running:
         await connection.execute(_ASK_TO_STOP, running, reason)
     await children_ended(connection, [row["awaited_by"] for row in cancelled])
+    await advance(connection, [row["sequence"] for row in cancelled])
     await tell_ends(connection, [row["told"] for row in cancelled])
     return sorted(done), running
 
@@ -174,7 +180,8 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
     """Queue an ended job again. Raises Conflict if another job has its unique key by now.
 
     If its parent still waits, the parent waits for this job too. A parent that is retried waits for those of its
-    children that are active, and the answer is then `scheduled`.
+    children that are active. A job of a sequence waits for the jobs that are in it by now. The answer is `scheduled`
+    for a job that waits.
     """
     try:
         async with connection.transaction():
@@ -188,8 +195,9 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             if pending:
                 await connection.execute(_AWAIT, pending)
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
-            await connection.execute(_RETRY, [job_id], reason, [len(pending)], [awaited])
-            return State.SCHEDULED if pending else State.QUEUED
+            sequence = await connection.fetchval(_RETRY, [job_id], reason, [len(pending)], [awaited])
+            await advance(connection, [sequence])
+            return State(await connection.fetchval(_LOCK, job_id))
     except asyncpg.UniqueViolationError as error:
         raise Conflict(f"Another job with the same unique key is active; job {job_id} cannot run beside it.") from error
 
@@ -203,7 +211,8 @@ async def retry_childless(connection: Connection, parents: Mapping[uuid.UUID, uu
     # The youngest parent first, as whoever locks several parents does.
     waiting = {one: await await_again(connection, one, wanted[one]) for one in sorted(wanted, reverse=True)}
     awaited = [parent_id is not None and waiting[parent_id] for parent_id in parents.values()]
-    await connection.execute(_RETRY, list(parents), reason, [0] * len(parents), awaited)
+    retried = await connection.fetch(_RETRY, list(parents), reason, [0] * len(parents), awaited)
+    await advance(connection, [row["sequence"] for row in retried])
 
 
 async def delete(connection: Connection, job_id: uuid.UUID) -> State:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from waybill_engine.sequences import MISSED_TURN_IN
+
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
@@ -11,7 +13,8 @@ if TYPE_CHECKING:
 def next_job_in(after: str) -> str:
     """SQL for the seconds until the first scheduled job that is due later than `after`, an SQL expression.
 
-    A parent that waits for its children has a `run_at` of infinity: its children's ends make it due, not the clock.
+    A parent that waits for its children and a parked job of a sequence have a `run_at` of infinity: the ends of others
+    make them due, not the clock.
     """
     return f"""SELECT extract(epoch FROM run_at - now())::float8 FROM jobs
          WHERE state = 'scheduled' AND run_at > {after} AND run_at < 'infinity' ORDER BY run_at LIMIT 1"""  # noqa: S608
@@ -21,13 +24,16 @@ NEXT_TICK_IN = "SELECT extract(epoch FROM min(next_at) - now())::float8 FROM sch
 """SQL for the seconds until the next tick of any schedule."""
 
 _DUE = f"""
-SELECT ({next_job_in("'-infinity'")}) AS job,
+SELECT LEAST(({next_job_in("'-infinity'")}), ({MISSED_TURN_IN})) AS job,
        ({NEXT_TICK_IN}) AS tick
 """
 
 
 class DueTimes(NamedTuple):
-    """Seconds until the next job and the next tick: 0 or less when one is due already, None when there is none."""
+    """Seconds until the next job and the next tick: 0 or less when one is due already, None when there is none.
+
+    A missed turn of a sequence counts as a job that is due.
+    """
 
     job: float | None
     tick: float | None

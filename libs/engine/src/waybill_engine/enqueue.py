@@ -10,6 +10,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from waybill.ids import new_id
 from waybill.pg_text import is_storable
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.kinds import JobKind, is_name
+from waybill_engine.sequences import SequenceKey, advance, refuse_below_a_sequence
 from waybill_engine.tenants import check_granted
 from waybill_engine.unique_keys import Unique, WantedKey, find_existing, free_passed_windows
 
@@ -48,29 +50,35 @@ _COPIED = (
     *("parent_id", "awaited", "tells_end"),
 )
 
-# The database computes `now() + delay` and the state: its clock decides, not the caller's.
+# The database computes `now() + delay` and the state: its clock decides, not the caller's. Jobs of a sequence are
+# parked, in the order in which they were given.
 _INSERT = f"""
 WITH new AS (
-    SELECT n.*, COALESCE(n.at, now() + n.delay * interval '1 second') AS run_at
+    SELECT n.*, COALESCE(n.at, now() + n.delay * interval '1 second') AS run_at,
+           CASE WHEN n.sequence_key IS NOT NULL THEN nextval('job_positions') END AS sequence_position
       FROM unnest(
                $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::text[],
                $9::smallint[], $10::smallint[], $11::real[], $12::timestamptz[], $13::float8[],
-               $14::text[], $15::text[], $16::float8[], $17::text[], $18::bool[]
+               $14::text[], $15::text[], $16::float8[], $17::text[], $18::bool[], $20::text[], $21::smallint[]
            ) WITH ORDINALITY AS n (
                id, tenant, owner, kind, queue, priority, cost, payload,
                max_attempts, max_crashes, time_limit, at, delay,
-               unique_key, unique_scope, unique_window, traceparent, tells_end, position
+               unique_key, unique_scope, unique_window, traceparent, tells_end, sequence_key, sequence_at_once,
+               position
            )
 ), created AS (
     INSERT INTO jobs (
         id, tenant, owner, kind, queue, priority, cost, payload, max_attempts, max_crashes, time_limit,
         state, run_at, unique_key, unique_scope, unique_until, traceparent, tells_end, parent_id, awaited,
-        created_at, updated_at
+        sequence_key, sequence_at_once, sequence_position, parked_for, created_at, updated_at
     )
     SELECT id, tenant, owner, kind, queue, priority, cost, payload::jsonb, max_attempts, max_crashes, time_limit,
-           CASE WHEN run_at > now() THEN 'scheduled' ELSE 'queued' END, run_at,
+           CASE WHEN run_at > now() OR sequence_key IS NOT NULL THEN 'scheduled' ELSE 'queued' END,
+           CASE WHEN sequence_key IS NOT NULL THEN 'infinity' ELSE run_at END,
            unique_key, unique_scope, now() + unique_window * interval '1 second', traceparent,
-           tells_end, $19::uuid, $19::uuid IS NOT NULL, now(), now()
+           tells_end, $19::uuid, $19::uuid IS NOT NULL,
+           sequence_key, sequence_at_once, sequence_position, CASE WHEN sequence_key IS NOT NULL THEN run_at END,
+           now(), now()
       FROM new
      -- In the order of their keys, so that two callers with the same keys cannot deadlock. The same key may be wanted
      -- while active and for ever; these are two indexes, so their order counts too.
@@ -80,7 +88,7 @@ WITH new AS (
 ), ready AS (
     SELECT queue, kind, priority, tenant, now() AS created_at, 1 AS jobs FROM created WHERE state = 'queued'
 ), later AS (
-    SELECT run_at FROM created WHERE state = 'scheduled'
+    SELECT run_at FROM created WHERE state = 'scheduled' AND run_at < 'infinity'
 ), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
 SELECT created.id FROM created, announced, announced_due
 """  # noqa: S608 - made of constants
@@ -116,6 +124,8 @@ class NewJob:
     run_at: datetime | None = None
     """An absolute time instead of a delay."""
     unique: Unique | None = None
+    sequence: SequenceKey | None = None
+    """It runs after earlier jobs of its tenant and kind with the same key, one at a time or a few at once."""
     traceparent: str | None = None
     id: uuid.UUID = field(default_factory=new_id)
 
@@ -177,7 +187,32 @@ async def insert(
     if not as_operator and any(job.priority > 0 for job in jobs):
         # In ascending order, so that each tenant's highest priority is what remains.
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
-    if len(jobs) >= _WORTH_COPYING and not any(job.unique for job in jobs):
+    if any(job.sequence for job in jobs):
+        return await _insert_sequences(connection, jobs, parent_id)
+    return await _insert(connection, jobs, parent_id)
+
+
+async def _insert_sequences(
+    connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.UUID | None
+) -> list[Enqueued]:
+    """Insert jobs of which some are in sequences, and let those in whose turn it is."""
+    if parent_id is not None:
+        await refuse_below_a_sequence(connection, parent_id)
+    async with nullcontext() if connection.is_in_transaction() else connection.transaction():
+        answers = await _insert(connection, jobs, parent_id)
+        await advance(
+            connection,
+            [
+                (job.tenant, job.kind.name, job.sequence.key)
+                for job, one in zip(jobs, answers, strict=True)
+                if job.sequence is not None and one.created
+            ],
+        )
+    return answers
+
+
+async def _insert(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.UUID | None) -> list[Enqueued]:
+    if len(jobs) >= _WORTH_COPYING and not any(job.unique or job.sequence for job in jobs):
         await _copy(connection, jobs, parent_id)
         return [Enqueued(job.id, created=True) for job in jobs]
     await free_passed_windows(connection, [_wanted(job, job.unique) for job in jobs if job.unique is not None])
@@ -185,7 +220,7 @@ async def insert(
     missing = list(jobs)
     # The job that has a key may end between the two statements; then the key is free, and the next round takes it.
     for _ in range(5):
-        created = {row["id"] for row in await connection.fetch(_INSERT, *_columns(missing), parent_id)}
+        created = {row["id"] for row in await connection.fetch(_INSERT, *_columns(missing, parent_id))}
         found |= {job_id: Enqueued(job_id, created=True) for job_id in created}
         missing = [job for job in missing if job.id not in created]
         if missing:
@@ -212,7 +247,10 @@ async def _existing(connection: Connection, jobs: Sequence[NewJob]) -> dict[uuid
 
 
 async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.UUID | None) -> None:
-    """The same as `_INSERT` for many jobs without unique keys, in half the time. COPY cannot skip conflicts."""
+    """The same as `_INSERT` for many jobs without unique keys and sequences, in half the time.
+
+    COPY can neither skip conflicts nor count positions.
+    """
     try:
         # Inside the caller's transaction this is a savepoint: an id that is taken must not end it.
         async with connection.transaction():
@@ -276,7 +314,8 @@ def _key(job: NewJob) -> str | None:
     return job.unique.key if job.unique else None
 
 
-def _columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
+def _columns(jobs: Sequence[NewJob], parent_id: uuid.UUID | None) -> list[Any]:
+    """The arguments of `_INSERT`."""
     rows = [
         (
             job.id,
@@ -300,7 +339,12 @@ def _columns(jobs: Sequence[NewJob]) -> list[list[Any]]:
         )
         for job in jobs
     ]
-    return [list(column) for column in zip(*rows, strict=True)]
+    return [
+        *(list(column) for column in zip(*rows, strict=True)),
+        parent_id,
+        [job.sequence.key if job.sequence else None for job in jobs],
+        [job.sequence.at_once if job.sequence else None for job in jobs],
+    ]
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode

@@ -27,6 +27,7 @@ from waybill_engine.rules import (
     kind_is_blocked,
     queue_is_paused,
 )
+from waybill_engine.sequences import holds_place, in_sequence, parked
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -44,6 +45,7 @@ _LOOK = f"""
 SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
        jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
+       {parked("jobs")} AS parked, jobs.sequence_key, jobs.sequence_at_once, earlier.jobs AS earlier,
        jobs.cancel_requested_at IS NOT NULL AS stopping,
        queues.paused_at, queues.paused_reason,
        owner.name AS worker, owner.lease_expires_at,
@@ -74,6 +76,18 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
             ORDER BY caps.id
             LIMIT 1
        ) AS full_cap ON true,
+       LATERAL (
+           SELECT count(*) AS jobs
+             FROM ((SELECT FROM jobs AS other
+                     WHERE {in_sequence("other", "jobs")} AND {holds_place("other")} AND {parked("jobs")}
+                     LIMIT $2 + 1)
+                   UNION ALL
+                   (SELECT FROM jobs AS other
+                     WHERE {in_sequence("other", "jobs")} AND {parked("other")} AND {parked("jobs")}
+                       AND other.sequence_position < jobs.sequence_position
+                     LIMIT $2 + 1)
+                    LIMIT $2 + 1) AS counted
+       ) AS earlier,
        LATERAL (
            SELECT count(*) AS workers FROM workers WHERE {_SERVES_THE_JOB}
        ) AS serving,
@@ -135,6 +149,7 @@ class Reason(StrEnum):
     RUNNING = "running"
     SCHEDULED = "scheduled"
     CHILDREN = "children"
+    SEQUENCE = "sequence"
     QUEUE_PAUSED = "queue_paused"
     NO_WORKER = "no_worker"
     BREAKER = "breaker"
@@ -186,6 +201,8 @@ def _explained(job: Mapping[str, Any]) -> Explanation:
             msg("explain.children", pending=job["pending_children"], count=job["children"]),
             {"pending_children": job["pending_children"], "children": job["children"]},
         )
+    if job["parked"]:
+        return _parked(job)
     if state is State.SCHEDULED and job["run_at"] > job["now"]:
         says = msg("explain.scheduled", run_at=job["run_at"])
         if job["attempts"]:
@@ -255,6 +272,18 @@ def _paused(job: Mapping[str, Any]) -> Explanation:
     if why:
         says = msg("explain.queue_paused_because", queue=queue, paused_at=at, why=why)
     return Explanation(Reason.QUEUE_PAUSED, says, {"queue": queue, "paused_at": at, "paused_reason": why})
+
+
+def _parked(job: Mapping[str, Any]) -> Explanation:
+    sequence, earlier, at_once = job["sequence_key"], job["earlier"], job["sequence_at_once"]
+    many = earlier > _MOST_COUNTED
+    says = msg("explain.sequence.next", sequence=sequence)
+    if many:
+        says = msg("explain.sequence.far_behind", number=_MOST_COUNTED, sequence=sequence, at_once=at_once)
+    elif earlier:
+        says = msg("explain.sequence.behind", count=earlier, sequence=sequence, at_once=at_once)
+    facts = {"sequence": sequence, "at_once": at_once, "earlier": min(earlier, _MOST_COUNTED), "or_more": many}
+    return Explanation(Reason.SEQUENCE, says, facts)
 
 
 def _capped(job: Mapping[str, Any]) -> Explanation:

@@ -49,7 +49,7 @@ UPDATE jobs
 """
 
 # `parents` locks the parents as they are now, not as they were when the statement began: a parent that changed in the
-# meantime is judged and counted down by its newest version.
+# meantime is judged and counted down by its newest version. A parent that is parked goes on waiting for its turn.
 _CHILDREN_ENDED = f"""
 WITH parents AS MATERIALIZED (
     SELECT id, state, pending_children FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR UPDATE
@@ -57,8 +57,8 @@ WITH parents AS MATERIALIZED (
     UPDATE jobs
        SET pending_children = pending_children - gone.children, updated_at = now(),
            progress = 1 - (pending_children - gone.children)::real / jobs.children,
-           state = CASE WHEN pending_children = gone.children THEN 'queued' ELSE state END,
-           run_at = CASE WHEN pending_children = gone.children THEN now() ELSE run_at END
+           state = CASE WHEN pending_children = gone.children AND parked_for IS NULL THEN 'queued' ELSE state END,
+           run_at = CASE WHEN pending_children = gone.children AND parked_for IS NULL THEN now() ELSE run_at END
       FROM unnest($1::uuid[], $2::int[]) AS gone (parent_id, children)
      WHERE jobs.id = ANY (ARRAY(SELECT id FROM parents WHERE state = 'scheduled' AND pending_children > 0))
        AND jobs.id = gone.parent_id

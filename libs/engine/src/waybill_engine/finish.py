@@ -4,9 +4,9 @@ Every write is fenced by job id, lease token and worker. The token alone would n
 claim, or a restored backup, another worker claims the job under the same token.
 
 `succeed` is the hot one: it writes many completions in one statement, or one inside a handler's own transaction.
-`settle` writes everything else: failures, retries, releases, cancellations. Jobs whose end concerns others (a parent
-waits for them, or they tell their end) are written by a second statement, in one transaction with the parent's count
-and with what listeners write.
+`settle` writes everything else: failures, retries, releases, cancellations. Jobs whose end concerns others (a parent or
+a later job of their sequence waits for them, or they tell their end) are written by a second statement, in one
+transaction with the parent's count, with the next of the sequence, and with what listeners write.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from waybill_engine.excuses import Excuse
 from waybill_engine.families import children_ended
 from waybill_engine.models import State
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.sequences import advance, sequence_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -55,7 +56,7 @@ _HISTORY = """
     SELECT id, now(), 'succeeded', lease_token, $3, started_at FROM done"""
 
 _SUCCEED = f"""
-WITH done AS ({_DONE} AND NOT (awaited OR tells_end)
+WITH done AS ({_DONE} AND NOT (awaited OR tells_end OR sequence_key IS NOT NULL)
     RETURNING id, lease_token, started_at
 ), history AS ({_HISTORY}
 )
@@ -67,10 +68,10 @@ SELECT CASE WHEN count(*) < cardinality($1::uuid[]) THEN COALESCE(array_agg(id),
 _SUCCEED_WITH_OTHERS = f"""
 WITH done AS ({_DONE}
     RETURNING id, lease_token, started_at, CASE WHEN awaited THEN parent_id END AS awaited_by,
-              {end_of_job("jobs")} AS told
+              {end_of_job("jobs")} AS told, {sequence_of("jobs")} AS sequence
 ), history AS ({_HISTORY}
 )
-SELECT id, awaited_by, told FROM done
+SELECT id, awaited_by, told, sequence FROM done
 """  # noqa: S608 - made of constants
 
 # A cancellation wins over a retry: a job that somebody asked to stop does not come back.
@@ -97,10 +98,11 @@ WITH ended AS (
      WHERE jobs.id = ANY ($1::uuid[])
        AND jobs.id = mine.id AND jobs.lease_token = mine.token AND (jobs.lease_owner = $12) IS TRUE
        AND jobs.state = 'running'
-       AND (NOT (jobs.awaited OR jobs.tells_end) OR $14)
+       AND (NOT (jobs.awaited OR jobs.tells_end OR jobs.sequence_key IS NOT NULL) OR $14)
     RETURNING jobs.id, jobs.lease_token, jobs.started_at, jobs.state, jobs.queue, jobs.attempts, jobs.run_at,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               {end_of_job("jobs")} AS told,
+              CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence,
               mine.event, mine.code, mine.message
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
@@ -114,7 +116,7 @@ WITH ended AS (
 ), later AS (
     SELECT run_at FROM ended WHERE state = 'scheduled'
 ), {ANNOUNCE_QUEUES}, {ANNOUNCE_DUE}
-SELECT ended.id, ended.state, ended.awaited_by, ended.told FROM ended, announced, announced_due
+SELECT ended.id, ended.state, ended.awaited_by, ended.told, ended.sequence FROM ended, announced, announced_due
 """  # noqa: S608 - made of constants
 
 _LOCK = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE"
@@ -238,9 +240,10 @@ async def settle(
 
 
 async def _concern_others(connection: Connection, ended: Iterable[asyncpg.Record]) -> None:
-    """Do what the ends of these jobs mean for others: count them off their parents, and tell listeners."""
+    """Do what the ends of these jobs mean for others: their parents, the next of their sequences, and listeners."""
     ended = list(ended)
     await children_ended(connection, [row["awaited_by"] for row in ended])
+    await advance(connection, [row["sequence"] for row in ended])
     await tell_ends(connection, [row["told"] for row in ended])
 
 

@@ -93,6 +93,14 @@ class Job(SQLModel, table=True):
     unique_key: str | None = None
     unique_scope: str | None = None
     unique_until: datetime | None = _time(nullable=True)
+    sequence_key: str | None = None
+    """It waits for earlier jobs of its tenant and kind with this key. See `sequences`."""
+    sequence_at_once: int | None = Field(default=None, sa_type=sa.SmallInteger)
+    """How many jobs of the sequence may hold a place at once, itself included."""
+    sequence_position: int | None = Field(default=None, sa_type=sa.BigInteger)
+    """Its place in the order of the sequence, from a counter of the database."""
+    parked_for: datetime | None = _time(nullable=True)
+    """When it may run once its turn has come. While this is set, it is `scheduled` and its `run_at` is infinity."""
     parent_id: uuid.UUID | None = None
     awaited: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """While it is active, it is one of its parent's pending children, and its end is counted there. See `families`."""
@@ -153,6 +161,23 @@ class Job(SQLModel, table=True):
             postgresql_where=sa.text("unique_scope IN ('window', 'forever')"),
         ),
         sa.Index("jobs_children", "parent_id", postgresql_where=sa.text("parent_id IS NOT NULL")),
+        sa.Index(
+            "jobs_parked",
+            "tenant",
+            "kind",
+            "sequence_key",
+            "sequence_position",
+            postgresql_where=sa.text("parked_for IS NOT NULL"),
+        ),
+        sa.Index(
+            "jobs_in_turn",
+            "tenant",
+            "kind",
+            "sequence_key",
+            postgresql_where=sa.text(
+                "sequence_key IS NOT NULL AND parked_for IS NULL AND state IN ('scheduled', 'queued', 'running')"
+            ),
+        ),
     )
 
 
@@ -173,6 +198,17 @@ class JobEvent(SQLModel, table=True):
     worker_id: uuid.UUID | None = None
     started_at: datetime | None = _time(nullable=True)
     detail: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+
+
+class MissedTurn(SQLModel, table=True):
+    """A sequence that somebody could not advance, because its key or its next job was locked; see `sequences`."""
+
+    __tablename__ = "missed_turns"
+
+    id: int = Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
+    tenant: str
+    kind: str
+    sequence_key: str
 
 
 class WorkerState(StrEnum):

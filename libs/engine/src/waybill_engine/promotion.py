@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from waybill_engine.announcements import ANNOUNCE_LANES, Announced
 from waybill_engine.due_times import next_job_in
 from waybill_engine.lanes import Lane, Position
+from waybill_engine.sequences import MISSED_TURN_IN
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -36,7 +37,7 @@ WITH due AS MATERIALIZED (
     SELECT count(waybill_announce('waybill_promoted', COALESCE(next_in::text, ''))) AS times
       FROM next WHERE EXISTS (SELECT FROM by_lane)
 )
-SELECT queue, kind, priority, tenant, created_at, jobs, next_in
+SELECT queue, kind, priority, tenant, created_at, jobs, next_in, ({MISSED_TURN_IN}) IS NOT NULL AS missed_turns
   FROM announced, told, next LEFT JOIN by_lane ON true
 """  # noqa: S608 - made of constants
 
@@ -49,10 +50,12 @@ class Promotion:
     """Seconds until the next scheduled job is due, if there is one."""
     lanes: Sequence[Announced]
     """Where they are."""
+    missed_turns: bool
+    """There are sequences that somebody could not advance; see `sequences.take_missed_turns`."""
 
 
 async def promote_due(connection: Connection, limit: int = 1000, *, announced: bool = True) -> Promotion:
     """Queue up to `limit` scheduled jobs that are due, and announce their lanes, unless the caller does that."""
     rows = await connection.fetch(_PROMOTE, limit, announced)
     lanes = [Announced(Lane(*row[:4]), Position(row["created_at"]), row["jobs"]) for row in rows if row["jobs"]]
-    return Promotion(sum(one.jobs for one in lanes), rows[0]["next_in"], lanes)
+    return Promotion(sum(one.jobs for one in lanes), rows[0]["next_in"], lanes, rows[0]["missed_turns"])

@@ -27,6 +27,7 @@ from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
 from waybill_engine.models import State, WorkerState
 from waybill_engine.rules import kind_is_blocked, queue_is_paused
+from waybill_engine.sequences import advance, sequence_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -110,7 +111,8 @@ WITH returned AS (
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
-              {end_of_job("jobs")} AS told
+              {end_of_job("jobs")} AS told,
+              CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
     SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
@@ -118,7 +120,7 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.event, returned.awaited_by, returned.told FROM returned, announced
+SELECT returned.id, returned.event, returned.awaited_by, returned.told, returned.sequence FROM returned, announced
 """  # noqa: S608 - made of constants
 
 _WORKERS_AT_ONCE = 20
@@ -213,6 +215,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
         [verdict.event != "released" for verdict in verdicts],
     )
     await children_ended(connection, [row["awaited_by"] for row in rows])
+    await advance(connection, [row["sequence"] for row in rows])
     await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]

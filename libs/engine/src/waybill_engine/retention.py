@@ -7,6 +7,7 @@ reuse the job meanwhile.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from waybill.retention.rules import (
 )
 from waybill_engine.families import children_ended
 from waybill_engine.leftovers import SERVED_ROWS
+from waybill_engine.sequences import advance, sequence_of
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -40,19 +42,21 @@ _PIN = """
 UPDATE jobs SET pinned_at = CASE WHEN $2 THEN now() END WHERE id = $1 AND (pinned_at IS NOT NULL) <> $2 RETURNING id
 """
 
-_DELETE = """
+_DELETE = f"""
 WITH events AS (
     DELETE FROM job_events WHERE job_id = ANY ($1::uuid[]) RETURNING 1
 ), artefacts AS (
     DELETE FROM job_artefacts WHERE job_id = ANY ($1::uuid[]) RETURNING storage_key
 ), removed AS (
     DELETE FROM jobs WHERE id = ANY ($1::uuid[])
-    RETURNING CASE WHEN awaited AND finished_at IS NULL THEN parent_id END AS awaited_by
+    RETURNING CASE WHEN awaited AND finished_at IS NULL THEN parent_id END AS awaited_by,
+              CASE WHEN finished_at IS NULL THEN to_json({sequence_of("jobs")})::text END AS sequence
 )
 SELECT (SELECT count(*) FROM removed) AS jobs, (SELECT count(*) FROM events) AS events,
        ARRAY(SELECT storage_key FROM artefacts) AS keys,
-       ARRAY(SELECT awaited_by FROM removed WHERE awaited_by IS NOT NULL) AS parents
-"""
+       ARRAY(SELECT awaited_by FROM removed WHERE awaited_by IS NOT NULL) AS parents,
+       ARRAY(SELECT DISTINCT sequence FROM removed WHERE sequence IS NOT NULL) AS sequences
+"""  # noqa: S608 - made of constants
 
 _REMOVE_ARTEFACTS = """
 WITH removed AS (
@@ -163,11 +167,13 @@ async def pin(connection: Connection, job_id: uuid.UUID, *, pinned: bool) -> boo
 async def delete(connection: Connection, job_ids: JobIds) -> Deleted:
     """Remove jobs that the caller has locked, with their history and their published files.
 
-    A parent that waited for one of them no longer does, as if the child had ended.
+    A parent that waited for one of them no longer does, as if the child had ended, and neither does a later job of the
+    same sequence.
     """
     row = await connection.fetchrow(_DELETE, job_ids)
     assert row is not None  # noqa: S101 - sub-selects always answer
     await children_ended(connection, row["parents"])
+    await advance(connection, [json.loads(one) for one in row["sequences"]])
     return Deleted(row["jobs"], row["events"], row["keys"])
 
 

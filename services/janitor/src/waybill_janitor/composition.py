@@ -24,6 +24,7 @@ from waybill_janitor.tasks.leases import Leases
 from waybill_janitor.tasks.missing import Missing
 from waybill_janitor.tasks.orphans import Orphans
 from waybill_janitor.tasks.retention import Retention
+from waybill_janitor.tasks.sequences import Sequences
 from waybill_janitor.tasks.workers import Workers
 
 
@@ -44,6 +45,7 @@ def all_tasks(tools: TaskTools) -> list[Task]:
     tasks: list[Task] = [
         Leases(tools),
         Workers(tools),
+        Sequences(tools),
         Erasures(tools, brought("erasure")),
         *(task(tools) for one in pipelines for task in one.tasks_before),
         *(Retention(tools, each) for each in by_task(rules)),

@@ -1,4 +1,5 @@
-"""What every worker does for the fleet: it promotes jobs that are due and rescues the jobs of dead workers.
+"""What every worker does for the fleet: it promotes jobs that are due, takes turns of sequences that others missed, and
+rescues the jobs of dead workers.
 
 Any number of workers may do this at once; they skip each other's rows.
 """
@@ -14,6 +15,7 @@ from waybill.db import Database
 from waybill_engine.announcements import Announced, announce
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import Trouble, look_for_trouble, rescue
+from waybill_engine.sequences import take_missed_turns
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.isolation import Isolation
 from waybill_engine.worker.timers import Timer
@@ -66,10 +68,14 @@ class Promoter:
     async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
             promoted = await promote_due(connection, _BATCH, announced=False)
+            turns_in = await take_missed_turns(connection) if promoted.missed_turns else None
         if promoted.lanes and not self._on_promoted(promoted.lanes):
             async with self._db.hot() as connection:
                 await announce(connection, promoted.lanes)
-        return 0.0 if promoted.count == _BATCH else self._in_turn(promoted.next_in)
+        if promoted.count == _BATCH:
+            return 0.0
+        due = (self._in_turn(promoted.next_in), turns_in)
+        return min((seconds for seconds in due if seconds is not None), default=None)
 
 
 class Rescuer:
