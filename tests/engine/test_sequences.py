@@ -607,7 +607,7 @@ async def test_explain_says_for_how_many_it_waits(hot: Connection) -> None:
     jobs = await some(hot, 3, "endpoint:42")
     first, last = await explain(hot, jobs[1]), await explain(hot, jobs[2])
     assert first.reason is last.reason is Reason.SEQUENCE
-    assert first.sentence == "It is waiting for 1 earlier job of the sequence endpoint:42, of which one runs at once."
+    assert first.sentence == "It is waiting for 1 earlier job of the sequence endpoint:42; 1 may run at once."
     assert last.sentence.startswith("It is waiting for 2 earlier jobs of the sequence endpoint:42")
     assert last.facts == {"sequence": "endpoint:42", "at_once": 1, "earlier": 2, "or_more": False}
     assert (await explain(hot, jobs[0])).reason is Reason.NO_WORKER
