@@ -81,7 +81,7 @@ FIND_EXISTING = Hot(
 HOT = {
     "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
     "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
-    "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
+    "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
     "promote": Hot(promotion._PROMOTE, "1000", {"jobs_scheduled": "run_at", **BY_ID}),

@@ -17,10 +17,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from waybill_engine.breaker import BreakerPolicy, admit
-from waybill_engine.caps import NO_LIMIT, look_under_caps, room_under_caps
-from waybill_engine.fair_share import FairShare, Portion
+from waybill_engine.caps import NO_LIMIT, find_caps, look_under_caps, room_under_caps
+from waybill_engine.fair_share import FairShare, Portion, portions_without
 from waybill_engine.gates import Gate
-from waybill_engine.rules import WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
+from waybill_engine.rules import WORKER_MAY_CLAIM, Cap, caps_on, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -43,7 +43,7 @@ WITH me AS MATERIALIZED (
      WHERE NOT {queue_is_paused("lane.queue")}
        AND NOT EXISTS (SELECT FROM breakers
                         WHERE name = lane.dependency AND state <> 'closed' AND name <> ALL ($10::text[]))
-       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($9::int[]))
+       AND NOT EXISTS (SELECT FROM {caps_on("lane")} AS limiting WHERE limiting.id <> ALL ($9::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
@@ -117,6 +117,9 @@ async def claim(
         claimed = await _take(connection, worker_id, fair_share, portions, {}, isolated)
     else:
         portions, claimed = await _claim_gated(connection, worker_id, fair_share, limit, policy, isolated, clock)
+    if fair_share.knows_some_caps and (empty := portions_without(portions, claimed)):
+        # Perhaps another worker was faster, or a cap that this worker does not know of is in the way.
+        fair_share.learn(await find_caps(connection, [portion.lane for portion in empty]))
     fair_share.served(portions, claimed)
     return claimed
 
@@ -131,15 +134,29 @@ async def _claim_gated(
     clock: Callable[[], float],
 ) -> tuple[list[Portion], list[ClaimedJob]]:
     """Claim where caps or breakers limit what may run: ask how much room there is, and take no more than that."""
-    # First ask about all caps without locking them: full ones, however many, must not hide one that has room.
+    portions, claimed = await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
+    if portions:
+        return portions, claimed
+    # Everything that the plan wanted is behind full caps. Ask about all others at once, without locking them: full
+    # caps, however many, must not hide one that has room.
     in_question = [gate for gate in fair_share.gates_in_question(clock()) if isinstance(gate, Cap)]
     for cap, room in (await look_under_caps(connection, in_question)).items():
         if room <= 0:
             fair_share.gates.close(cap, clock())
-    portions = fair_share.plan(limit, clock())
-    if not portions:
-        return [], []
-    gates = fair_share.gates_of(portions)
+    return await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
+
+
+async def _claim_within(
+    connection: Connection,
+    worker_id: uuid.UUID,
+    fair_share: FairShare,
+    limit: int,
+    policy: BreakerPolicy,
+    isolated: bool,
+    clock: Callable[[], float],
+) -> tuple[list[Portion], list[ClaimedJob]]:
+    """Lock the gates that are in the plan's way, and claim as much as they let through."""
+    gates = fair_share.gates_of(fair_share.plan(limit, clock()))
     async with connection.transaction():
         rooms, probing = await _rooms(connection, fair_share, gates, policy, clock)
         portions = fair_share.plan(limit, clock(), rooms)

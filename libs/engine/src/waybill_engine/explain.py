@@ -17,7 +17,7 @@ from waybill.errors import NotFound
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
-from waybill_engine.rules import WORKER_MAY_CLAIM, cap_applies, kind_is_blocked, queue_is_paused
+from waybill_engine.rules import WORKER_MAY_CLAIM, caps_on, kind_is_blocked, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -50,12 +50,12 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
   LEFT JOIN workers AS owner ON owner.id = jobs.lease_owner
   LEFT JOIN LATERAL (
            SELECT caps.tenant, caps.kind, caps.most, counted.running
-             FROM caps, LATERAL (
+             FROM {caps_on("jobs")} AS caps, LATERAL (
                       SELECT COALESCE(sum({RUNNING_ON_WORKER}), 0)::bigint AS running
                         FROM workers
                        WHERE workers.state IN ('active', 'draining')
                   ) AS counted
-            WHERE {cap_applies("jobs")} AND counted.running >= caps.most AND jobs.state = 'queued'
+            WHERE counted.running >= caps.most AND jobs.state = 'queued'
             ORDER BY caps.id
             LIMIT 1
        ) AS full_cap ON true,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.gates import Gate, Gates
 from waybill_engine.lanes import Lane
-from waybill_engine.rules import Rules
+from waybill_engine.rules import Cap, Rules
 
 if TYPE_CHECKING:
     from waybill_engine.claim import ClaimedJob
@@ -210,6 +210,20 @@ class FairShare:
             for known in level.lanes.values():
                 known.gates = self.gates.of(known.lane)
 
+    @property
+    def knows_some_caps(self) -> bool:
+        """Whether a lane may be behind a cap that this worker has not heard of."""
+        return self._rules.more
+
+    def learn(self, caps: Iterable[Cap]) -> None:
+        """These caps exist. A lane behind one that was unknown has jobs although a claim found none."""
+        self.gates.learn(caps)
+        for level in self._levels.values():
+            for known in level.lanes.values():
+                if (gates := self.gates.of(known.lane)) != known.gates:
+                    known.gates = gates
+                    known.changes += 1
+
     def next_opening(self, now: float) -> float | None:
         """When to try again, on the caller's clock; None when no lane is behind a closed gate."""
         lanes = (known.gates for level in self._levels.values() for known in level.lanes.values())
@@ -287,6 +301,11 @@ class FairShare:
         share.virtual += total / share.weight
         known.virtual += total
         level.cost += 0.1 * (share.cost - level.cost) if jobs else 0.0
+
+
+def portions_without(portions: Sequence[Portion], claimed: Sequence[ClaimedJob]) -> list[Portion]:
+    """The portions of which nothing was claimed."""
+    return [portion for portion, jobs in _by_portion(portions, claimed) if not jobs]
 
 
 def _by_portion(

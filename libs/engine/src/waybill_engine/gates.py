@@ -30,11 +30,16 @@ class Gates:
         self._pauses: dict[Gate, float] = {}
 
     def apply(self, rules: Rules) -> None:
-        """Go by these rules from now on. What was known about closed gates is out of date."""
+        """Go by these rules from now on. What was known about gates that they change is out of date."""
         self._caps = {(cap.tenant, cap.kind): cap for cap in rules.caps}
         self._blocked = rules.blocked
-        self._closed_until.clear()
-        self._pauses.clear()
+        same: set[Gate] = set(rules.caps)  # as other lanes are found, other caps matter, and these stay full
+        self._closed_until = {gate: until for gate, until in self._closed_until.items() if gate in same}
+        self._pauses = {gate: pause for gate, pause in self._pauses.items() if gate in same}
+
+    def learn(self, caps: Iterable[Cap]) -> None:
+        """There are these caps, too."""
+        self._caps |= {(cap.tenant, cap.kind): cap for cap in caps}
 
     def of(self, lane: Lane) -> tuple[Gate, ...]:
         """The gates in front of a lane."""

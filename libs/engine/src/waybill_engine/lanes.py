@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import Cap, Rules, queue_is_paused
+from waybill_engine.rules import Cap, Rules, caps_on, queue_is_paused
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -61,11 +61,17 @@ WITH RECURSIVE served AS MATERIALIZED (
                  LIMIT 1)
                LIMIT 1
            ) AS next
+), found AS MATERIALIZED (
+    SELECT queue, kind, priority, tenant, id FROM lane LIMIT $4
+), limiting AS MATERIALIZED (
+    SELECT DISTINCT limiting.id, limiting.tenant, limiting.kind, limiting.most
+      FROM (SELECT DISTINCT tenant, kind FROM found) AS one, LATERAL {caps_on("one")} AS limiting
 )
-(SELECT queue, kind, priority, tenant, id, NULL::json AS rules FROM lane LIMIT $4)
+SELECT queue, kind, priority, tenant, id, NULL::json AS rules FROM found
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
-           'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
+           'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM limiting),
+           'more', EXISTS (SELECT FROM caps WHERE id NOT IN (SELECT id FROM limiting)),
            'blocked', (SELECT json_object_agg(name, since) FROM breakers WHERE state <> 'closed'),
            'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
 """  # noqa: S608 - made of constants
@@ -81,6 +87,7 @@ async def find_lanes(
     rules = json.loads(rows.pop()["rules"])
     return {Lane(*row[:4]): row["id"] for row in rows}, Rules(
         caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
+        more=rules["more"],
         blocked=rules["blocked"] or {},
         weights=rules["weights"] or {},
     )

@@ -24,6 +24,9 @@ class Cap:
 @dataclass(frozen=True, slots=True)
 class Rules:
     caps: Sequence[Cap] = ()
+    """The caps that limit the lanes that were found."""
+    more: bool = False
+    """There are caps on other tenants, too. A lane that is announced later may be behind one of them."""
     blocked: Mapping[str, str] = field(default_factory=dict)
     """Dependencies whose breaker is not closed, and since when it has been in its state."""
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -45,6 +48,13 @@ def kind_is_blocked(kind: str) -> str:
                         WHERE blocked.name = {kind} AND breakers.state <> 'closed')"""
 
 
-def cap_applies(row: str) -> str:
-    """Whether the row of `caps` at hand limits the tenant and kind of `row`, a job or a lane."""
-    return f"COALESCE(caps.tenant = {row}.tenant, true) AND COALESCE(caps.kind = {row}.kind, true)"
+def caps_on(row: str) -> str:
+    """The rows of `caps` that limit the tenant and kind of `row`, a job or a lane.
+
+    One condition with OR would go through all caps. Each of these is a look-up in the unique index on (tenant, kind).
+    """
+    return f"""(SELECT id, tenant, kind, most FROM caps WHERE tenant = {row}.tenant AND kind = {row}.kind
+                UNION ALL
+                SELECT id, tenant, kind, most FROM caps WHERE tenant = {row}.tenant AND kind IS NULL
+                UNION ALL
+                SELECT id, tenant, kind, most FROM caps WHERE tenant IS NULL AND kind = {row}.kind)"""  # noqa: S608 - made of constants
