@@ -79,7 +79,7 @@ FIND_EXISTING = Hot(
 )
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lanes": "tenant =", **BY_ID}),
+    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false, ARRAY[1]", {"jobs_lanes": "tenant =", **BY_ID}),
     "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100", {"jobs_lanes": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lanes": "isolate ="}),
@@ -348,7 +348,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     def portion(queue: str) -> str:
         return (
             f"{me}, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, ARRAY[10], "
-            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false"
+            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false, ARRAY[]::int[]"
         )
 
     async with db.hot() as connection:

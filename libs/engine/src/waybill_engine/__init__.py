@@ -5,10 +5,10 @@
 is all that most programs need. Inside, there is one module per step of a job's life: `enqueue` (with `unique_keys`),
 `claim`, `lease`, `finish`. Beside them: `rescue` (a worker died), `control` (a person steps in), `families` (a job that
 waits for its children), `endings` (telling other pipelines how jobs end), `artefacts` (files under the fence),
-`queries` and `explain` (looking). What `claim` takes is
-decided by `lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker` (what may
-not run now). For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks into
-jobs. `models` has the tables, `kinds` and `registry` the kinds, `worker` the process that runs jobs.
+`queries` and `explain` (looking). What `claim` takes is decided by `lanes` (what waits where), `fair_share` (who is
+next), `gates`, `caps`, `rates`, `tenants` and `breaker` (what may not run now). For periodic jobs, `schedules` says
+what there is, `cron` when it ticks, and `ticks` turns ticks into jobs. `models` has the tables, `kinds` and `registry`
+the kinds, `worker` the process that runs jobs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from waybill_engine.kinds import JobKind
 from waybill_engine.models import Artefact, Job, JobEvent, Queue, State, Worker, WorkerState
 from waybill_engine.registry import declares, handles, kind_named, known_kinds, register_kinds
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.rules import Pace
 from waybill_engine.unique_keys import Unique, UniqueScope
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "JobKind",
     "Missed",
     "NewJob",
+    "Pace",
     "Queue",
     "RetryPolicy",
     "Schedule",

@@ -74,6 +74,7 @@ _REMOVE_TENANT = (
     "DELETE FROM idempotency_keys WHERE tenant = $1",
     "DELETE FROM schedules WHERE tenant = $1",
     "DELETE FROM caps WHERE tenant = $1",
+    "DELETE FROM rates WHERE tenant = $1",
     "DELETE FROM retention_ages WHERE tenant = $1",
     "DELETE FROM tenants WHERE name = $1",
 )

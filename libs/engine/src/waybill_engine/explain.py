@@ -17,7 +17,8 @@ from waybill.errors import NotFound
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
-from waybill_engine.rules import WORKER_MAY_CLAIM, caps_on, kind_is_blocked, queue_is_paused
+from waybill_engine.rates import RATE_OPENS_AT
+from waybill_engine.rules import WORKER_MAY_CLAIM, caps_on, kind_is_blocked, queue_is_paused, rates_on
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -41,6 +42,8 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
        breakers.name AS dependency, breakers.state AS breaker, breakers.open_until, breakers.reason AS breaker_reason,
        full_cap.tenant AS cap_tenant, full_cap.kind AS cap_kind, full_cap.most AS cap_most,
        full_cap.running AS cap_running,
+       closed_rate.tenant AS rate_tenant, closed_rate.kind AS rate_kind, closed_rate.most AS rate_most,
+       closed_rate.seconds AS rate_seconds, closed_rate.opens_at AS rate_opens_at,
        serving.workers, sharing.turns,
        CASE WHEN jobs.state = 'queued' AND NOT jobs.isolate THEN ahead.jobs END AS ahead
   FROM jobs
@@ -58,7 +61,14 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
             WHERE counted.running >= caps.most AND jobs.state = 'queued'
             ORDER BY caps.id
             LIMIT 1
-       ) AS full_cap ON true,
+       ) AS full_cap ON true
+  LEFT JOIN LATERAL (
+           SELECT paced.tenant, paced.kind, paced.most, paced.seconds, {RATE_OPENS_AT} AS opens_at
+             FROM {rates_on("jobs")} AS paced
+            WHERE {RATE_OPENS_AT} > now() AND jobs.state = 'queued'
+            ORDER BY opens_at DESC
+            LIMIT 1
+       ) AS closed_rate ON true,
        LATERAL (
            SELECT count(*) AS workers FROM workers WHERE {_SERVES_THE_JOB}
        ) AS serving,
@@ -123,6 +133,7 @@ class Reason(StrEnum):
     NO_WORKER = "no_worker"
     BREAKER = "breaker"
     CAP = "cap"
+    RATE = "rate"
     ISOLATED = "isolated"
     BEHIND_OTHERS = "behind_others"
     NEXT = "next"
@@ -216,6 +227,8 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
         return _blocked(job)
     if job["cap_most"] is not None:
         return _capped(job)
+    if job["rate_most"] is not None:
+        return _paced(job)
     if job["isolate"]:
         return Explanation(
             Reason.ISOLATED, "It was running when a worker crashed; it waits to be run alone.", {"queue": job["queue"]}
@@ -241,15 +254,26 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
     )
 
 
-def _capped(job: Mapping[str, Any]) -> Explanation:
-    who = " ".join(
-        part
-        for part in (
-            f"of kind {job['cap_kind']}" if job["cap_kind"] else "",
-            f"of tenant {job['cap_tenant']}" if job["cap_tenant"] else "",
-        )
-        if part
+def _of(tenant: str | None, kind: str | None) -> str:
+    return " ".join(
+        part for part in (f"of kind {kind}" if kind else "", f"of tenant {tenant}" if tenant else "") if part
     )
+
+
+def _paced(job: Mapping[str, Any]) -> Explanation:
+    tenant, kind, most, seconds = job["rate_tenant"], job["rate_kind"], job["rate_most"], job["rate_seconds"]
+    jobs = "job" if most == 1 else "jobs"
+    time = "second" if seconds == 1 else f"{seconds:,g} seconds"
+    return Explanation(
+        Reason.RATE,
+        f"At most {most:,} {jobs} {_of(tenant, kind)} may start in {'a ' if seconds == 1 else ''}{time}; "
+        f"the next may start at {_at(job['rate_opens_at'])}.",
+        {"tenant": tenant, "kind": kind, "most": most, "seconds": seconds, "opens_at": job["rate_opens_at"]},
+    )
+
+
+def _capped(job: Mapping[str, Any]) -> Explanation:
+    who = _of(job["cap_tenant"], job["cap_kind"])
     jobs = "job" if job["cap_most"] == 1 else "jobs"
     do = "does" if job["cap_running"] == 1 else "do"
     return Explanation(

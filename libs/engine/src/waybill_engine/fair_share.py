@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.gates import Gate, Gates
 from waybill_engine.lanes import Lane
-from waybill_engine.rules import Cap, Rules
+from waybill_engine.rules import Cap, Rate, Rules
 
 if TYPE_CHECKING:
     from waybill_engine.claim import ClaimedJob
@@ -211,13 +211,13 @@ class FairShare:
                 known.gates = self.gates.of(known.lane)
 
     @property
-    def knows_some_caps(self) -> bool:
-        """Whether a lane may be behind a cap that this worker has not heard of."""
+    def knows_some_limits(self) -> bool:
+        """Whether a lane may be behind a cap or a rate that this worker has not heard of."""
         return self._rules.more
 
-    def learn(self, caps: Iterable[Cap]) -> None:
-        """These caps exist. A lane behind one that was unknown has jobs although a claim found none."""
-        self.gates.learn(caps)
+    def learn(self, caps: Iterable[Cap], rates: Iterable[Rate]) -> None:
+        """These exist. A lane behind one that was unknown has jobs although a claim found none."""
+        self.gates.learn(caps, rates)
         for level in self._levels.values():
             for known in level.lanes.values():
                 if (gates := self.gates.of(known.lane)) != known.gates:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.rules import Pace
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -37,6 +38,10 @@ class JobKind:
     default_cap: Callable[[], int] | None = None
     """How many of its jobs may run at once in the whole cluster, unless an operator decides otherwise; 0 is no cap.
     Workers call it when they start, so it can read a setting. See `caps`."""
+
+    default_rate: Callable[[], Pace | None] | None = None
+    """How many of its jobs may start in some time in the whole cluster, unless an operator decides otherwise; None is
+    any number. Workers call it when they start. See `rates`."""
 
     tells_end: bool = False
     """Publish how its jobs end (`job.succeeded`, `job.failed`, `job.dead_letter`, `job.cancelled`), so that other

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import Cap, Rules, caps_on, queue_is_paused
+from waybill_engine.rules import Cap, Rate, Rules, caps_on, queue_is_paused, rates_on
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -63,15 +63,21 @@ WITH RECURSIVE served AS MATERIALIZED (
            ) AS next
 ), found AS MATERIALIZED (
     SELECT queue, kind, priority, tenant, id FROM lane LIMIT $4
+), whose AS MATERIALIZED (
+    SELECT DISTINCT tenant, kind FROM found
 ), limiting AS MATERIALIZED (
-    SELECT DISTINCT limiting.id, limiting.tenant, limiting.kind, limiting.most
-      FROM (SELECT DISTINCT tenant, kind FROM found) AS one, LATERAL {caps_on("one")} AS limiting
+    SELECT DISTINCT one.id, one.tenant, one.kind, one.most FROM whose, LATERAL {caps_on("whose")} AS one
+), pacing AS MATERIALIZED (
+    SELECT DISTINCT one.id, one.tenant, one.kind, one.most, one.seconds, one.burst
+      FROM whose, LATERAL {rates_on("whose")} AS one
 )
 SELECT queue, kind, priority, tenant, id, NULL::json AS rules FROM found
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM limiting),
-           'more', EXISTS (SELECT FROM caps WHERE id NOT IN (SELECT id FROM limiting)),
+           'rates', (SELECT json_agg(json_build_array(id, tenant, kind, most, seconds, burst) ORDER BY id) FROM pacing),
+           'more', EXISTS (SELECT FROM caps WHERE id NOT IN (SELECT id FROM limiting))
+                   OR EXISTS (SELECT FROM rates WHERE most IS NOT NULL AND id NOT IN (SELECT id FROM pacing)),
            'blocked', (SELECT json_object_agg(name, since) FROM breakers WHERE state <> 'closed'),
            'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1))
 """  # noqa: S608 - made of constants
@@ -87,6 +93,7 @@ async def find_lanes(
     rules = json.loads(rows.pop()["rules"])
     return {Lane(*row[:4]): row["id"] for row in rows}, Rules(
         caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
+        rates=tuple(Rate(*rate) for rate in rules["rates"] or ()),
         more=rules["more"],
         blocked=rules["blocked"] or {},
         weights=rules["weights"] or {},
