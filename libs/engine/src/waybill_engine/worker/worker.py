@@ -104,7 +104,7 @@ class Worker:
             self._info.concurrency,
             self._dependencies,
         )
-        self._fair_share = FairShare(self._kinds)
+        self._fair_share = FairShare(self._kinds, ageing=settings.priority_ageing)
         self._lane_finder = LaneFinder(
             db,
             health,
