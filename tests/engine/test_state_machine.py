@@ -688,7 +688,7 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
             "stale beside a new owner with the same token",
             "deleted while a parent waited",
         )
-        if happened[what] < examples // 40
+        if happened[what] < examples // 60
     }
     reasons = ("waiting", "running", "ended", "scheduled", "children", "queue_paused", "no_worker", "cap", "isolated")
     seldom = (
