@@ -1,4 +1,5 @@
-"""Measures what a claim costs the server in a small table, in a huge one, and in one that vacuum cannot clean.
+"""Measures what a claim costs the server in a small table, in a huge one, in one that vacuum cannot clean, and under
+thousands of caps.
 
 The claims are the engine's own, on connections like a worker's. After each claim the jobs are finished and as many new
 ones are queued, so the table keeps its size, and the measurements differ in that size only.
@@ -36,6 +37,8 @@ from waybill_engine.lease import WorkerInfo, register
 _SMALL = 1000
 _CLAIMS = {1: 150, 100: 60}
 """Jobs per claim, and how many such claims. One job shows what finding costs, a hundred what taking costs."""
+_CAPS = 5_000
+"""A cap for each of so many tenants; those that have work are among them."""
 _RECOVERED_WITHIN = 180.0
 _CHURN_AT_MOST = 300.0
 """Seconds. An engine that cannot cope with dead rows would take hours; we report how far it came by then."""
@@ -95,6 +98,24 @@ class Claims:
             found[limit] = statistics.median(spent)
         return Cost(found[1], found[100])
 
+    async def whole_cost(self) -> Cost:
+        """The cost of all statements of a claim, not only of the one that takes the jobs."""
+        found = {}
+        for limit, times in _CLAIMS.items():
+            spent = []
+            for _ in range(times + 5):
+                async with self.database.hot() as connection:
+                    self.log.restart()
+                    claimed_jobs = await claim(connection, self.worker.id, self.fair_share, limit)
+                    statements = self.log.statements(self.name)
+                    # The commit waits for the disk. A claim without caps commits, too, but the log does not say so.
+                    spent.append(sum(one.milliseconds for one in statements if one.text not in ("BEGIN;", "COMMIT;")))
+                    assert len(claimed_jobs) == limit, f"claimed {len(claimed_jobs)} of {limit}"
+                    await succeed(connection, self.worker.id, [(one.id, one.token) for one in claimed_jobs])
+                    await prefill.queued(connection, limit)
+            found[limit] = statistics.median(spent[5:])
+        return Cost(found[1], found[100])
+
     async def _claim_and_finish(self, connection: Connection, limit: int) -> None:
         claimed_jobs = await claim(connection, self.worker.id, self.fair_share, limit)
         assert len(claimed_jobs) == limit, f"claimed {len(claimed_jobs)} of {limit}"
@@ -112,6 +133,22 @@ async def in_small_table(arena: Arena) -> Cost:
         await connection.execute("VACUUM ANALYZE")
         async with Claims.on(arena, url, connection) as claims:
             return await claims.cost()
+
+
+async def under_caps(arena: Arena) -> tuple[Cost, Cost]:
+    """Measure whole claims without caps, and with one for every tenant."""
+    async with _table(arena) as (url, connection):
+        await prefill.queued(connection, _SMALL)
+        await connection.execute("VACUUM ANALYZE")
+        async with Claims.on(arena, url, connection) as claims:
+            without = await claims.whole_cost()
+        await connection.execute(
+            "INSERT INTO caps (tenant, most) SELECT 'tenant ' || n, 1000 FROM generate_series(0, $1::int - 1) AS n",
+            _CAPS,
+        )
+        await connection.execute("VACUUM ANALYZE caps")
+        async with Claims.on(arena, url, connection) as claims:
+            return without, await claims.whole_cost()
 
 
 async def in_huge_table(arena: Arena, rows: int) -> Cost:
@@ -189,10 +226,12 @@ async def measure(arena: Arena, options: Options) -> Section:
     # Measured before and after, so that a slow minute of the machine does not look like a cost.
     small = Cost(statistics.mean((before.one, after.one)), statistics.mean((before.hundred, after.hundred)))
     options.say(f"claim-cost: {rows:,} jobs churn beside an open transaction")
-    return _section(rows, small, huge, await after_churn(arena, rows, small))
+    churned = await after_churn(arena, rows, small)
+    options.say(f"claim-cost: {_CAPS:,} caps")
+    return _section(rows, small, huge, churned, *await under_caps(arena))
 
 
-def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
+def _section(rows: int, small: Cost, huge: Cost, churned: Churned, uncapped: Cost, capped: Cost) -> Section:
     recovery = f"{churned.recovered_after:.0f} s after it ended"
     if churned.recovered.to(small) > 1.3:
         recovery = f"not recovered {recovery}"
@@ -202,6 +241,8 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
         f"{churned.jobs:,} churned in {churned.seconds:.0f} s, transaction open": churned.cost,
         "as soon as it ended": churned.at_once,
         recovery: churned.recovered,
+        "all statements, without caps": uncapped,
+        f"all statements, {_CAPS:,} caps": capped,
     }
     return Section(
         title="What a claim costs the server, ms",
@@ -220,6 +261,7 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
             Check.at_most(f"with {rows:,} queued and finished", huge.to(small), 1.3),
             Check.at_most(f"after {rows:,} churned, transaction open", churned.cost.to(small), 2.0),
             Check.at_most("after the transaction ended", churned.recovered.to(small), 1.3),
+            Check.at_most(f"with {_CAPS:,} caps", capped.to(uncapped), 1.5),
         ],
         notes=[]
         if churned.jobs >= rows
@@ -232,5 +274,6 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned) -> Section:
             "churn_seconds": churned.seconds,
             "open_transaction_to_small": churned.cost.to(small),
             "recovered_after_seconds": churned.recovered_after,
+            "capped_to_uncapped": capped.to(uncapped),
         },
     )

@@ -286,6 +286,58 @@ def test_what_is_capped_above_does_not_hold_up_what_is_below() -> None:
     assert [one.tenant for one in found] == ["c"]
 
 
+def served_below(store: Store, high: int, low: int, seconds: int) -> list[float]:
+    """When jobs of the low priority were claimed, one claim a second, while the high one never runs out."""
+    moments = []
+    for _ in range(seconds):
+        store.add(lane("a", priority=high), [1] * 2)
+        moments += [store.now for one in store.claim(1) if one.priority == low]
+        store.now += 1.0
+    return moments
+
+
+def test_a_low_priority_is_late_and_never_starved() -> None:
+    store = Store(FairShare(rng=random.Random(1), ageing=60.0))
+    store.add(lane("b", priority=-2), [1] * 100)
+    assert served_below(store, 0, -2, 500) == [120.0, 241.0, 362.0, 483.0]
+
+
+def test_without_ageing_a_low_priority_waits_for_those_above() -> None:
+    store = Store(FairShare(rng=random.Random(1)))
+    store.add(lane("b", priority=-1), [1] * 100)
+    assert served_below(store, 0, -1, 1_000) == []
+
+
+def test_of_several_low_priorities_none_is_starved_and_the_highest_gets_nearly_everything() -> None:
+    store = Store(FairShare(rng=random.Random(1), ageing=60.0))
+    for priority in (-1, -5, -30):
+        store.add(lane("b", priority=priority), [1] * 10_000)
+    served: Counter[int] = Counter()
+    for _ in range(20_000):
+        store.add(lane("a"), [1] * 2)
+        served.update(one.priority for one in store.claim(1))
+        store.now += 1.0
+    assert served[-1] > served[-5] > served[-30] >= 5
+    assert served[0] > 0.97 * served.total()
+
+
+def test_tenants_of_a_low_priority_take_turns_in_what_it_gets() -> None:
+    store = Store(FairShare(rng=random.Random(1), ageing=60.0))
+    for tenant in ("b", "c"):
+        store.add(lane(tenant, priority=-1), [1] * 100)
+    assert len(served_below(store, 0, -1, 1_230)) == 20
+    assert store.work["b"] == store.work["c"] == 10
+
+
+def test_a_low_priority_behind_a_full_cap_has_its_turn_and_begins_anew() -> None:
+    store = Store(FairShare(rng=random.Random(1), ageing=60.0))
+    store.cap(Cap(1, "b", None, 0))
+    store.add(lane("b", priority=-1), [1] * 100)
+    assert served_below(store, 0, -1, 300) == []
+    store.cap()
+    assert 1 <= len(served_below(store, 0, -1, 100)) <= 2
+
+
 def test_a_tenant_that_comes_late_to_a_low_priority_is_not_punished_for_what_was_done_above() -> None:
     """While a tenant with a higher priority is served, those below wait; a newcomer below joins them as an equal."""
     store = fair_store()

@@ -96,9 +96,11 @@ ADVANCE = Hot(sequences._ADVANCE, KEYS, BY_SEQUENCE | BY_ID)
 ABOVE = Hot(sequences._ABOVE, ID, BY_ID)
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{ID}, {PORTIONS}, false", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
+    "claim": Hot(
+        claim._CLAIM, f"{ID}, {PORTIONS}, false, ARRAY[1]", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}
+    ),
     "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_lane_order": "queue ="}),
-    "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3]", {"jobs_held": "lease_owner ="}),
+    "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
     "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
     "promote": Hot(promotion._PROMOTE, "1000, true", {"jobs_scheduled": "run_at", **BY_ID}),
@@ -379,7 +381,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     def portion(queue: str) -> str:
         return (
             f"{me}, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, ARRAY[10], "
-            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false"
+            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false, ARRAY[]::int[]"
         )
 
     async with db.hot() as connection:

@@ -84,19 +84,22 @@ class Store:
         """The steps of `waybill_engine.claim.claim`, one after the other."""
         portions = self.fair_share.plan(limit, self.now)
         if self.fair_share.gates_of(portions):
-            for gate in self.fair_share.gates_in_question(self.now):
-                if self.room(gate) <= 0:
-                    self.fair_share.gates.close(gate, self.now)
-            portions = self.fair_share.plan(limit, self.now)
-        if gates := self.fair_share.gates_of(portions):
-            rooms = {gate: self.room(gate) for gate in gates}
-            for gate, room in rooms.items():
-                if room <= 0:
-                    self.fair_share.gates.close(gate, self.now)
-            portions = self.fair_share.plan(limit, self.now, rooms)
+            portions = self._within_gates(limit)
+            if not portions:
+                for gate in self.fair_share.gates_in_question(self.now):
+                    if self.room(gate) <= 0:
+                        self.fair_share.gates.close(gate, self.now)
+                portions = self._within_gates(limit)
         claimed_jobs = self.take(portions)
         self.fair_share.served(portions, claimed_jobs)
         return claimed_jobs
+
+    def _within_gates(self, limit: int) -> list[Portion]:
+        rooms = {gate: self.room(gate) for gate in self.fair_share.gates_of(self.fair_share.plan(limit, self.now))}
+        for gate, room in rooms.items():
+            if room <= 0:
+                self.fair_share.gates.close(gate, self.now)
+        return self.fair_share.plan(limit, self.now, rooms)
 
     def take(self, portions: Iterable[Portion]) -> list[ClaimedJob]:
         taken: list[ClaimedJob] = []

@@ -30,6 +30,7 @@ _PLATFORM = {
     "tenant": "waybill_cli.tenants:app",
     "apikey": "waybill_cli.apikeys:app",
     "caps": "waybill_cli.caps:app",
+    "rates": "waybill_cli.rates:app",
     "workers": "waybill_cli.workers:app",
     "janitor": "waybill_cli.janitor:app",
     "storage": "waybill_cli.storage:app",

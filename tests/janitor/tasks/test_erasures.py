@@ -17,11 +17,21 @@ from waybill.errors import Cancelled, Conflict, IoFailure, classify
 from waybill.pipelines import brought
 from waybill.security import ADMIN, keys
 from waybill.storage import LocalStorage
-from waybill_engine import State, caps, erasure
+from waybill_engine import Pace, State, caps, erasure, rates
 from waybill_engine.finish import judge, settle
 from waybill_engine.retry import RetryPolicy
 
-TABLES = ("jobs", "conversions", "api_keys", "tenants", "caps", "idempotency_keys", "schedules", "retention_ages")
+TABLES = (
+    "jobs",
+    "conversions",
+    "api_keys",
+    "tenants",
+    "caps",
+    "rates",
+    "idempotency_keys",
+    "schedules",
+    "retention_ages",
+)
 ERASERS = brought("erasure")
 
 
@@ -43,6 +53,7 @@ async def test_a_tenant_is_gone_for_good_and_others_are_not_touched(
         await one_job(hot, tenant=tenant)
         await keys.create(hot, tenant=tenant, name="k", permissions=[ADMIN])
         await caps.set_cap(hot, 3, tenant=tenant)
+        await rates.set_rate(hot, Pace(1000, 1), tenant=tenant)
         await retention.set_ages(hot, tenant, {"documents": 3})
     purged: dict[str, Any] = {"older_than": timedelta(), "states": [State.FAILED], "tenant": "acme"}
     await hot.execute("UPDATE jobs SET pinned_at = NULL WHERE state = 'failed'")

@@ -7,9 +7,9 @@ is all that most programs need. Inside, there is one module per step of a job's 
 all jobs that a `job_filter` selects), `families` (a job that waits for its children), `sequences` (jobs that run one
 after the other by a key), `endings` (telling other pipelines how jobs end), `artefacts` (files under the fence),
 `job_locks` (a job stands still while a pipeline changes its own rows), `queries` and `explain` (looking). What `claim`
-takes is decided by `lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `tenants` and `breaker`
-(what may not run now). For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks` turns ticks
-into jobs. `models` has the tables, `kinds` and `registry` the kinds, `worker` the process that runs jobs.
+takes is decided by `lanes` (what waits where), `fair_share` (who is next), `gates`, `caps`, `rates`, `tenants` and
+`breaker` (what may not run now). For periodic jobs, `schedules` says what there is, `cron` when it ticks, and `ticks`
+turns ticks into jobs. `models` has the tables, `kinds` and `registry` the kinds, `worker` the process that runs jobs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from waybill_engine.kinds import JobKind
 from waybill_engine.models import Artefact, Job, JobEvent, Queue, State, Worker, WorkerState
 from waybill_engine.registry import declares, handles, kind_named, known_kinds, register_kinds
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.rules import Pace
 from waybill_engine.sequences import SequenceKey
 from waybill_engine.unique_keys import Unique, UniqueScope
 
@@ -43,6 +44,7 @@ __all__ = [
     "JobKind",
     "Missed",
     "NewJob",
+    "Pace",
     "Queue",
     "RetryPolicy",
     "Schedule",

@@ -10,16 +10,18 @@ lifted by hand, `decided_caps` says so and no default changes it again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from waybill.errors import Refused
 from waybill.retention.holds import check_tenant
 from waybill_engine.kinds import is_name
-from waybill_engine.rules import Cap
+from waybill_engine.rules import Cap, caps_on
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
+    from waybill_engine.lanes import Lane
 
 _LOCK = "SELECT id FROM caps WHERE id = ANY ($1::int[]) ORDER BY id FOR UPDATE SKIP LOCKED"
 
@@ -34,14 +36,29 @@ RUNNING_ON_WORKER = """CASE
                (SELECT count(*) FROM jobs
                  WHERE lease_owner = workers.id AND jobs.kind = caps.kind AND jobs.tenant = caps.tenant)
            END"""
-"""SQL for how many jobs that the row of `caps` at hand limits run on the row of `workers` at hand."""
+"""SQL for how many jobs that the row of `caps` at hand limits run on the row of `workers` at hand. For a few caps."""
 
-# A join, because a sub-select for each cap would go through the workers anew for each of them.
-_RUNNING = f"""
-SELECT caps.id, caps.most, sum({RUNNING_ON_WORKER})::int AS running
-  FROM caps LEFT JOIN workers ON workers.state IN ('active', 'draining')
- WHERE caps.id = ANY ($1::int[])
- GROUP BY caps.id
+# What runs is counted once for all caps: one look-up per worker, or per worker and kind if every cap names its kind
+# (`$2`, otherwise empty). Looking it up for each cap would cost caps times workers. The tenants matter only if a cap
+# names one (`$3`). The first rows are the caps that still exist.
+_RUNNING = """
+SELECT id, most, NULL AS tenant, NULL AS kind, NULL AS running FROM caps WHERE id = ANY ($1::int[])
+UNION ALL
+SELECT NULL, NULL, CASE WHEN $3 THEN held.tenant END, held.kind, count(*)::int
+  FROM workers, LATERAL (
+           (SELECT tenant, kind FROM jobs
+             WHERE lease_owner = workers.id AND kind = ANY ($2::text[]) AND cardinality($2::text[]) > 0)
+           UNION ALL
+           (SELECT tenant, kind FROM jobs
+             WHERE lease_owner = workers.id AND cardinality($2::text[]) = 0)
+       ) AS held
+ WHERE workers.state IN ('active', 'draining')
+ GROUP BY 3, 4
+"""
+
+_FIND = f"""
+SELECT DISTINCT limiting.id, limiting.tenant, limiting.kind, limiting.most
+  FROM unnest($1::text[], $2::text[]) AS lane (tenant, kind), LATERAL {caps_on("lane")} AS limiting
 """  # noqa: S608 - made of constants
 
 # Workers hear of a change at once and, without the announcement, find it within a poll.
@@ -123,8 +140,31 @@ async def count_running(connection: Connection, caps: Sequence[Cap]) -> dict[int
 
 async def _running(connection: Connection, caps: Sequence[Cap]) -> dict[int, tuple[int, int]]:
     """How many jobs may run under each cap and how many do, by the cap's id."""
-    rows = await connection.fetch(_RUNNING, [cap.id for cap in caps]) if caps else []
-    return {row["id"]: (row["most"], row["running"]) for row in rows}
+    if not caps:
+        return {}
+    kinds = {cap.kind for cap in caps}
+    rows = await connection.fetch(
+        _RUNNING,
+        [cap.id for cap in caps],
+        [] if None in kinds else sorted(kind for kind in kinds if kind is not None),
+        any(cap.tenant is not None for cap in caps),
+    )
+    most: dict[int, int] = {}
+    running: Counter[tuple[str | None, str | None]] = Counter()
+    for cap_id, number, tenant, kind, count in rows:
+        if cap_id is not None:
+            most[cap_id] = number
+            continue
+        running[tenant, kind] += count
+        running[None, kind] += count if tenant is not None else 0
+        running[tenant, None] += count
+    return {cap.id: (most[cap.id], running[cap.tenant, cap.kind]) for cap in caps if cap.id in most}
+
+
+async def find_caps(connection: Connection, lanes: Sequence[Lane]) -> list[Cap]:
+    """The caps that limit these lanes."""
+    rows = await connection.fetch(_FIND, [lane.tenant for lane in lanes], [lane.kind for lane in lanes])
+    return [Cap(*row) for row in rows]
 
 
 async def set_cap(connection: Connection, most: int, *, tenant: str | None = None, kind: str | None = None) -> Cap:

@@ -2,7 +2,8 @@
 
 `fair_share` plans which lanes to take from, and how many jobs of each; the statement takes them, oldest first. Jobs
 that this worker cannot run, or that may not run now, are never even read. `SKIP LOCKED` lets many workers claim at once
-without waiting for each other. They take turns only where a cap or a breaker limits what may run, on that one's row.
+without waiting for each other. They take turns only where a cap, a rate or a breaker limits what may run, on that one's
+row.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +19,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from waybill_engine.breaker import BreakerPolicy, admit
-from waybill_engine.caps import NO_LIMIT, look_under_caps, room_under_caps
-from waybill_engine.fair_share import FairShare, Portion
+from waybill_engine.caps import NO_LIMIT, find_caps, look_under_caps, room_under_caps
+from waybill_engine.fair_share import FairShare, Portion, portions_without
 from waybill_engine.gates import Gate
 from waybill_engine.lanes import Position
-from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, cap_applies, queue_is_paused
+from waybill_engine.rates import Opening, find_rates, lock_rates, look_at_rates, pay
+from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, Rate, caps_on, queue_is_paused, rates_on
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 # happens before them. A worker whose lease ran out claims nothing until it has renewed it.
 #
 # What the worker knows about lanes and rules may be a moment old. So the statement checks the rules again: no paused
-# queue, and no cap or breaker other than those whose rows this transaction has locked.
+# queue, and no cap, rate or breaker other than those whose rows this transaction has locked.
 _CLAIM = f"""
 WITH me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND {WORKER_MAY_CLAIM} FOR SHARE
@@ -47,7 +50,8 @@ WITH me AS MATERIALIZED (
                AS lane (queue, kind, priority, tenant, since, start, quota, dependencies)
      WHERE NOT {queue_is_paused("lane.queue")}
        AND NOT (limited.names && string_to_array(lane.dependencies, ','))
-       AND NOT EXISTS (SELECT FROM caps WHERE {cap_applies("lane")} AND caps.id <> ALL ($10::int[]))
+       AND NOT EXISTS (SELECT FROM {caps_on("lane")} AS limiting WHERE limiting.id <> ALL ($10::int[]))
+       AND NOT EXISTS (SELECT FROM {rates_on("lane")} AS limiting WHERE limiting.id <> ALL ($13::int[]))
 ), picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
@@ -68,6 +72,9 @@ RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts,
 """  # noqa: S608 - made of constants
 
 _DEFAULTS = BreakerPolicy()
+
+_ASK_AGAIN = 60.0
+"""Seconds after which to ask about a rate again that seems closed for longer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -133,6 +140,10 @@ async def claim(
         claimed = await _take(connection, worker_id, fair_share, portions, {}, isolated)
     else:
         portions, claimed = await _claim_gated(connection, worker_id, fair_share, limit, policy, isolated, clock)
+    if fair_share.knows_some_limits and (empty := portions_without(portions, claimed)):
+        # Perhaps another worker was faster, or a cap or a rate that this worker does not know of is in the way.
+        lanes = [portion.lane for portion in empty]
+        fair_share.learn(await find_caps(connection, lanes), await find_rates(connection, lanes))
     fair_share.served(portions, claimed)
     return claimed
 
@@ -146,20 +157,40 @@ async def _claim_gated(
     isolated: bool,
     clock: Callable[[], float],
 ) -> tuple[list[Portion], list[ClaimedJob]]:
-    """Claim where caps or breakers limit what may run: ask how much room there is, and take no more than that."""
-    # First ask about all caps without locking them: full ones, however many, must not hide one that has room.
-    in_question = [gate for gate in fair_share.gates_in_question(clock()) if isinstance(gate, Cap)]
-    for cap, room in (await look_under_caps(connection, in_question)).items():
+    """Claim where caps, rates or breakers limit what may run: ask how much room there is, and take no more."""
+    portions, claimed = await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
+    if portions:
+        return portions, claimed
+    # Everything that the plan wanted is behind closed gates. Ask about all others at once, without locking them: full
+    # caps, however many, must not hide one that has room.
+    in_question = fair_share.gates_in_question(clock())
+    caps = [gate for gate in in_question if isinstance(gate, Cap)]
+    for cap, room in (await look_under_caps(connection, caps)).items():
         if room <= 0:
             fair_share.gates.close(cap, clock())
-    portions = fair_share.plan(limit, clock())
-    if not portions:
-        return [], []
-    gates = fair_share.gates_of(portions)
+    rates = [gate for gate in in_question if isinstance(gate, Rate)]
+    _close(fair_share, await look_at_rates(connection, rates), clock)
+    return await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
+
+
+async def _claim_within(
+    connection: Connection,
+    worker_id: uuid.UUID,
+    fair_share: FairShare,
+    limit: int,
+    policy: BreakerPolicy,
+    isolated: bool,
+    clock: Callable[[], float],
+) -> tuple[list[Portion], list[ClaimedJob]]:
+    """Lock the gates that are in the plan's way, and claim as much as they let through."""
+    gates = fair_share.gates_of(fair_share.plan(limit, clock()))
     async with connection.transaction():
         rooms, probing = await _rooms(connection, fair_share, gates, policy, clock)
         portions = fair_share.plan(limit, clock(), rooms)
         claimed = await _take(connection, worker_id, fair_share, portions, rooms, isolated) if portions else []
+        starts = Counter(rate for job in claimed for rate in fair_share.gates.rates(job.tenant, job.kind))
+        openings = await pay(connection, starts)
+    _close(fair_share, openings, clock)  # only after the commit, which may fail
     for job in claimed if probing else ():
         probes = {name: probing[name] for name in fair_share.gates.dependencies(job.kind) if name in probing}
         job.probes = probes or None
@@ -179,6 +210,12 @@ async def _rooms(
             fair_share.gates.back_off(cap, clock())
         elif room <= 0:
             fair_share.gates.close(cap, clock())
+    openings, busy = await lock_rates(connection, [one for one in gates if isinstance(one, Rate)])
+    rooms |= {rate: opening.room for rate, opening in openings.items()}
+    _close(fair_share, openings, clock)
+    for rate in busy:
+        rooms[rate] = 0
+        fair_share.gates.back_off(rate, clock())
     names = [one for one in gates if isinstance(one, str)]
     for name, admission in (await admit(connection, names, policy)).items() if names else ():
         rooms[name] = admission.room
@@ -187,6 +224,13 @@ async def _rooms(
         if admission.room <= 0:
             fair_share.gates.close(name, clock(), admission.look_in)
     return rooms, probing
+
+
+def _close(fair_share: FairShare, openings: Mapping[Rate, Opening], clock: Callable[[], float]) -> None:
+    """Leave rates that are used up alone until they open again."""
+    for rate, opening in openings.items():
+        if opening.look_in is not None:
+            fair_share.gates.close(rate, clock(), min(opening.look_in, _ASK_AGAIN))
 
 
 async def _take(
@@ -211,6 +255,7 @@ async def _take(
         [one.id for one in locked if isinstance(one, Cap)],
         [one for one in locked if isinstance(one, str) and locked[one] < NO_LIMIT],
         isolated,
+        [one.id for one in locked if isinstance(one, Rate)],
     )
     claimed = [ClaimedJob(*row) for row in rows]
     # An UPDATE answers in the order in which it found the rows; the oldest job runs first.

@@ -75,6 +75,7 @@ _REMOVE_TENANT = (
     "DELETE FROM schedules WHERE tenant = $1",
     "DELETE FROM missed_turns WHERE tenant = $1",
     "DELETE FROM caps WHERE tenant = $1",
+    "DELETE FROM rates WHERE tenant = $1",
     "DELETE FROM retention_ages WHERE tenant = $1",
     "DELETE FROM tenants WHERE name = $1",
 )

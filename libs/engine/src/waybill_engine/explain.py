@@ -19,13 +19,15 @@ from waybill.messages import Message, msg
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
+from waybill_engine.rates import RATE_OPENS_AT
 from waybill_engine.rules import (
     BREAKER_LIMITS,
     WORKER_MAY_CLAIM,
-    cap_applies,
+    caps_on,
     dependencies_of,
     kind_is_blocked,
     queue_is_paused,
+    rates_on,
 )
 from waybill_engine.sequences import holds_place, in_sequence, parked
 
@@ -53,6 +55,8 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
        breaker.cooldown_until,
        full_cap.tenant AS cap_tenant, full_cap.kind AS cap_kind, full_cap.most AS cap_most,
        full_cap.running AS cap_running,
+       closed_rate.tenant AS rate_tenant, closed_rate.kind AS rate_kind, closed_rate.most AS rate_most,
+       closed_rate.seconds AS rate_seconds, closed_rate.opens_at AS rate_opens_at,
        serving.workers, sharing.turns,
        CASE WHEN jobs.state = 'queued' AND NOT jobs.isolate THEN ahead.jobs END AS ahead
   FROM jobs
@@ -67,15 +71,22 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
   LEFT JOIN workers AS owner ON owner.id = jobs.lease_owner
   LEFT JOIN LATERAL (
            SELECT caps.tenant, caps.kind, caps.most, counted.running
-             FROM caps, LATERAL (
+             FROM {caps_on("jobs")} AS caps, LATERAL (
                       SELECT COALESCE(sum({RUNNING_ON_WORKER}), 0)::bigint AS running
                         FROM workers
                        WHERE workers.state IN ('active', 'draining')
                   ) AS counted
-            WHERE {cap_applies("jobs")} AND counted.running >= caps.most AND jobs.state = 'queued'
+            WHERE counted.running >= caps.most AND jobs.state = 'queued'
             ORDER BY caps.id
             LIMIT 1
-       ) AS full_cap ON true,
+       ) AS full_cap ON true
+  LEFT JOIN LATERAL (
+           SELECT paced.tenant, paced.kind, paced.most, paced.seconds, {RATE_OPENS_AT} AS opens_at
+             FROM {rates_on("jobs")} AS paced
+            WHERE {RATE_OPENS_AT} > now() AND jobs.state = 'queued'
+            ORDER BY opens_at DESC
+            LIMIT 1
+       ) AS closed_rate ON true,
        LATERAL (
            SELECT count(*) AS jobs
              FROM ((SELECT FROM jobs AS other
@@ -154,6 +165,7 @@ class Reason(StrEnum):
     NO_WORKER = "no_worker"
     BREAKER = "breaker"
     CAP = "cap"
+    RATE = "rate"
     ISOLATED = "isolated"
     BEHIND_OTHERS = "behind_others"
     NEXT = "next"
@@ -255,6 +267,8 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
         return _blocked(job)
     if job["cap_most"] is not None:
         return _capped(job)
+    if job["rate_most"] is not None:
+        return _paced(job)
     if job["isolate"]:
         return Explanation(Reason.ISOLATED, msg("explain.isolated"), {"queue": queue})
     if ahead:
@@ -295,6 +309,22 @@ def _capped(job: Mapping[str, Any]) -> Explanation:
     else:
         says = msg("explain.cap.both", count=most, kind=kind, tenant=tenant, running=running)
     return Explanation(Reason.CAP, says, {"tenant": tenant, "kind": kind, "most": most, "running": running})
+
+
+def _paced(job: Mapping[str, Any]) -> Explanation:
+    tenant, kind, most, opens_at = job["rate_tenant"], job["rate_kind"], job["rate_most"], job["rate_opens_at"]
+    seconds = int(job["rate_seconds"]) if job["rate_seconds"].is_integer() else job["rate_seconds"]
+    if tenant is None:
+        says = msg("explain.rate.kind", count=most, seconds=seconds, kind=kind, opens_at=opens_at)
+    elif kind is None:
+        says = msg("explain.rate.tenant", count=most, seconds=seconds, tenant=tenant, opens_at=opens_at)
+    else:
+        says = msg("explain.rate.both", count=most, seconds=seconds, kind=kind, tenant=tenant, opens_at=opens_at)
+    return Explanation(
+        Reason.RATE,
+        says,
+        {"tenant": tenant, "kind": kind, "most": most, "seconds": seconds, "opens_at": opens_at},
+    )
 
 
 def _blocked(job: Mapping[str, Any]) -> Explanation:

@@ -4,7 +4,9 @@ Every worker process shares fairly by itself, and so the fleet does: there is no
 repair. Each tenant has a virtual time, the work it was given divided by its weight; the tenant with the least is next.
 A tenant that comes late starts at the present virtual time: it neither waits for what others had before it nor catches
 up on it. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
-`gates`. The kinds and queues of one tenant take turns inside its share.
+`gates`. With `ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such
+period, until it gets a claim: low priority is late and never starved. The kinds and queues of one tenant take turns
+inside its share.
 
 Pure: it asks no database and has no clock of its own.
 """
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_engine.gates import Gate, Gates
 from waybill_engine.lanes import Lane, Position
-from waybill_engine.rules import Rules
+from waybill_engine.rules import Cap, Rate, Rules
 
 if TYPE_CHECKING:
     from waybill_engine.claim import ClaimedJob
@@ -76,9 +78,11 @@ class _KnownLane:
 class _Level:
     """One priority: who has lanes there, and how much each was given."""
 
-    __slots__ = ("cost", "lanes", "shares", "virtual")
+    __slots__ = ("cost", "lanes", "passed_over", "shares", "virtual")
 
     def __init__(self) -> None:
+        self.passed_over: float | None = None
+        """Since when it has had open lanes and got nothing, because of those above; None if it has not."""
         self.virtual = 0.0
         """The present virtual time: the least of those who have work. It never falls."""
         self.cost = 1.0
@@ -119,8 +123,14 @@ class Portion(NamedTuple):
 
 class FairShare:
     def __init__(
-        self, dependencies: Mapping[str, Sequence[str]] | None = None, rng: random.Random | None = None
+        self,
+        dependencies: Mapping[str, Sequence[str]] | None = None,
+        rng: random.Random | None = None,
+        *,
+        ageing: float = 0.0,
     ) -> None:
+        """Without `ageing` (0), a priority waits for as long as those above have jobs."""
+        self._ageing = ageing
         self.gates = Gates(dependencies or {})
         self._rng = rng or random.Random()  # noqa: S311 - breaks ties, guards nothing
         self._rules = Rules()
@@ -211,6 +221,20 @@ class FairShare:
             for known in level.lanes.values():
                 known.gates = self.gates.of(known.lane)
 
+    @property
+    def knows_some_limits(self) -> bool:
+        """Whether a lane may be behind a cap or a rate that this worker has not heard of."""
+        return self._rules.more
+
+    def learn(self, caps: Iterable[Cap], rates: Iterable[Rate]) -> None:
+        """These exist. A lane behind one that was unknown has jobs although a claim found none."""
+        self.gates.learn(caps, rates)
+        for level in self._levels.values():
+            for known in level.lanes.values():
+                if (gates := self.gates.of(known.lane)) != known.gates:
+                    known.gates = gates
+                    known.changes += 1
+
     def next_opening(self, now: float) -> float | None:
         """When to try again, on the caller's clock; None when no lane is behind a closed gate."""
         lanes = (known.gates for level in self._levels.values() for known in level.lanes.values())
@@ -236,6 +260,7 @@ class FairShare:
         if rooms is not None:
             ready = [one for one in ready if all(rooms.get(gate, 0) > 0 for gate in one.gates)]
             if not ready:
+                level.passed_over = None  # it had its turn; what keeps it waiting is a gate and not those above
                 return []
         level.advance(ready)
         if len(ready) == 1 and not ready[0].gates:
@@ -243,21 +268,39 @@ class FairShare:
         return [Portion(one, quota, one.changes) for one, quota in _share_out(ready, limit, rooms).items()]
 
     def _top(self, now: float) -> tuple[_Level | None, list[_KnownLane]]:
-        """The highest priority that has open lanes, and those lanes."""
+        """The priority that is next among those that have open lanes, and those lanes."""
+        next_level: _Level | None = None
+        next_lanes: list[_KnownLane] = []
+        reached = 0.0
         for priority in sorted(self._levels, reverse=True):
             level = self._levels[priority]
-            ready = []
-            for one in level.lanes.values():
-                if not self.gates.all_open(one.gates, now):
-                    one.share.out = True
-                    continue
-                if one.share.out:
-                    one.share.out = False
-                    one.share.virtual = max(one.share.virtual, level.virtual)
-                ready.append(one)
-            if ready:
-                return level, ready
-        return None, []
+            ready = self._open_lanes(level, now)
+            if not ready:
+                level.passed_over = None  # it does not save up time behind closed gates
+            elif next_level is None:
+                next_level, next_lanes, reached = level, ready, priority
+                if not self._ageing:
+                    break
+            else:
+                if level.passed_over is None:
+                    level.passed_over = now
+                aged = priority + (now - level.passed_over) // self._ageing
+                # As good as the one above is enough: that one has had its turn since.
+                if aged >= reached:
+                    next_level, next_lanes, reached = level, ready, aged
+        return next_level, next_lanes
+
+    def _open_lanes(self, level: _Level, now: float) -> list[_KnownLane]:
+        ready = []
+        for one in level.lanes.values():
+            if not self.gates.all_open(one.gates, now):
+                one.share.out = True
+                continue
+            if one.share.out:
+                one.share.out = False
+                one.share.virtual = max(one.share.virtual, level.virtual)
+            ready.append(one)
+        return ready
 
     @staticmethod
     def gates_of(portions: Iterable[Portion]) -> set[Gate]:
@@ -287,7 +330,14 @@ class FairShare:
         share.cost = typical
         share.virtual += total / share.weight
         known.virtual += total
-        level.cost += 0.1 * (share.cost - level.cost) if jobs else 0.0
+        if jobs:
+            level.cost += 0.1 * (share.cost - level.cost)
+            level.passed_over = None
+
+
+def portions_without(portions: Sequence[Portion], claimed: Sequence[ClaimedJob]) -> list[Portion]:
+    """The portions of which nothing was claimed."""
+    return [portion for portion, jobs in _by_portion(portions, claimed) if not jobs]
 
 
 def _by_portion(

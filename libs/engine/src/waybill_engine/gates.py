@@ -1,8 +1,8 @@
 """Gates: what may keep a lane from being claimed, as one worker knows it.
 
-A gate is a cap, or a dependency whose breaker is not closed or that asked us to wait. A worker that finds a gate closed
-leaves the lanes behind it alone for a while instead of asking again with every claim. Pure: it asks no database and has
-no clock of its own.
+A gate is a cap, a rate, or a dependency whose breaker is not closed or that asked us to wait. A worker that finds a
+gate closed leaves the lanes behind it alone for a while instead of asking again with every claim. Pure: it asks no
+database and has no clock of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from waybill_engine.lanes import Lane
-from waybill_engine.rules import Cap, Rules
+from waybill_engine.rules import Cap, Rate, Rules
 
-Gate = Cap | str
-"""A cap, or the name of a dependency that a breaker limits."""
+Gate = Cap | Rate | str
+"""A cap, a rate, or the name of a dependency that a breaker limits."""
 
 _MOMENT = 0.5
 """Seconds a closed gate is left alone, unless one of this worker's own runs ends before that."""
@@ -26,22 +26,37 @@ class Gates:
     def __init__(self, dependencies: Mapping[str, Sequence[str]]) -> None:
         self._dependencies = dependencies
         self._caps: dict[tuple[str | None, str | None], Cap] = {}
+        self._rates: dict[tuple[str | None, str | None], Rate] = {}
         self._limited: Mapping[str, str] = {}
         self._closed_until: dict[Gate, float] = {}
         self._pauses: dict[Gate, float] = {}
 
     def apply(self, rules: Rules) -> None:
-        """Go by these rules from now on. What was known about closed gates is out of date."""
-        self._caps = {(cap.tenant, cap.kind): cap for cap in rules.caps}
+        """Go by these rules from now on. What was known about gates that they change is out of date."""
+        self._caps, self._rates = {}, {}
+        self.learn(rules.caps, rules.rates)
+        # As other lanes are found, other caps and rates matter. What did not change stays closed.
+        same: set[Gate] = {*rules.caps, *rules.rates, *dict(self._limited.items() & rules.limited.items())}
         self._limited = rules.limited
-        self._closed_until.clear()
-        self._pauses.clear()
+        self._closed_until = {gate: until for gate, until in self._closed_until.items() if gate in same}
+        self._pauses = {gate: pause for gate, pause in self._pauses.items() if gate in same}
+
+    def learn(self, caps: Iterable[Cap], rates: Iterable[Rate]) -> None:
+        """There are these caps and rates, too."""
+        self._caps |= {(cap.tenant, cap.kind): cap for cap in caps}
+        self._rates |= {(rate.tenant, rate.kind): rate for rate in rates}
 
     def of(self, lane: Lane) -> tuple[Gate, ...]:
         """The gates in front of a lane."""
         keys = ((lane.tenant, lane.kind), (lane.tenant, None), (None, lane.kind))
         caps: tuple[Gate, ...] = tuple(cap for key in keys if (cap := self._caps.get(key)) is not None)
-        return (*caps, *(one for one in self.dependencies(lane.kind) if one in self._limited))
+        limited = (one for one in self.dependencies(lane.kind) if one in self._limited)
+        return (*caps, *self.rates(lane.tenant, lane.kind), *limited)
+
+    def rates(self, tenant: str, kind: str) -> list[Rate]:
+        """The rates that limit jobs of this tenant and kind."""
+        keys = ((tenant, kind), (tenant, None), (None, kind)) if self._rates else ()
+        return [rate for key in keys if (rate := self._rates.get(key)) is not None]
 
     def dependencies(self, kind: str) -> Sequence[str]:
         return self._dependencies.get(kind, ())
@@ -57,8 +72,9 @@ class Gates:
         self._closed_until[gate] = now + pause
 
     def reopen_caps(self) -> None:
-        """Some of our own runs have ended, so any cap may have room. Breakers announce their changes themselves."""
-        self._closed_until = {gate: until for gate, until in self._closed_until.items() if isinstance(gate, str)}
+        """Some of our own runs have ended, so any cap may have room. Breakers announce their changes themselves, and
+        for rates only time counts."""
+        self._closed_until = {gate: until for gate, until in self._closed_until.items() if not isinstance(gate, Cap)}
 
     def all_open(self, gates: Iterable[Gate], now: float) -> bool:
         return not any(self._closed_until.get(gate, now) > now for gate in gates) if self._closed_until else True

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from waybill_engine.retry import RetryPolicy
+from waybill_engine.rules import Pace
 
 if TYPE_CHECKING:
     from waybill.errors import Failure
@@ -44,6 +45,10 @@ class JobKind:
     configured: Callable[[JobKind], JobKind] | None = None
     """Makes of it what this process's settings want, such as another number of retries. `kind_named` applies it, so
     that whoever enqueues by name enqueues what the kind's own pipeline would."""
+
+    default_rate: Callable[[], Pace | None] | None = None
+    """How many of its jobs may start in some time in the whole cluster, unless an operator decides otherwise; None is
+    any number. Workers call it when they start. See `rates`."""
 
     tells_end: bool = False
     """Publish how its jobs end (`job.succeeded`, `job.failed`, `job.dead_letter`, `job.cancelled`), so that other

@@ -9,11 +9,22 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, Peer, Rules, queue_is_paused
+from waybill_engine.rules import (
+    BREAKER_LIMITS,
+    WORKER_MAY_CLAIM,
+    Cap,
+    Peer,
+    Rate,
+    Rules,
+    caps_among,
+    queue_is_paused,
+    rates_among,
+)
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -89,17 +100,30 @@ WITH RECURSIVE served AS MATERIALIZED (
                  LIMIT 1)
                LIMIT 1
            ) AS next
+), found AS MATERIALIZED (
+    SELECT queue, kind, priority, tenant, created_at, id FROM lane LIMIT $4
+), limiting AS MATERIALIZED (
+    SELECT id, tenant, kind, most FROM {caps_among("found")} AS one
+), pacing AS MATERIALIZED (
+    SELECT id, tenant, kind, most, seconds, burst FROM {rates_among("found")} AS one
 )
-(SELECT queue, kind, priority, tenant, created_at, id, NULL::json AS rules FROM lane LIMIT $4)
+SELECT queue, kind, priority, tenant, created_at, id, NULL::json AS rules FROM found
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
-           'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM caps),
+           'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM limiting),
+           'rates', (SELECT json_agg(json_build_array(id, tenant, kind, most, seconds, burst) ORDER BY id) FROM pacing),
+           'more', EXISTS (SELECT FROM caps WHERE id NOT IN (SELECT id FROM limiting))
+                   OR EXISTS (SELECT FROM rates WHERE most IS NOT NULL AND id NOT IN (SELECT id FROM pacing)),
            'limited', (SELECT json_object_agg(name, concat_ws(' ', since, cooldown_until)) FROM breakers
                         WHERE {BREAKER_LIMITS}),
            'weights', (SELECT json_object_agg(name, weight) FROM tenants WHERE weight <> 1),
            'fleet', (SELECT json_agg(json_build_array(id, queues, kinds) ORDER BY id) FROM workers
                       WHERE hears AND NOT isolating AND {WORKER_MAY_CLAIM}))
 """  # noqa: S608 - made of constants
+
+
+_Limited = tuple[type, str | None, str | None]
+"""Cap or rate, of which tenant and kind."""
 
 
 class LaneScan:
@@ -112,6 +136,10 @@ class LaneScan:
         """The queues and kinds that are not done yet, with the last priority and tenant seen there."""
         self.complete = True
         """Whether the last look has seen all lanes there are."""
+        self._limits: dict[_Limited, Cap | Rate] = {}
+        """The caps and rates of the lanes found since the beginning."""
+        self._earlier: dict[_Limited, Cap | Rate] = {}
+        """Those that were known at the beginning."""
         self.restart()
 
     @property
@@ -123,6 +151,7 @@ class LaneScan:
         """Have the next look begin at the beginning."""
         self._left = dict.fromkeys(self._served, (None, None))
         self._fresh = True
+        self._earlier, self._limits = self._earlier | self._limits, {}
 
     async def look(self, connection: Connection, most: int = MOST_LANES) -> tuple[dict[Lane, Position], Rules]:
         """The next lanes that have jobs, with the positions of their heads, and the rules. Paused queues have none."""
@@ -140,15 +169,26 @@ class LaneScan:
         lanes = {Lane(*row[:4]): Position(*row[4:6]) for row in rows}
         ended = len(rows) < most
         self.complete = self._fresh and ended
+        self._limits |= _by_whom(Cap(*cap) for cap in rules["caps"] or ())
+        self._limits |= _by_whom(Rate(*rate) for rate in rules["rates"] or ())
+        # Lanes that this look did not come to still have their caps and rates. At the end it has come to all of them.
+        known = sorted((self._limits if ended else self._earlier | self._limits).values(), key=attrgetter("id"))
         if ended:
+            self._earlier = {}
             self.restart()
         else:
             # A queue and kind of which this look found nothing has no more lanes.
             self._left = {(lane.queue, lane.kind): (lane.priority, lane.tenant) for lane in lanes}
             self._fresh = False
         return lanes, Rules(
-            caps=tuple(Cap(*cap) for cap in rules["caps"] or ()),
+            caps=tuple(one for one in known if isinstance(one, Cap)),
+            rates=tuple(one for one in known if isinstance(one, Rate)),
+            more=rules["more"],
             limited=rules["limited"] or {},
             weights=rules["weights"] or {},
             fleet=tuple(Peer(*peer) for peer in rules["fleet"] or ()),
         )
+
+
+def _by_whom(limits: Iterable[Cap | Rate]) -> dict[_Limited, Cap | Rate]:
+    return {(type(one), one.tenant, one.kind): one for one in limits}

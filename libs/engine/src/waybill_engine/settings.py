@@ -91,6 +91,13 @@ class WorkerSettings(CommonSettings):
         description="How often an idle worker looks for jobs by itself. Notifications wake it sooner; this is the"
         " safety net, and the only way behind PgBouncer.",
     )
+    priority_ageing: Seconds = Field(
+        60.0,
+        ge=0,
+        description="After how long without a claim jobs of a lower priority count as one priority higher, and as one"
+        " more for each such time, until a worker takes some of them. So low priority is late and never starved. 0 lets"
+        " them wait for as long as there are jobs of a higher priority.",
+    )
     shutdown_grace: Seconds = Field(
         30.0,
         description="How long running jobs may go on after SIGTERM before they are released to other"

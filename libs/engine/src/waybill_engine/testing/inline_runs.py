@@ -21,6 +21,7 @@ from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
 from waybill.storage import Storage
 from waybill_engine import breaker
+from waybill_engine.caps import find_caps
 from waybill_engine.claim import ClaimedJob, claim
 from waybill_engine.context import JobContext
 from waybill_engine.enqueue import NewJob, enqueue
@@ -31,6 +32,7 @@ from waybill_engine.kind_limits import record_limits
 from waybill_engine.lanes import Lane, LaneScan, Position
 from waybill_engine.lease import WorkerInfo, register, stop
 from waybill_engine.models import State
+from waybill_engine.rates import find_rates
 from waybill_engine.registry import Handler, load_handlers
 from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -203,6 +205,8 @@ async def _claim(
         _, rules = await LaneScan([lane.queue], [lane.kind], isolated=isolated).look(connection)
         fair_share.apply(rules)
         fair_share.announce(lane, wanted)  # a claim starts from the job that was announced
+        # A look finds only so many lanes, and this one may not be among them.
+        fair_share.learn(await find_caps(connection, [lane]), await find_rates(connection, [lane]))
         claimed = await claim(connection, worker_id, fair_share, 1, isolated=isolated)
         if claimed and claimed[0].id == job_id:
             return claimed[0]

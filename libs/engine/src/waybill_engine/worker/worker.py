@@ -23,6 +23,7 @@ from waybill_engine.due_times import DueTimes, next_due
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, drain, register, stop
+from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.schedules import Schedule
@@ -92,6 +93,9 @@ class Worker:
         self._default_caps = {
             name: handler.kind.default_cap() for name, handler in handlers.items() if handler.kind.default_cap
         }
+        self._default_rates = {
+            name: handler.kind.default_rate() for name, handler in handlers.items() if handler.kind.default_rate
+        }
         self._clients = Clients()
         self._dependencies = Dependencies(db, health, policy)
         self._slots = slots = Slots(
@@ -105,7 +109,7 @@ class Worker:
             self._info.concurrency,
             self._dependencies,
         )
-        self._fair_share = FairShare(self._kinds)
+        self._fair_share = FairShare(self._kinds, ageing=settings.priority_ageing)
         self._lane_finder = LaneFinder(
             db,
             health,
@@ -249,6 +253,8 @@ class Worker:
                 await breaker.forget_old_events(connection)
                 for kind, most in self._default_caps.items():
                     await cap_by_default(connection, [kind], most)
+                for kind, pace in self._default_rates.items():
+                    await rate_by_default(connection, kind, pace)
                 self._heartbeat.registered()  # the lease begins no earlier than this
                 await register(connection, self._info, self._settings.lease_ttl)
 
