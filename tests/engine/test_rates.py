@@ -16,6 +16,7 @@ from support.clock import Clock
 from support.engine import WORK, Connect, count, some_jobs
 from waybill.db.database import Connection
 from waybill.errors import Refused
+from waybill.messages import languages
 from waybill_engine import ClaimedJob, NewJob
 from waybill_engine.enqueue import enqueue
 from waybill_engine.explain import Reason, explain
@@ -363,3 +364,26 @@ async def test_a_closed_rate_is_the_reason_until_the_next_job_may_start(hot: Con
     assert found.facts["opens_at"] == opens_at
     await clock.forward(601)
     assert (await explain(hot, waiting)).reason is Reason.NEXT
+
+
+@pytest.mark.parametrize(
+    ("shape", "key", "who"),
+    [
+        ({"tenant": "acme"}, "explain.rate.tenant", "milik tenant acme"),
+        ({"kind": "work"}, "explain.rate.kind", "jenis work"),
+        ({"tenant": "acme", "kind": "work"}, "explain.rate.both", "jenis work milik tenant acme"),
+    ],
+    ids=["tenant", "kind", "both"],
+)
+async def test_which_rate_it_is_can_be_said_in_the_readers_language(
+    hot: Connection, shape: dict[str, str], key: str, who: str
+) -> None:
+    await some_jobs(hot, 2)
+    await set_rate(hot, Pace(1, 3600.5), **shape)
+    worker = await long_lived(hot)
+    await worker.take(2)
+    found = await explain(hot, await hot.fetchval("SELECT id FROM jobs WHERE state = 'queued'"))
+    assert found.key == key
+    said = languages()["id"].tell(found.says)
+    assert said is not None
+    assert said.startswith(f"Paling banyak 1 tugas {who} boleh dimulai dalam 3600.5 detik; tugas berikutnya")
