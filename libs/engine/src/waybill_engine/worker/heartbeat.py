@@ -56,8 +56,9 @@ class Heartbeat:
 
     @property
     def well_for(self) -> float:
-        """Seconds for which no renewal has failed."""
-        return self._loop.time() - self._failed_at
+        """Seconds for which renewals have gone well; 0 while one is overdue, even if it has not failed yet."""
+        now = self._loop.time()
+        return 0.0 if now - self._sent_at > 1.5 * self._interval else now - self._failed_at
 
     def wake(self) -> None:
         """Renew now, because somebody changed something about our jobs."""
