@@ -32,7 +32,7 @@ WITH due AS MATERIALIZED (
 ), next AS MATERIALIZED (
     SELECT ({next_job_in("now()")}) AS next_in
 ), ready AS (
-    SELECT * FROM by_lane WHERE $2
+    SELECT queue, kind, priority, tenant, created_at, jobs FROM by_lane WHERE $2
 ), {ANNOUNCE_LANES}, told AS (
     SELECT count(waybill_announce('waybill_promoted', COALESCE(next_in::text, ''))) AS times
       FROM next WHERE EXISTS (SELECT FROM by_lane)

@@ -84,7 +84,7 @@ def sequence_of(row: str) -> str:
 # LIMIT keeps the look at a sequence short, however many jobs are parked in it.
 _ADVANCE = f"""
 WITH sequences AS MATERIALIZED (
-    SELECT *
+    SELECT tenant, kind, sequence_key, number
       FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS given (tenant, kind, sequence_key, number)
 ), first AS MATERIALIZED (
     SELECT sequences.number, holding.jobs AS holding, next.id, next.sequence_at_once, next.sequence_position
@@ -163,7 +163,7 @@ WITH RECURSIVE sequences AS (
       ORDER BY tenant, kind, sequence_key, sequence_position
       LIMIT 1)
      UNION ALL
-    SELECT next.*
+    SELECT next.tenant, next.kind, next.sequence_key, next.sequence_at_once
       FROM sequences, LATERAL (
                SELECT tenant, kind, sequence_key, sequence_at_once FROM jobs
                 WHERE {parked("jobs")}
@@ -173,7 +173,7 @@ WITH RECURSIVE sequences AS (
            ) AS next
 )
 SELECT tenant, kind, sequence_key, holding.jobs < seen.sequence_at_once AS stalled
-  FROM (SELECT * FROM sequences LIMIT $4) AS seen, LATERAL (
+  FROM (SELECT tenant, kind, sequence_key, sequence_at_once FROM sequences LIMIT $4) AS seen, LATERAL (
            SELECT count(*) AS jobs
              FROM (SELECT FROM jobs WHERE {in_sequence("jobs", "seen")} AND {holds_place("jobs")}
                     LIMIT seen.sequence_at_once) AS held

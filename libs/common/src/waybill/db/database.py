@@ -214,14 +214,8 @@ class Database:
         An urgent one does not wait for others: statements that wait for a lock may have all connections but one.
         """
         if urgent:
-            try:
-                async with self._lend() as connection:
-                    yield connection
-            except TimeoutError:
-                # If the network is gone, the others wait for answers that never come. Have them hear of it now.
-                for other in list(self._lent):
-                    other.terminate()
-                raise
+            async with self._lend() as connection:
+                yield connection
             return
         if self._places.locked():
             try:
@@ -236,6 +230,11 @@ class Database:
                 yield connection
         finally:
             self._places.release()
+
+    def give_up_hot(self) -> None:
+        """End all connections for hot statements that are in use: the network is gone, and their answers never come."""
+        for connection in list(self._lent):
+            connection.terminate()
 
     @asynccontextmanager
     async def _lend(self) -> AsyncIterator[Connection]:

@@ -122,8 +122,10 @@ class Heartbeat:
             # A connection that died silently never answers; there must be time for another one before the lease ends.
             async with self._db.hot(urgent=True) as connection, asyncio.timeout(self._ttl / 4):
                 alive = await renew(connection, self._slots.worker_id, self._ttl)
-        except BaseException:
+        except BaseException as error:
             self._failed_at = self._loop.time()
+            if isinstance(error, TimeoutError):  # nothing holds up a renewal but the network, so tell the others
+                self._db.give_up_hot()
             raise
         self._sent_at = sent_at
         return alive
