@@ -756,7 +756,7 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
             "deleted while a parent waited",
             "let in later",
         )
-        if happened[what] < examples // 40
+        if happened[what] < max(1, examples // 100)
     }
     reasons = (
         *("waiting", "running", "ended", "scheduled", "children", "sequence"),

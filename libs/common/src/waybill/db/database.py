@@ -231,8 +231,10 @@ class Database:
         finally:
             self._places.release()
 
-    def give_up_hot(self) -> None:
-        """End all connections for hot statements that are in use: the network is gone, and their answers never come."""
+    async def give_up_hot(self) -> None:
+        """End all connections for hot statements, used or idle: the network was gone, and they may be dead silently."""
+        if self._pool is not None:
+            await self._pool.expire_connections()
         for connection in list(self._lent):
             connection.terminate()
 

@@ -105,6 +105,7 @@ class Heartbeat:
             held = await self._health.attempt(self._ask, pause=every)
         if self._cut_off:
             self._cut_off = False
+            await self._db.give_up_hot()  # others may wait for answers on connections from before
             self._loop.call_later(_AGAIN_SOON, self.wake)
         for run in before:
             if run.completed:
@@ -125,7 +126,7 @@ class Heartbeat:
         except BaseException as error:
             self._failed_at = self._loop.time()
             if isinstance(error, TimeoutError):  # nothing holds up a renewal but the network, so tell the others
-                self._db.give_up_hot()
+                await self._db.give_up_hot()
             raise
         self._sent_at = sent_at
         return alive
