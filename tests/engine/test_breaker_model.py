@@ -383,6 +383,6 @@ def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
     rare = {
         what
         for what in ("opened", "half_opened", "reopened", "closed", "tripped", "reset", "asked_to_wait")
-        if happened[what] < 5
+        if happened[what] < 2
     }
     assert not rare, f"hardly ever tried: {rare} of {happened}"

@@ -185,6 +185,7 @@ async def test_a_worker_that_is_cut_off_stops_its_runs_when_its_lease_has_ended(
     assert (row["state"], row["attempts"]) == ("succeeded", 0)
 
 
+@pytest.mark.heavy
 async def test_a_worker_whose_claim_the_database_forgot_runs_the_job_once_more_and_not_twice(
     connection: Connection, start_worker: StartWorker, gate: Path
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from support.patience import eventually
 from support.timed_handlers import BOTH, TIMED
 from support.workers import StartWorker, all_ended, counts
@@ -12,6 +14,7 @@ from waybill_engine import NewJob, Pace, enqueue_many
 from waybill_engine.rates import set_rate
 
 
+@pytest.mark.heavy
 async def test_three_processes_together_keep_a_rate_and_wake_when_the_next_job_may_start(
     connection: Connection, start_worker: StartWorker
 ) -> None:
