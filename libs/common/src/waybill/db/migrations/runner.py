@@ -176,7 +176,7 @@ class Runner:
                     ) from error
                 log.warning("migration_waits", revision=what, for_whom=holder, again_in=round(pause, 1))
                 # Not a fixed rhythm: it could be that of somebody else who comes again and again.
-                await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - nobody must not guess it
+                await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - spreads tries, guards nothing
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
 
