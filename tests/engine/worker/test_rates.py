@@ -14,7 +14,6 @@ from waybill_engine import NewJob, Pace, enqueue_many
 from waybill_engine.rates import set_rate
 
 
-@pytest.mark.heavy
 async def test_three_processes_together_keep_a_rate_and_wake_when_the_next_job_may_start(
     connection: Connection, start_worker: StartWorker
 ) -> None:

@@ -90,13 +90,14 @@ class Claimer:
                     await self._suspects.look()
                     if not len(self._fair_share):
                         return
-                if self._fair_share.any_open(loop.time()):
+                now = loop.time()  # one for both questions: a gate that opens between them would be missed by both
+                if self._fair_share.any_open(now):
                     if not await self._claim(wanted) and self._suspects is not None:
                         await asyncio.sleep(_SUSPECT_AGAIN)
                     continue
-                opening = self._fair_share.next_opening(loop.time())
+                opening = self._fair_share.next_opening(now)
                 if opening is not None:
-                    patience = min(patience, opening - loop.time())
+                    patience = min(patience, opening - now)
             await self._woken_within(patience)
 
     async def _woken_within(self, seconds: float) -> None:
