@@ -15,6 +15,9 @@ _BUSY_SHARE = 0.1
 """The share of its time that it may spend looking. That matters while vacuum cannot remove claimed jobs from the index,
 because looking is slow then."""
 
+_LONGEST_REST = 5.0
+"""Seconds. A look that waited for a lock, and not for the index, must not hide jobs for minutes."""
+
 
 class LaneFinder:
     def __init__(
@@ -65,22 +68,25 @@ class LaneFinder:
             await self._look_and_rest()
 
     async def _look_and_rest(self) -> None:
-        loop = asyncio.get_running_loop()
         async with self._one_at_a_time:
-            began = loop.time()
-            await self.look()
-            self._rests_until = loop.time() + (loop.time() - began) * (1 / _BUSY_SHARE - 1)
+            took = await self.look()
+            rest = min(took * (1 / _BUSY_SHARE - 1), _LONGEST_REST)
+            self._rests_until = asyncio.get_running_loop().time() + rest
         self._on_found()
 
-    async def look(self) -> None:
-        """Look now, and tell the fair share which lanes and rules there are."""
+    async def look(self) -> float:
+        """Look now, and tell the fair share which lanes and rules there are. Returns the seconds that it took."""
+        loop = asyncio.get_running_loop()
 
-        async def find() -> None:
+        async def find() -> float:
             async with self._db.hot() as connection:
+                began = loop.time()  # not earlier: what it waited for a database that was gone is no work of anybody's
                 announcements = self._fair_share.announcements
                 lanes, rules = await self._scan.look(connection)
+                took = loop.time() - began
             self._fair_share.apply(rules)
             self._on_fleet(rules.fleet)
             self._fair_share.found(lanes, announcements, complete=self._scan.complete)
+            return took
 
-        await self._health.persist(find)
+        return await self._health.persist(find)
