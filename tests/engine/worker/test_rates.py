@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-import pytest
-
 from support.patience import eventually
 from support.timed_handlers import BOTH, TIMED
 from support.workers import StartWorker, all_ended, counts
