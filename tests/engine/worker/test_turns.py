@@ -97,7 +97,7 @@ _QUIET = {"heartbeat_interval": 200.0}
 Make = Callable[[], NewJob]
 
 
-@pytest.mark.parametrize("size", [1, 4, 8])
+@pytest.mark.parametrize("size", [1, pytest.param(4, marks=pytest.mark.heavy), 8])
 @pytest.mark.parametrize(
     "make",
     [lambda: NewJob(handlers.NOOP, "acme"), lambda: NewJob(handlers.NOOP, "acme", delay=0.05)],
