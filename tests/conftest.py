@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from support import time_budget
 from support.clock import INSTALL, Clock
-from support.server import postgres_server
+from support.server import Maintenance, postgres_server
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -100,47 +100,50 @@ def on_server(server_url: str, database: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def template(server_url: str) -> Iterator[str]:
+def maintenance(server_url: str) -> Iterator[Maintenance]:
+    """Creates and drops the tests' databases."""
+    with Maintenance(server_url) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str, maintenance: Maintenance) -> Iterator[str]:
     """A migrated, empty database that every test's own is copied from."""
     name = f"waybill_template_{os.getpid()}"
 
     async def prepare() -> None:
-        await _run(server_url, f"CREATE DATABASE {name}")
         url = on_server(server_url, name)
         await upgrade(url)
-        await _run(url, INSTALL)
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(INSTALL)
+        finally:
+            await connection.close()
 
+    maintenance.execute(f"CREATE DATABASE {name}")
     asyncio.run(prepare())
     yield name
-    asyncio.run(_run(server_url, f"DROP DATABASE {name} WITH (FORCE)"))
-
-
-async def _run(url: str, script: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(script)
-    finally:
-        await connection.close()
+    maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
-async def database_url(server_url: str, template: str) -> AsyncIterator[str]:
+def database_url(server_url: str, template: str, maintenance: Maintenance) -> Iterator[str]:
     """A fresh, migrated database."""
     name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
-    await _run(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    maintenance.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     # Settings of a database are not copied with it.
-    await _run(server_url, f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
+    maintenance.execute(f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
     yield on_server(server_url, name)
-    await _run(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
-async def empty_database_url(server_url: str) -> AsyncIterator[str]:
+def empty_database_url(server_url: str, maintenance: Maintenance) -> Iterator[str]:
     """A database with nothing in it."""
     name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
-    await _run(server_url, f"CREATE DATABASE {name}")
+    maintenance.execute(f"CREATE DATABASE {name}")
     yield on_server(server_url, name)
-    await _run(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

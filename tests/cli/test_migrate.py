@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from support.command_line import Waybill
 from waybill.db.database import Connection
-from waybill.db.schema import standings
+from waybill.db.schema import branch_statuses
 
-LATEST = {one.branch: one.wanted for one in standings({})}
+LATEST = {one.branch: one.wanted for one in branch_statuses({})}
 
 
 async def test_a_current_schema_is_left_alone(waybill: Waybill, database_url: str) -> None:

@@ -23,7 +23,7 @@ from support.invoices.tamper import (
     wrong_subtotal,
 )
 from waybill_documents.conversion import Answer, Wants, convert
-from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 
 REFERENCE = LAYOUTS[0]
@@ -54,8 +54,8 @@ def converted(
     return convert(file, "pdf", mapping=loaded or mapping(), wants=wants, pretty=pretty, clock=perf_counter)
 
 
-def fault(folder: Path, invoice: Invoice, layout: Layout = REFERENCE) -> DocumentFault:
-    with pytest.raises(DocumentFault) as raised:
+def fault(folder: Path, invoice: Invoice, layout: Layout = REFERENCE) -> DocumentRejected:
+    with pytest.raises(DocumentRejected) as raised:
         converted(folder, print_invoice(invoice, layout), "conversion")
     return raised.value
 
@@ -124,7 +124,7 @@ def test_rendering_recomputes_and_checks(tmp_path: Path) -> None:
     document["data"]["lines"][1]["amount"] = "1.00"
     file = tmp_path / "data.json"
     file.write_text(json.dumps(document))
-    with pytest.raises(DocumentFault) as raised:
+    with pytest.raises(DocumentRejected) as raised:
         convert(file, "json", mapping=mapping(), wants="xml", clock=perf_counter)
     assert raised.value.code is FaultCode.CHECK_FAILED
 
@@ -148,7 +148,7 @@ class TestWrongInvoices:
 
     def test_a_wrong_carry_over(self, tmp_path: Path) -> None:
         invoice, layout = reference_invoice(90)
-        with pytest.raises(DocumentFault) as raised:
+        with pytest.raises(DocumentRejected) as raised:
             converted(tmp_path, wrong_carry_over(invoice, layout), "xml")
         assert {finding.rule for finding in raised.value.findings} == {"checks.carried_over"}
 
@@ -175,7 +175,7 @@ class TestWrongInvoices:
 
 
 def test_a_document_of_another_sort_is_not_recognised(tmp_path: Path, hello_pdf: bytes) -> None:
-    with pytest.raises(DocumentFault) as raised:
+    with pytest.raises(DocumentRejected) as raised:
         converted(tmp_path, hello_pdf, "xml")
     assert raised.value.code is FaultCode.NOT_RECOGNISED
     assert "PT SIMON" in raised.value.message
@@ -185,7 +185,7 @@ def test_a_page_without_text_says_so(tmp_path: Path, blank_pdf: bytes) -> None:
     for wants, loaded in (("xml", mapping()), ("json", None)):
         file = tmp_path / "blank.pdf"
         file.write_bytes(blank_pdf)
-        with pytest.raises(DocumentFault) as raised:
+        with pytest.raises(DocumentRejected) as raised:
             convert(file, "pdf", mapping=loaded, wants=wants, clock=perf_counter)  # type: ignore[arg-type]
         assert raised.value.code is FaultCode.NO_TEXT
 
@@ -211,7 +211,7 @@ class TestEmbedded:
     @pytest.mark.parametrize("wants", ["json", "xml", "conversion"])
     def test_is_held_against_its_schema_whatever_is_wanted(self, wants: Wants, tmp_path: Path) -> None:
         wrong = GOLDEN_CII.replace(b"<ram:CalculatedAmount>", b"<ram:CalculatedAmount>x", 1)
-        with pytest.raises(DocumentFault) as raised:
+        with pytest.raises(DocumentRejected) as raised:
             converted(tmp_path, with_attachment("factur-x.xml", wrong), wants, mapping("en16931_cii"))
         assert raised.value.code is FaultCode.INVALID_XML
 
@@ -231,6 +231,6 @@ class TestEmbedded:
         assert picture["pages"][0]["words"] == [], "its data is in the attachment, so a page may be a picture"
 
     def test_is_missing(self, tmp_path: Path, hello_pdf: bytes) -> None:
-        with pytest.raises(DocumentFault) as raised:
+        with pytest.raises(DocumentRejected) as raised:
             converted(tmp_path, hello_pdf, "xml", mapping("en16931_ubl"))
         assert raised.value.code is FaultCode.NO_EMBEDDED_INVOICE

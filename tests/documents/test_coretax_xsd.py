@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.xml_output import XmlSchema, load_schema
 
 _TIN = "0715420659018000"
@@ -142,7 +142,7 @@ def test_what_may_vary_may(schema: XmlSchema, name: str, text: str) -> None:
 def test_a_wrong_value_is_refused_by_the_name_of_its_element(
     schema: XmlSchema, name: str, text: str, expected: str
 ) -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         schema.explain(changed(name, text))
     assert fault.value.code is FaultCode.INVALID_XML
     (finding,) = fault.value.findings
@@ -184,7 +184,7 @@ def test_nothing_else_may_be_there(schema: XmlSchema) -> None:
 
 
 def test_an_invoice_without_lines_does_not_fit(schema: XmlSchema) -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         schema.explain(document(lines=0))
     assert fault.value.findings[0].message == "<ListOfGoodService> lacks <GoodService>"
 

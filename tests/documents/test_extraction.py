@@ -14,7 +14,7 @@ from support.invoice_comparison import pt_simon
 from support.invoices import print_invoice, reference_invoice
 from support.pages import extract_file, extract_pages, page, table
 from waybill_documents.extraction import extract
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -53,14 +53,14 @@ def test_a_document_that_is_recognised(rule: dict[str, Any]) -> None:
     ],
 )
 def test_a_document_that_is_not(rule: dict[str, Any], why: str) -> None:
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentRejected) as caught:
         extract_pages(mapping(recognise=rule), page((30, 100, "PT Simon Invoice")))
     assert caught.value.code is FaultCode.NOT_RECOGNISED
     assert why in caught.value.message
 
 
 def test_pictures_of_pages_are_said_to_be_that() -> None:
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentRejected) as caught:
         extract_pages(mapping(), page(), page(number=2))
     assert caught.value.code is FaultCode.NO_TEXT
 
@@ -134,6 +134,6 @@ def test_memory_grows_with_the_rows_and_not_with_the_pages(tmp_path: Path) -> No
 def test_real_documents_of_others_can_be_looked_at(shared_data: Path) -> None:
     """Reading any document by a mapping for another kind ends with a clear answer."""
     for path in sorted((shared_data / "invoices").rglob("*.pdf")):
-        with pytest.raises(DocumentFault) as caught:
+        with pytest.raises(DocumentRejected) as caught:
             extract_file(pt_simon(), path)
         assert caught.value.code in (FaultCode.NOT_RECOGNISED, FaultCode.NO_TEXT), path

@@ -17,7 +17,7 @@ from lxml import etree
 from support.invoice_comparison import xml_differences
 from support.invoices import LAYOUTS, make_invoice, make_layout, print_invoice, reference_invoice, wording
 from waybill_documents.conversion import convert
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 
 GOLDEN = resources.files("waybill_documents") / "mappings" / "pt_simon_invoice_v1" / "golden"
@@ -56,7 +56,7 @@ def goods(document: dict[str, Any], folder: Path) -> list[etree._Element]:
 
 def said(document: dict[str, Any], folder: Path) -> list[str]:
     """What is wrong with the data."""
-    with pytest.raises(DocumentFault) as raised:
+    with pytest.raises(DocumentRejected) as raised:
         goods(document, folder)
     return [finding.message for finding in raised.value.findings]
 
@@ -68,7 +68,7 @@ def test_an_invoice_with_the_signs_of_another_country_is_not_read_as_a_thousandt
     monkeypatch.setattr(wording, "number", lambda value, places: f"{value:,.{places}f}")
     file = tmp_path / "invoice.pdf"
     file.write_bytes(print_invoice(make_invoice(12, 5, whole=True), LAYOUTS[0]))
-    with pytest.raises(DocumentFault) as raised:
+    with pytest.raises(DocumentRejected) as raised:
         convert(file, "pdf", mapping=mapping(), wants="xml", clock=perf_counter)
     assert raised.value.code is FaultCode.BAD_VALUE
 
@@ -170,7 +170,7 @@ def test_an_invoice_of_another_number_of_pages_than_it_says_is_refused(tmp_path:
     document.new_page(595, 842)
     file = tmp_path / "invoice.pdf"
     document.save(str(file))
-    with pytest.raises(DocumentFault) as raised:
+    with pytest.raises(DocumentRejected) as raised:
         convert(file, "pdf", mapping=mapping(), wants="xml", clock=perf_counter)
     told = [finding.message for finding in raised.value.findings]
     assert f"the invoice says it has {pages} pages, the file has {pages + 1}" in told

@@ -17,7 +17,7 @@ from lxml import etree
 
 from support.pages import extract_pages, page, table
 from waybill_documents.conversion import Reading, read_data, read_pdf
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.mapping.model import Mapping, XmlNode
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -120,7 +120,7 @@ def test_no_vendor_takes_the_invoice_of_another(shared_data: Path, invoice: str,
     for other in VENDORS.values():
         if other == name:
             continue
-        with pytest.raises(DocumentFault) as raised:
+        with pytest.raises(DocumentRejected) as raised:
             reading_of(shared_data, invoice, other)
         assert raised.value.code is FaultCode.NOT_RECOGNISED
 

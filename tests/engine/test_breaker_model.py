@@ -160,8 +160,10 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        tables = "jobs, job_events, workers, kinds, breakers, breaker_counts, breaker_events"
-        self.run(self.on.execute(f"TRUNCATE {tables}; UPDATE test_clock.shift SET seconds = 0"))
+        tables = ("jobs", "job_events", "workers", "kinds", "breakers", "breaker_counts", "breaker_events")
+        # For so few rows a tenth of what TRUNCATE takes, which makes every index anew.
+        empty = "".join(f"DELETE FROM {table};" for table in tables)
+        self.run(self.on.execute(f"{empty} UPDATE test_clock.shift SET seconds = 0"))
         self.workers = [self.run(converter_worker(self.on)) for _ in range(2)]
 
     @rule(steps=st.sampled_from((1, 1, 2, 3)))
@@ -290,13 +292,19 @@ class BreakerMachine(RuleBasedStateMachine):
         self.its_time_is_up_and_probes_start(which)
         self.probes_end(("well", "well"))
 
+    @precondition(lambda self: self.model.state == "open" and self.model.open_until is not None)
+    @rule(which=st.integers(0, 1))
+    def its_time_is_up_too_early(self, which: int) -> None:
+        self.its_time_is_up_and_probes_start(which)
+        self.probes_end(("let down",))
+
     @rule()
     def the_dependency_goes_down(self) -> None:
         """What breakers are for; without it games are all talk."""
         self.flush(5, 5)
         self.flush(5, 5)
 
-    @precondition(lambda self: self.undisturbed > 8)
+    @precondition(lambda self: self.undisturbed > 5)
     @rule(seconds=st.sampled_from((None, 1500.0, 1500.0)))
     def an_operator_steps_in(self, seconds: float | None) -> None:
         self.undisturbed = 0
@@ -359,7 +367,8 @@ def ground(server_url: str, template: str) -> Iterator[Ground]:
     loop.close()
 
 
-def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
+@pytest.mark.parametrize("examples", [40, pytest.param(400, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])])
+def test_a_breaker_behaves_like_its_model(ground: Ground, examples: int) -> None:
     happened: Counter[str] = Counter()
 
     class Machine(BreakerMachine):
@@ -372,7 +381,7 @@ def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=60,
+            max_examples=examples,
             stateful_step_count=50,
             deadline=None,
             database=None,
@@ -383,6 +392,6 @@ def test_a_breaker_behaves_like_its_model(ground: Ground) -> None:
     rare = {
         what
         for what in ("opened", "half_opened", "reopened", "closed", "tripped", "reset", "asked_to_wait")
-        if happened[what] < 2
+        if happened[what] < 5
     }
     assert not rare, f"hardly ever tried: {rare} of {happened}"

@@ -9,7 +9,7 @@ from support.schema import differences_from_models
 from waybill.db.branches import branches
 from waybill.db.migrations import upgrade
 from waybill.db.revisions import revisions, with_all_before
-from waybill.db.schema import SchemaMismatch, Standing, check_schema, current, standings
+from waybill.db.schema import BranchStatus, SchemaMismatch, branch_statuses, check_schema, current
 
 
 async def test_migrated_from_empty_the_schema_is_what_the_models_describe(empty_database_url: str) -> None:
@@ -46,9 +46,9 @@ async def test_what_is_behind_is_said_branch_by_branch(empty_database_url: str) 
     connection = await asyncpg.connect(empty_database_url)
     with pytest.raises(SchemaMismatch, match="behind") as caught:
         await check_schema(connection)
-    found = {one.branch: one for one in standings((await current(connection)).applied)}
+    found = {one.branch: one for one in branch_statuses((await current(connection)).applied)}
     assert (found["engine"].at, found["engine"].behind) == (found["engine"].wanted, False)
-    assert found["convert"] == Standing("convert", None, found["convert"].wanted, behind=True)
+    assert found["convert"] == BranchStatus("convert", None, found["convert"].wanted, behind=True)
     assert f"convert is missing and needs {found['convert'].wanted}" in caught.value.message
     assert "engine" not in caught.value.message
     await upgrade(empty_database_url)

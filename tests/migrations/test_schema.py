@@ -9,7 +9,7 @@ from support.schema import all_rows
 from waybill.db.branches import branches
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
-from waybill.db.schema import SchemaMismatch, check_schema, current, standings
+from waybill.db.schema import SchemaMismatch, branch_statuses, check_schema, current
 
 RELEASE = branches()[0].release
 
@@ -31,7 +31,7 @@ async def test_newer_revisions_that_only_add_disturb_nobody(database_url: str) -
     await check_schema(connection)
     await upgrade(database_url)
     assert await connection.fetch("SELECT * FROM schema_revisions ORDER BY revision") == before, "nothing to do"
-    [engine] = [one for one in standings((await current(connection)).applied) if one.branch == "engine"]
+    [engine] = [one for one in branch_statuses((await current(connection)).applied) if one.branch == "engine"]
     assert (engine.at, engine.behind) == ("engine_9999", False)
     await connection.close()
 

@@ -24,7 +24,7 @@ from waybill.security import keys
 from waybill.storage import LocalStorage
 from waybill.web.context import Context
 from waybill_api.app import create_app
-from waybill_api.server import Server, configured
+from waybill_api.server import ApiServer, configured
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
 from waybill_convert.settings import ConvertSettings
 from waybill_engine import ClaimedJob
@@ -48,7 +48,7 @@ class Api:
 
     url: str
     context: Context
-    server: Server
+    server: ApiServer
     clients: list[httpx.AsyncClient]
 
     def client(
@@ -104,7 +104,7 @@ async def serving(
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = Server(configured(app, host="127.0.0.1", port=port), app.state.context)
+    server = ApiServer(configured(app, host="127.0.0.1", port=port), app.state.context)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     api = Api(f"http://127.0.0.1:{port}", app.state.context, server, [])
     try:

@@ -105,6 +105,16 @@ class Model:
             job.state, job.run_at = "scheduled", float("inf")
             self._advance(job)
 
+    def running_suspects(self) -> list[uuid.UUID]:
+        return sorted(job.id for job in self.jobs.values() if job.isolate and job.state == "running")
+
+    def ahead_of_parked(self) -> list[uuid.UUID]:
+        """The jobs that hold a place in a sequence in which others are parked."""
+        active = [job for job in self.jobs.values() if job.active and job.sequence is not None]
+        full = {(job.tenant, job.kind, job.sequence) for job in active if job.parked_for is not None}
+        holding = [job for job in active if job.parked_for is None]
+        return sorted(job.id for job in holding if (job.tenant, job.kind, job.sequence) in full)
+
     def _advance(self, changed: ModelJob) -> None:
         """Let in the first parked jobs of the sequence, in order, while each has room."""
         if changed.sequence is None:

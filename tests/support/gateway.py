@@ -8,8 +8,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,12 +18,12 @@ import psutil
 
 from support.child_processes import free_port
 from support.patience import PATIENCE
+from support.zygote import Program
 from waybill.messages import Message, languages
 from waybill.pg_text import storable
 from waybill_documents.messages import DocumentMessage
 
 TESTS = Path(__file__).parents[1]
-START = "import sys; from waybill_gateway.__main__ import main; main(*sys.argv[1:])"
 RUDE = "support.rude_parses:as_told"
 
 
@@ -53,8 +51,8 @@ class Gateway:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices, self._log.open("ab") as log:
             notices.bind(f"\0{address}")
             notices.settimeout(0.1)
-            command = [sys.executable, "-c", START, *([parse] if parse else [])]
-            self.process = subprocess.Popen(command, env=environment, stderr=log, cwd=folder)
+            arguments = [parse] if parse else []
+            self.process = Program("support.gateway_program", *arguments, env=environment, output=log, cwd=folder)
             if ready:
                 self._wait_for(notices)
 

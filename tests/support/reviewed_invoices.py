@@ -23,7 +23,7 @@ from waybill_convert.kinds import PROVENANCE
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Typed
 from waybill_documents.conversion import convert
-from waybill_documents.faults import DocumentFault
+from waybill_documents.faults import DocumentRejected
 from waybill_engine import ClaimedJob
 from waybill_engine.artefacts import artefact_key, publish
 
@@ -64,7 +64,7 @@ def read(pdf: bytes) -> Read:
             answer = convert(
                 Path(file.name), "pdf", mapping=pt_simon_loaded(), wants="conversion", clock=time.monotonic, pretty=True
             )
-        except DocumentFault as fault:
+        except DocumentRejected as fault:
             return Read(pdf, json.dumps(fault.partial).encode(), None)
     made = json.loads(answer.body)
     xml = made.pop("xml").encode()

@@ -7,19 +7,34 @@ testcontainers.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from waybill_cli.local.postgres import EmbeddedPostgres, debian_binaries
 
 # Tests use many short-lived databases and many worker processes at once.
 SETTINGS = {"max_connections": "400", "shared_buffers": "256MB", "autovacuum_naptime": "5s"}
+
+# The password is long and random. Thousands of hashes at each log-in would protect nothing, and a run logs in
+# thousands of times.
+_QUICK_LOG_IN = """
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int >= 160000 THEN
+        PERFORM set_config('scram_iterations', '1', true);
+        EXECUTE format('ALTER ROLE CURRENT_USER PASSWORD %L', '{password}');
+    END IF;
+END $$
+"""
 
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 6 * 2**30
@@ -44,7 +59,31 @@ def postgres_server() -> Iterator[str]:
             yield container.get_connection_url()
     else:
         with embedded(choice) as server:
+            with Maintenance(server.url) as connected:
+                connected.execute(_QUICK_LOG_IN.format(password=urlsplit(server.url).password))
             yield server.url
+
+
+class Maintenance:
+    """A connection to the server that outlives a test, and so runs on a loop of its own.
+
+    Most tests create a database and drop it; connecting anew each time would cost as much as both.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._connection = self._loop.run_until_complete(asyncpg.connect(self._url))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+    def execute(self, statement: str) -> None:
+        self._loop.run_until_complete(self._connection.execute(statement))
 
 
 @contextmanager

@@ -31,16 +31,18 @@ PRELOADED = (
     "waybill_convert.api_part",
     "waybill_api.app",
     "waybill_janitor.__main__",
+    "waybill_gateway.__main__",
 )
 _LENGTH = 4
 
 
 class Program:
-    """A running `python -m MODULE`."""
+    """A running `python -m MODULE ARGUMENTS`."""
 
-    def __init__(self, module: str, *, env: Mapping[str, str], output: IO[bytes], cwd: Path) -> None:
-        self.args = [sys.executable, "-m", module]
-        self.pid, self._exit = _zygote().fork({"module": module, "env": dict(env), "cwd": str(cwd)}, output.fileno())
+    def __init__(self, module: str, *arguments: str, env: Mapping[str, str], output: IO[bytes], cwd: Path) -> None:
+        self.args = [sys.executable, "-m", module, *arguments]
+        wanted = {"module": module, "arguments": arguments, "env": dict(env), "cwd": str(cwd)}
+        self.pid, self._exit = _zygote().fork(wanted, output.fileno())
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -194,7 +196,7 @@ def _become(wanted: dict[str, Any], output: int) -> None:
         for folder in reversed(wanted["env"].get("PYTHONPATH", "").split(os.pathsep)):
             if folder and folder not in sys.path:
                 sys.path.insert(0, folder)
-        sys.argv = [wanted["module"]]
+        sys.argv = [wanted["module"], *wanted["arguments"]]
         # Imported as a library before; run as a program it is another module.
         sys.modules.pop(f"{wanted['module']}.__main__", None)
         runpy.run_module(wanted["module"], run_name="__main__", alter_sys=True)

@@ -10,9 +10,11 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from waybill.console.database import with_database
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain, print_json, print_line
 from waybill.db import Database
+from waybill.db.database import Connection
 from waybill.errors import DatabaseUnavailable, WaybillError
 from waybill_cli.job_ids import JobRef
 from waybill_engine import State
@@ -50,6 +52,25 @@ async def for_each(database: Database, refs: Sequence[JobRef], act: Action) -> l
         except WaybillError as error:
             results[job_id or ref] = ActionResult(ref.typed, job_id, None, error)
     return list(results.values())
+
+
+def change_each(
+    refs: Sequence[JobRef],
+    change: Callable[[Connection, uuid.UUID], Awaitable[State]],
+    say: Callable[[ActionResult], Text],
+    *,
+    as_json: bool,
+) -> None:
+    """Change every job with one hot statement, and print what became of each."""
+
+    async def act(database: Database) -> list[ActionResult]:
+        async def one(job_id: uuid.UUID) -> State:
+            async with database.hot() as connection:
+                return await change(connection, job_id)
+
+        return await for_each(database, refs, one)
+
+    print_results(with_database(act), say, as_json=as_json)
 
 
 def print_results(results: Sequence[ActionResult], say: Callable[[ActionResult], Text], *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import complain, print_json, print_line
 from waybill.db import Database, SchemaMismatch, check_schema
 from waybill.db.migrations import PATIENCE, upgrade
-from waybill.db.schema import DatabaseSchema, Standing, current, standings
+from waybill.db.schema import BranchStatus, DatabaseSchema, branch_statuses, current
 
 
 def migrate(
@@ -51,7 +51,7 @@ def _check(as_json: bool) -> None:
             return schema, None
 
     schema, mismatch = with_database(look, patient=True, schema=False)
-    found = standings(schema.applied)
+    found = branch_statuses(schema.applied)
     if as_json:
         print_json(
             {
@@ -62,7 +62,7 @@ def _check(as_json: bool) -> None:
         )
     elif mismatch is None:
         print_line("The schema is up to date:")
-        _print_standings(found)
+        _print_statuses(found)
     if mismatch is not None:
         complain(mismatch.message)
         raise typer.Exit(ExitCode.REFUSED)
@@ -75,27 +75,27 @@ def _upgrade(patience: float, as_json: bool) -> None:
         return before, await _schema(database)
 
     before, after = with_database(apply, patient=True, schema=False)
-    steps = list(zip(standings(before.applied), standings(after.applied), strict=True))
+    steps = list(zip(branch_statuses(before.applied), branch_statuses(after.applied), strict=True))
     changed = before.applied != after.applied
     if as_json:
         branches = [{"branch": new.branch, "from": old.at, "to": new.at} for old, new in steps]
         print_json({"branches": branches, "changed": changed})
     elif not changed:
         print_line("The schema was up to date already:")
-        _print_standings([new for _, new in steps])
+        _print_statuses([new for _, new in steps])
     else:
         print_line("Migrated the schema:")
         for old, new in steps:
             print_line(f"  {new.branch:<13}{_step(old, new, before)}")
 
 
-def _print_standings(found: list[Standing]) -> None:
+def _print_statuses(found: list[BranchStatus]) -> None:
     for one in found:
         newer = "" if one.at == one.wanted else f", newer than this release ({one.wanted}), which can run on it"
         print_line(f"  {one.branch:<13}{one.at}{newer}")
 
 
-def _step(old: Standing, new: Standing, before: DatabaseSchema) -> str:
+def _step(old: BranchStatus, new: BranchStatus, before: DatabaseSchema) -> str:
     if old.at == new.at:
         return f"{new.at}, as before"
     return f"{old.at or ('release 0.1.0' if before.is_of_release_0_1_0 else 'empty')} -> {new.at}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pypdfium2
 import pytest
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.hybrid import (
     EmbeddedInvoice,
     Profile,
@@ -89,13 +89,13 @@ def test_a_pdf_without_an_invoice_says_so_kindly(tmp_path: Path) -> None:
     for attachments in ([], [("notes.xml", b"<notes/>"), ("broken.xml", b"<"), ("terms.txt", INVOICE)]):
         found = read_embedded(pdf(tmp_path, *attachments), PdfLimits())
         assert found is None
-        with pytest.raises(DocumentFault, match="has no embedded invoice") as fault:
+        with pytest.raises(DocumentRejected, match="has no embedded invoice") as fault:
             required(found)
         assert fault.value.code is FaultCode.NO_EMBEDDED_INVOICE
 
 
 def test_an_attachment_has_a_largest_size(tmp_path: Path) -> None:
-    with pytest.raises(DocumentFault, match="at most 1,000 are read") as fault:
+    with pytest.raises(DocumentRejected, match="at most 1,000 are read") as fault:
         read_embedded(pdf(tmp_path, ("factur-x.xml", INVOICE)), PdfLimits(attachment_bytes=1000))
     assert fault.value.code is FaultCode.TOO_MUCH_TEXT
     assert read_embedded(pdf(tmp_path, ("drawing.xml", INVOICE)), PdfLimits(attachment_bytes=1000)) is None
@@ -119,7 +119,7 @@ _LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (level, b"&l%d;" % (level - 1) * 10) 
 def test_a_document_type_is_refused_in_any_encoding(prolog: bytes, encoding: str) -> None:
     body = INVOICE.partition(b"?>\n")[2].replace(b"Hafenlicht GmbH", b"&l9;" if b"l9" in prolog else b"x", 1)
     hostile = (prolog + body).decode().encode(encoding)
-    with pytest.raises(DocumentFault, match="declares a document type") as fault:
+    with pytest.raises(DocumentRejected, match="declares a document type") as fault:
         parsed(hostile)
     assert fault.value.code is FaultCode.UNREADABLE
 
@@ -145,7 +145,7 @@ def test_a_document_type_is_refused_in_any_encoding(prolog: bytes, encoding: str
     ],
 )
 def test_what_is_no_cross_industry_invoice_is_named(xml: bytes, code: FaultCode, why: str) -> None:
-    with pytest.raises(DocumentFault, match=why) as fault:
+    with pytest.raises(DocumentRejected, match=why) as fault:
         parsed(xml)
     assert fault.value.code is code
 
@@ -200,7 +200,7 @@ def test_a_valid_invoice_passes_through_byte_for_byte() -> None:
     ],
 )
 def test_an_invoice_that_does_not_fit_is_refused_with_its_place(old: str, new: str, message: str) -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         to_cii(changed(old, new))
     assert fault.value.code is FaultCode.INVALID_XML
     finding = fault.value.findings[0]
@@ -259,7 +259,7 @@ def test_prefixes_do_not_matter() -> None:
 
 
 def test_a_value_that_cannot_be_read_is_a_finding() -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         extract(changed(">20250807<", ">7 August<"))
     assert fault.value.code is FaultCode.BAD_VALUE
     assert fault.value.findings[0].path == "issue_date"
@@ -272,7 +272,7 @@ def test_what_is_no_amount_is_a_finding_and_breaks_nothing(element: str, amount:
     start = INVOICE.rindex(f"<ram:{element}".encode()) + len(element) + 5
     xml = INVOICE[:start] + amount.encode() + INVOICE[INVOICE.index(b"<", start) :]
     embedded = parsed(xml)
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         check_embedded(embedded, extract(embedded))
     assert fault.value.code is FaultCode.BAD_VALUE
     assert "is not a number" in fault.value.findings[0].message

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.hybrid import (
     EmbeddedInvoice,
     check_embedded,
@@ -218,7 +218,7 @@ _FAX = (
 def test_what_has_no_place_in_the_core_is_refused_by_its_name(
     changes: list[tuple[str, str]], place: str, value: str
 ) -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         converted(*changes)
     assert fault.value.code is FaultCode.UNSUPPORTED_CONSTRUCT
     (finding,) = fault.value.findings
@@ -239,7 +239,7 @@ def test_an_invoice_without_lines_cannot_be_ubl() -> None:
         text = re.sub(f"<ram:{name}>.*</ram:{name}>", "", text, flags=re.DOTALL)
     basic = parse_invoice("x", text.replace("urn:cen.eu:en16931:2017<", "urn:factur-x.eu:1p0:basicwl<").encode())
     assert to_cii(basic)
-    with pytest.raises(DocumentFault, match="has no lines") as fault:
+    with pytest.raises(DocumentRejected, match="has no lines") as fault:
         to_ubl(basic)
     assert fault.value.code is FaultCode.UNSUPPORTED_CONSTRUCT
     lines = next(result for result in check_embedded(basic, extract(basic)) if result.name == "br_co_10")
@@ -261,6 +261,6 @@ def test_the_same_invoice_gives_the_same_bytes() -> None:
 
 
 def test_an_invoice_that_does_not_fit_its_schema_is_not_converted() -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         converted(("<ram:ID>HL-2025-0117</ram:ID>", ""))
     assert fault.value.code is FaultCode.INVALID_XML

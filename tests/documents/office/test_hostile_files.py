@@ -17,7 +17,7 @@ import pytest
 from docx.oxml.ns import nsdecls
 
 from support.workbooks import packed, save, sheet, sheet_xml, unpacked, workbook_parts
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.office import OfficeLimits, detect, read, read_excel, read_text, read_word
 
 SMALL = OfficeLimits(unpacked_bytes=2**20, cells=1000, rows=500, sheets=5, characters=50_000, elements=5000, parts=50)
@@ -48,9 +48,9 @@ def written(folder: Path, data: bytes) -> Path:
     return path
 
 
-def fault_of(path: Path, limits: OfficeLimits | None = None) -> DocumentFault:
+def fault_of(path: Path, limits: OfficeLimits | None = None) -> DocumentRejected:
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(DocumentFault) as found:
+    with pytest.raises(DocumentRejected) as found:
         read(path, limits)
     assert time.monotonic() - started < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # KB, and only ever grows
@@ -220,9 +220,9 @@ def test_a_file_cut_anywhere_is_unreadable(
     whole = make()
     for length in range(0, len(whole) - 1, max(1, len(whole) // 60)):
         path = written(tmp_path, whole[:length])
-        with pytest.raises(DocumentFault):
+        with pytest.raises(DocumentRejected):
             read(path)
-        with pytest.raises(DocumentFault):
+        with pytest.raises(DocumentRejected):
             reader(path)
 
 
@@ -246,7 +246,7 @@ def read_any(path: Path) -> None:
     for reader in (read, read_word, read_excel, read_text):
         try:
             document = reader(path)
-        except DocumentFault as fault:
+        except DocumentRejected as fault:
             assert fault.message  # noqa: PT017 - the other outcome is a document
         else:
             document.to_json()
@@ -311,7 +311,7 @@ def test_older_and_protected_files_get_a_sentence_of_their_own(
     fault = fault_of(path)
     assert fault.code == code
     assert "password" in fault.message or "save it as" in fault.message
-    with pytest.raises(DocumentFault):
+    with pytest.raises(DocumentRejected):
         read_word(path)
 
 

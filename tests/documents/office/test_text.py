@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.office import OfficeLimits, detect, read_text
 from waybill_documents.office.delimited import rows_of
 from waybill_documents.office.text import clean
@@ -62,7 +62,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "data.txt"
     path.write_bytes(data)
     assert detect(path) is None
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         read_text(path)
     assert fault.value.code == FaultCode.UNREADABLE
 
@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes) -> None:
 def test_a_text_without_text_says_so(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "empty.txt"
     path.write_bytes(data)
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         read_text(path)
     assert fault.value.code == FaultCode.NO_TEXT
 
@@ -80,7 +80,7 @@ def test_too_large_a_text_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     with path.open("wb") as file:
         file.truncate(10**12)  # sparse: nobody could read it
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         read_text(path)
     assert fault.value.code == FaultCode.TOO_MUCH_TEXT
 
@@ -136,5 +136,5 @@ def test_any_bytes_are_text_or_a_fault(tmp_path_factory: pytest.TempPathFactory,
     detect(path)
     try:
         read_text(path)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         assert fault.message  # noqa: PT017 - the other outcome is a text

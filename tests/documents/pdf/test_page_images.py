@@ -13,7 +13,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from support.invoices import print_invoice, reference_invoice
 from support.pages import drawn, read_pages
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Box
 from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -114,7 +114,7 @@ def test_a_huge_page_comes_out_smaller_and_whole(tmp_path: Path, width: int, hei
 def test_a_page_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = drawn(tmp_path / "page.pdf", lambda canvas: canvas.drawString(100, 742, "Hello"))
     for number in (-1, 0, 2, 10**9):
-        with pytest.raises(DocumentFault) as caught:
+        with pytest.raises(DocumentRejected) as caught:
             image(path, number)
         assert caught.value.code is FaultCode.NO_SUCH_PAGE
     assert caught.value.message == "The PDF has 1 page; there is no page 1,000,000,000."

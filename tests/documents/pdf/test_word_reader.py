@@ -12,7 +12,7 @@ from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
 
 from support.pages import drawn, read_pages
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Page, Word, cut, part
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.plain_document import PlainPage
@@ -287,17 +287,17 @@ def test_too_much_text_is_refused(tmp_path: Path, text: str) -> None:
             canvas.drawString(50, 700 - 12 * number, text)
 
     path = drawn(tmp_path / "page.pdf", draw)
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentRejected) as caught:
         read_pages(path, PdfLimits(words_on_page=100))
     assert caught.value.code is FaultCode.TOO_MUCH_TEXT
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentRejected) as caught:
         read_pages(path, PdfLimits(words=100))
     assert caught.value.code is FaultCode.TOO_MUCH_TEXT
 
 
 def test_too_many_pages_are_refused_before_any_is_read(tmp_path: Path) -> None:
     path = drawn(tmp_path / "pages.pdf", *[lambda canvas: canvas.drawString(50, 700, "x")] * 3)
-    with pytest.raises(DocumentFault, match="3 pages; at most 2") as caught:
+    with pytest.raises(DocumentRejected, match="3 pages; at most 2") as caught:
         read_pages(path, PdfLimits(pages=2))
     assert caught.value.code is FaultCode.TOO_MANY_PAGES
 
@@ -306,7 +306,7 @@ def test_too_many_pages_are_refused_before_any_is_read(tmp_path: Path) -> None:
 def test_what_is_no_pdf_is_said_to_be_damaged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.pdf"
     path.write_bytes(content)
-    with pytest.raises(DocumentFault) as caught:
+    with pytest.raises(DocumentRejected) as caught:
         read_pages(path)
     assert caught.value.code is FaultCode.UNREADABLE
 
@@ -318,7 +318,7 @@ def test_a_password_is_asked_for_in_words(tmp_path: Path) -> None:
     canvas = Canvas(str(path), encrypt=StandardEncryption("secret", canPrint=0))
     canvas.drawString(50, 700, "hidden")
     canvas.save()
-    with pytest.raises(DocumentFault, match="password") as caught:
+    with pytest.raises(DocumentRejected, match="password") as caught:
         read_pages(path)
     assert caught.value.code is FaultCode.ENCRYPTED
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.pages import Printed, extract_pages, line, page, table
 from waybill_documents.extraction import Extraction
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.tables.cells import Division
@@ -482,7 +482,7 @@ def test_rows_by_a_pattern_from_the_first_line_on() -> None:
 @pytest.mark.parametrize("row", [{"begins": "no"}, {"pattern": r"^(?P<no>\d) "}])
 def test_too_many_rows_are_refused(row: dict[str, Any]) -> None:
     lines = "\n".join(f"{number}    Pipa                       5         1.000" for number in range(1, 7))
-    with pytest.raises(DocumentFault, match="more than 5 rows") as caught:
+    with pytest.raises(DocumentRejected, match="more than 5 rows") as caught:
         read(mapping(row=row, max_rows=5), f"{HEADER}\n{lines}")
     assert caught.value.code is FaultCode.TOO_MANY_ROWS
 

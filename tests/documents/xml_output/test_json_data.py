@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waybill_documents.computed_values import compute
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.provenance import data_of
 from waybill_documents.values import Extracted
@@ -66,7 +66,7 @@ def read(document: dict[str, Any]) -> Extracted:
     """The document as in a conversion: typed, with computed values."""
     extracted = extracted_from_json(_MAPPING, document)
     if findings := compute(_MAPPING, extracted):
-        raise DocumentFault(findings[0].code, findings[0].says, tuple(findings))
+        raise DocumentRejected(findings[0].code, findings[0].says, tuple(findings))
     return extracted
 
 
@@ -75,7 +75,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def faults(document: dict[str, Any]) -> list[tuple[FaultCode, str | None, str]]:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         completed(document)
     return [(finding.code, finding.path, finding.message) for finding in fault.value.findings]
 
@@ -116,7 +116,7 @@ def test_what_was_answered_can_be_sent_back() -> None:
 
 @pytest.mark.parametrize("made_by", [{"name": "other_v1", "sha256": "x"}, "other_v1", {"name": 7}])
 def test_an_answer_of_another_mapping_is_not_taken(made_by: Any) -> None:
-    with pytest.raises(DocumentFault, match="made by the mapping") as fault:
+    with pytest.raises(DocumentRejected, match="made by the mapping") as fault:
         extracted_from_json(_MAPPING, {"mapping": made_by, "data": _GOOD})
     assert fault.value.code is FaultCode.NOT_RECOGNISED
 
@@ -219,14 +219,14 @@ def test_numbers_stay_exact() -> None:
     ids=lambda body: repr(body[:24]),
 )
 def test_what_is_not_a_json_document_or_is_a_bomb_is_unreadable(body: bytes) -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         read_json(body)
     assert fault.value.code is FaultCode.UNREADABLE
     assert len(fault.value.message) < 300
 
 
 def test_a_document_has_a_largest_size() -> None:
-    with pytest.raises(DocumentFault):
+    with pytest.raises(DocumentRejected):
         read_json(b'{"a": "' + b"x" * 100 + b'"}', largest=50)
 
 
@@ -241,7 +241,7 @@ _ANYTHING = st.recursive(
 def test_any_document_is_data_or_a_fault(document: dict[str, Any]) -> None:
     try:
         data = completed(document)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         assert fault.findings  # noqa: PT017 - most are faults, and a fault is fine
     else:
         assert set(data) == {*_MAPPING.fields, "lines", "total"}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.xml_output import check_tree, render
 
@@ -137,7 +137,7 @@ def test_when_and_omit_empty_leave_out() -> None:
 def test_what_xml_cannot_carry_is_a_finding_that_names_the_value() -> None:
     root = {"name": "r", "children": [{"name": "l", "each": "lines", "children": [{"name": "Name", "value": "name"}]}]}
     data = {"lines": [{"name": "fine"}, {"name": "bell \x07"}, {"name": "half \ud800"}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(root), data, pretty=False, schema=None)
     assert fault.value.code is FaultCode.BAD_VALUE
     assert [(finding.path, finding.message) for finding in fault.value.findings] == [
@@ -147,14 +147,14 @@ def test_what_xml_cannot_carry_is_a_finding_that_names_the_value() -> None:
 
 
 def test_a_whole_column_is_not_a_value() -> None:
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(leaf("lines.name")), {"lines": [{"name": "a"}]}, pretty=False, schema=None)
     assert "whole column" in fault.value.findings[0].message
 
 
 def test_an_unknown_look_up_is_a_finding_with_its_line() -> None:
     root = {"name": "r", "children": [{"name": "Unit", "each": "lines", "value": "lookup('unit', name)"}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(
             mapping(root, lookups={"unit": {"kg": "UM.0003"}}),
             {"lines": [{"name": "KG"}, {"name": "zak"}]},
@@ -169,7 +169,7 @@ def test_an_unknown_look_up_is_a_finding_with_its_line() -> None:
 
 def test_a_thousand_wrong_values_are_twenty_findings_and_a_number() -> None:
     root = {"name": "r", "children": [{"name": "l", "each": "lines", "value": "name"}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(root), {"lines": [{"name": "\0"}] * 1000}, pretty=False, schema=None)
     assert len(fault.value.findings) == 21
     assert fault.value.findings[-1].message == "and 980 more like these"
@@ -183,7 +183,7 @@ def test_whatever_is_written_can_be_read_back(data: dict[str, Any]) -> None:
     }
     try:
         once = render(mapping(root), data, pretty=False, schema=None)
-    except DocumentFault:
+    except DocumentRejected:
         return  # with characters that XML cannot hold; see the test above
     assert once == render(mapping(root), data, pretty=False, schema=None)
     parsed = etree.fromstring(once)

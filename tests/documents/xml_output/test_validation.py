@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from documents.xml_output.test_tree import mapping
-from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.xml_output import load_schema, render
 
 _XSD = b"""<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">
@@ -34,7 +34,7 @@ _ROWS = {
 @pytest.mark.parametrize("pretty", [True, False])
 def test_what_does_not_fit_the_schema_names_the_line_the_element_and_what_was_expected(pretty: bool) -> None:
     data = {"lines": [{"name": "12", "amount": Decimal(1)}, {"name": "x", "amount": None}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(_ROWS), data, pretty=pretty, schema=load_schema(_XSD))
     assert fault.value.code is FaultCode.INVALID_XML
     first, second = fault.value.findings
@@ -55,11 +55,11 @@ def test_what_does_not_fit_the_schema_names_the_line_the_element_and_what_was_ex
 
 def test_missing_and_misplaced_elements_are_said_in_words() -> None:
     rows = {"name": "r", "children": [{"name": "l", "each": "lines", "children": [{"name": "a", "value": "amount"}]}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(rows), {"lines": [{"amount": Decimal(1)}]}, pretty=False, schema=load_schema(_XSD))
     assert fault.value.findings[0].message == "line 1: <a> is not expected here, but <n>"
     short = {"name": "r", "children": [{"name": "l", "each": "lines", "children": [{"name": "n", "value": "'12'"}]}]}
-    with pytest.raises(DocumentFault) as fault:
+    with pytest.raises(DocumentRejected) as fault:
         render(mapping(short), {"lines": [{"amount": Decimal(1)}]}, pretty=False, schema=load_schema(_XSD))
     assert fault.value.findings[0].message == "line 1: <l> lacks <a>"
 

@@ -35,7 +35,7 @@ from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.slots import Slots
-from waybill_engine.worker.worker import Worker
+from waybill_engine.worker.worker import JobRunner
 
 Work = Callable[[dict[str, Any], JobContext], Awaitable[None]]
 
@@ -332,7 +332,7 @@ async def test_a_worker_that_stops_tells_what_it_counted_last(
         worker.stop()
 
     settings = WorkerSettings.model_validate({"database_url": database_url})
-    worker = Worker(settings, db, LocalStorage(tmp_path), {CONVERT.name: Handler(CONVERT, well_and_the_last)})
+    worker = JobRunner(settings, db, LocalStorage(tmp_path), {CONVERT.name: Handler(CONVERT, well_and_the_last)})
     await one_job(connection, CONVERT)
     async with asyncio.timeout(60):
         await worker.run()

@@ -22,7 +22,7 @@ from waybill_engine import NewJob, enqueue, enqueue_many
 from waybill_engine.context import JobContext
 from waybill_engine.registry import Handler
 from waybill_engine.settings import WorkerSettings
-from waybill_engine.worker.worker import Worker
+from waybill_engine.worker.worker import JobRunner
 
 _JOBS = 10
 _HEAR = "SELECT count(*) FROM workers WHERE state = 'active' AND hears"
@@ -43,7 +43,7 @@ class CountingDatabase(Database):
 class Fleet:
     def __init__(self) -> None:
         self.databases: list[CountingDatabase] = []
-        self.workers: list[Worker] = []
+        self.workers: list[JobRunner] = []
 
     @property
     def transactions(self) -> int:
@@ -73,7 +73,7 @@ async def fleet(size: int, url: str, connection: Connection, folder: Path) -> As
             db = CountingDatabase(settings.database_url)
             stack.push_async_callback(db.close)
             started.databases.append(db)
-            worker = Worker(settings, db, LocalStorage(folder), {"noop": Handler(handlers.NOOP, noop)})
+            worker = JobRunner(settings, db, LocalStorage(folder), {"noop": Handler(handlers.NOOP, noop)})
             started.workers.append(worker)
             stack.push_async_callback(_ended, worker, asyncio.create_task(worker.run()))
 
@@ -87,7 +87,7 @@ async def fleet(size: int, url: str, connection: Connection, folder: Path) -> As
         yield started
 
 
-async def _ended(worker: Worker, task: asyncio.Task[None]) -> None:
+async def _ended(worker: JobRunner, task: asyncio.Task[None]) -> None:
     worker.stop()
     await task
 
@@ -97,7 +97,7 @@ _QUIET = {"heartbeat_interval": 200.0}
 Make = Callable[[], NewJob]
 
 
-@pytest.mark.parametrize("size", [1, 4, 8])
+@pytest.mark.parametrize("size", [1, pytest.param(4, marks=pytest.mark.heavy), 8])
 @pytest.mark.parametrize(
     "make",
     [lambda: NewJob(handlers.NOOP, "acme"), lambda: NewJob(handlers.NOOP, "acme", delay=0.05)],

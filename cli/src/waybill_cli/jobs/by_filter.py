@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from waybill.db import Database
 from waybill_engine import State, bulk
 from waybill_engine.bulk import Step
 from waybill_engine.job_filter import Action, JobFilter
+
+if TYPE_CHECKING:
+    from waybill_engine.job_filter import Lend
 
 States = Annotated[
     list[State] | None,
@@ -102,6 +105,25 @@ def filter_of(
         )
     wait = timedelta(seconds=older_than) if older_than is not None else None
     return JobFilter(states, kind, tenant, queue, error_code, unique, wait)
+
+
+def change_chosen(
+    action: Action,
+    jobs: Sequence[object] | None,
+    wanted: JobFilter | None,
+    steps: Callable[[Lend, JobFilter], AsyncIterator[Step]],
+    *,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> bool:
+    """Change the jobs that a filter chooses. False, with nothing done, if the command names its jobs instead."""
+    either(jobs, wanted)
+    if wanted is None:
+        refuse_without_filter(dry_run=dry_run, yes=yes)
+        return False
+    apply(action, wanted, lambda database: steps(database.hot, wanted), yes=yes, dry_run=dry_run, as_json=as_json)
+    return True
 
 
 def either(jobs: Sequence[object] | None, wanted: JobFilter | None) -> None:

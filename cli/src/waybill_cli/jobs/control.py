@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from waybill.console.options import AsJson, Kind, Tenant, seconds
 from waybill.console.terminal import remarks
 from waybill.db import Database
 from waybill.errors import Conflict
-from waybill_cli.job_actions import ActionResult, for_each, print_results
+from waybill_cli.job_actions import ActionResult, change_each, for_each, print_results
 from waybill_cli.job_ids import JobArguments, OptionalJobArguments
 from waybill_cli.jobs.by_filter import (
     DryRun,
@@ -25,10 +26,8 @@ from waybill_cli.jobs.by_filter import (
     States,
     UniqueKey,
     Yes,
-    apply,
-    either,
+    change_chosen,
     filter_of,
-    refuse_without_filter,
 )
 from waybill_cli.wait import follow
 from waybill_engine import State, bulk, control
@@ -60,27 +59,8 @@ def retry(
     wanted = filter_of(
         Action.RETRY, state, kind, tenant, queue, error_code, unique, older_than, unless_said=_RETRIED_UNLESS_SAID
     )
-    either(jobs, wanted)
-    if wanted is not None:
-        apply(
-            Action.RETRY,
-            wanted,
-            lambda database: bulk.retry(database.hot, wanted),
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
-        return
-    refuse_without_filter(dry_run=dry_run, yes=yes)
-
-    async def act(database: Database) -> list[ActionResult]:
-        async def one(job_id: uuid.UUID) -> State:
-            async with database.hot() as connection:
-                return await control.retry(connection, job_id)
-
-        return await for_each(database, jobs or [], one)
-
-    print_results(with_database(act), retried_text, as_json=as_json)
+    if not change_chosen(Action.RETRY, jobs, wanted, bulk.retry, yes=yes, dry_run=dry_run, as_json=as_json):
+        change_each(jobs or [], control.retry, retried_text, as_json=as_json)
 
 
 def retried_text(result: ActionResult) -> Text:
@@ -100,15 +80,12 @@ def prioritise(
 
     ID is a job's id, or a beginning of it that no other job shares.
     """
-
-    async def act(database: Database) -> list[ActionResult]:
-        async def one(job_id: uuid.UUID) -> State:
-            async with database.hot() as connection:
-                return await control.prioritise(connection, job_id, priority)
-
-        return await for_each(database, jobs, one)
-
-    print_results(with_database(act), lambda result: Text(f"{result.id} has priority {priority} now"), as_json=as_json)
+    change_each(
+        jobs,
+        partial(control.prioritise, priority=priority),
+        lambda result: Text(f"{result.id} has priority {priority} now"),
+        as_json=as_json,
+    )
 
 
 def cancel(
@@ -141,20 +118,11 @@ def cancel(
         raise typer.BadParameter("only works with --wait", param_hint="--timeout")
     active = [each for each in State if not each.final]
     wanted = filter_of(Action.CANCEL, state, kind, tenant, queue, error_code, unique, older_than, unless_said=active)
-    either(jobs, wanted)
-    if wanted is not None:
-        if wait:
-            raise typer.BadParameter("only works with ids, not with a filter", param_hint="--wait")
-        apply(
-            Action.CANCEL,
-            wanted,
-            lambda database: bulk.cancel(database.hot, wanted, reason=reason),
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
+    if wanted is not None and wait:
+        raise typer.BadParameter("only works with ids, not with a filter", param_hint="--wait")
+    steps = partial(bulk.cancel, reason=reason)
+    if change_chosen(Action.CANCEL, jobs, wanted, steps, yes=yes, dry_run=dry_run, as_json=as_json):
         return
-    refuse_without_filter(dry_run=dry_run, yes=yes)
 
     async def act(database: Database) -> list[ActionResult]:
         below: dict[uuid.UUID | None, dict[str, Any]] = {}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-
 from rich.text import Text
 
-from waybill.console.database import with_database
 from waybill.console.options import AsJson, Kind, Tenant
-from waybill.db import Database
-from waybill_cli.job_actions import ActionResult, for_each, print_results
+from waybill_cli.job_actions import change_each
 from waybill_cli.job_ids import OptionalJobArguments
 from waybill_cli.jobs.by_filter import (
     DryRun,
@@ -19,10 +15,8 @@ from waybill_cli.jobs.by_filter import (
     States,
     UniqueKey,
     Yes,
-    apply,
-    either,
+    change_chosen,
     filter_of,
-    refuse_without_filter,
 )
 from waybill_engine import State, bulk, control
 from waybill_engine.job_filter import Action
@@ -49,24 +43,5 @@ def rm(
     """
     ended = [each for each in State if each.final]
     wanted = filter_of(Action.DELETE, state, kind, tenant, queue, error_code, unique, older_than, unless_said=ended)
-    either(jobs, wanted)
-    if wanted is not None:
-        apply(
-            Action.DELETE,
-            wanted,
-            lambda database: bulk.delete(database.hot, wanted),
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
-        return
-    refuse_without_filter(dry_run=dry_run, yes=yes)
-
-    async def act(database: Database) -> list[ActionResult]:
-        async def one(job_id: uuid.UUID) -> State:
-            async with database.hot() as connection:
-                return await control.delete(connection, job_id)
-
-        return await for_each(database, jobs or [], one)
-
-    print_results(with_database(act), lambda result: Text(f"{result.id} deleted"), as_json=as_json)
+    if not change_chosen(Action.DELETE, jobs, wanted, bulk.delete, yes=yes, dry_run=dry_run, as_json=as_json):
+        change_each(jobs or [], control.delete, lambda result: Text(f"{result.id} deleted"), as_json=as_json)

@@ -26,7 +26,7 @@ _SCOPES = {"active": "while it is active", "window": "for a window of time", "fo
 
 
 @dataclass(frozen=True, slots=True)
-class _Everything:
+class _ShownJob:
     job: Job
     history: Sequence[Happening]
     artefacts: Sequence[Artefact]
@@ -44,10 +44,10 @@ def show(
     ID is the job's id, or a beginning of it that no other job shares.
     """
 
-    async def read(database: Database) -> _Everything:
+    async def read(database: Database) -> _ShownJob:
         async with database.transaction() as session:
             found = await queries.get_job(session, await job.resolve(session))
-            return _Everything(
+            return _ShownJob(
                 found,
                 await queries.history(session, found),
                 await queries.artefacts(session, found.id),
@@ -63,7 +63,7 @@ def show(
         _print(seen)
 
 
-def _record(seen: _Everything) -> dict[str, Any]:
+def _record(seen: _ShownJob) -> dict[str, Any]:
     return job_record(seen.job) | {
         "worker": seen.worker.name if seen.worker else None,
         "lease_expires_at": seen.worker.lease_expires_at if seen.worker else None,
@@ -73,7 +73,7 @@ def _record(seen: _Everything) -> dict[str, Any]:
     }
 
 
-def _print(seen: _Everything) -> None:
+def _print(seen: _ShownJob) -> None:
     print_line(Text.assemble((str(seen.job.id), "bold")))
     print_facts(list(_facts(seen)))
     print_line()
@@ -92,7 +92,7 @@ def _print(seen: _Everything) -> None:
         )
 
 
-def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
+def _facts(seen: _ShownJob) -> Iterator[tuple[str, Text]]:
     """The facts that apply to this job."""
     job, now = seen.job, seen.now
 
@@ -148,7 +148,7 @@ def _sequence(job: Job) -> str:
     return f"{job.sequence_key} ({job.sequence_at_once} at once{waits})"
 
 
-def _children(seen: _Everything) -> str:
+def _children(seen: _ShownJob) -> str:
     states = [f"{seen.children[state]:,} {state}" for state in State if state in seen.children]
     if purged := seen.job.children - sum(seen.children.values()):
         states.append(f"{purged:,} purged")

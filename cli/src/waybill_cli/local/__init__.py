@@ -1,1 +1,1 @@
-"""`waybill up`: all of Waybill on one machine, with an embedded Postgres and a supervisor for the services."""
+"""`waybill up`: all of Waybill on one machine, with an embedded Postgres and the services beside it."""

@@ -1,6 +1,6 @@
 """Ends processes that a killed `waybill up` left behind. It finds them by a variable in their environment.
 
-The kernel already kills each service together with its supervisor (see `tether`); this finds what the services started
+The kernel already kills each service together with its starter (see `tether`); this finds what the services started
 themselves. The caller holds the home's lock, so any marked process is an orphan.
 """
 

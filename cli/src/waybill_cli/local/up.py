@@ -28,8 +28,8 @@ from waybill_cli.local.orphans import MARK, end_orphans
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError
 from waybill_cli.local.screen import Screen
 from waybill_cli.local.service import Service
+from waybill_cli.local.service_group import ServiceGroup, stop_signals
 from waybill_cli.local.settings import UpSettings
-from waybill_cli.local.supervisor import Supervisor, stop_signals
 
 SERVICES = (
     Service("worker", "waybill_worker"),
@@ -64,7 +64,7 @@ def run_everything(settings: UpSettings, addresses: Mapping[str, Address]) -> in
                 finally:
                     _interruptible()
                     end_orphans(home)
-    except KeyboardInterrupt:  # while we start or stop; in between, the supervisor handles it
+    except KeyboardInterrupt:  # while we start or stop; in between, the group handles it
         code = 0
     except (UpError, PortError, PostgresError) as error:
         screen.bad(str(error))
@@ -87,13 +87,13 @@ async def _serve(
         screen.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
     environment = _environment(settings, addresses, home, screen)
     # The worker's own grace period comes first; ours only ends what ignores its own.
-    supervisor = Supervisor(SERVICES, environment, screen, grace=settings.shutdown_grace + 10)
+    group = ServiceGroup(SERVICES, environment, screen, grace=settings.shutdown_grace + 10)
 
     def all_ready() -> None:
         screen.good(f"Waybill is ready: {addresses['api'].url} (Ctrl-C stops it)")
         notify_ready()  # we may be a service ourselves
 
-    return await supervisor.run(on_ready=all_ready, every_second=keep_alive)
+    return await group.run(on_ready=all_ready, every_second=keep_alive)
 
 
 def _environment(settings: UpSettings, addresses: Mapping[str, Address], home: Path, screen: Screen) -> dict[str, str]:
@@ -182,6 +182,6 @@ def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tupl
 
 
 def _interruptible() -> None:
-    """Let a stop signal interrupt us wherever we are outside the supervisor's loop."""
+    """Let a stop signal interrupt us wherever we are outside the group's loop."""
     for each in stop_signals():
         signal.signal(each, signal.default_int_handler)

@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Everything:
+class _ShownSchedule:
     schedule: ScheduleRow
     last: Job | None
     now: datetime
@@ -36,7 +36,7 @@ class _Everything:
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one periodic job, its last tick and its next ones."""
 
-    async def read(database: Database) -> _Everything:
+    async def read(database: Database) -> _ShownSchedule:
         async with database.transaction() as session:
             schedule = await queries.get_schedule(session, name)
             last = None
@@ -45,7 +45,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
                     last = await queries.get_job(session, schedule.last_job_id)
                 except NotFound:
                     last = None  # it was purged
-            return _Everything(schedule, last, await queries.database_time(session))
+            return _ShownSchedule(schedule, last, await queries.database_time(session))
 
     seen = with_database(read)
     ticks = next_ticks(seen.schedule, seen.now, _SHOWN)
@@ -77,7 +77,7 @@ def _print_ticks(timezone: str, ticks: list[datetime], now: datetime) -> None:
     )
 
 
-def _facts(seen: _Everything) -> Iterator[tuple[str, Text]]:
+def _facts(seen: _ShownSchedule) -> Iterator[tuple[str, Text]]:
     schedule, now = seen.schedule, seen.now
     cron = cron_of(schedule)
     yield "status", status(schedule, now)

@@ -17,7 +17,7 @@ from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
 from waybill_documents.extraction import Extraction, extract
-from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
@@ -84,12 +84,12 @@ class Reading:
         }
 
     def accept(self) -> None:
-        """Raise `DocumentFault` with the whole record if there are findings."""
+        """Raise `DocumentRejected` with the whole record if there are findings."""
         if not self.findings:
             return
         first, *others = self.findings
         says = DocumentMessage("document.first_finding", first=first.says, count=len(others)) if others else first.says
-        raise DocumentFault(first.code, says, tuple(self.findings), partial=self.to_json())
+        raise DocumentRejected(first.code, says, tuple(self.findings), partial=self.to_json())
 
     def xml(self, *, pretty: bool) -> bytes:
         """The XML that the mapping describes."""
@@ -109,11 +109,11 @@ def convert(
     pretty: bool = False,
     limits: PdfLimits = _LIMITS,
 ) -> Answer:
-    """Convert a document. Raises `DocumentFault` or `MappingFault`, depending on which of the two is wrong."""
+    """Convert a document. Raises `DocumentRejected` or `MappingFault`, depending on which of the two is wrong."""
     stages = Stages(clock)
     try:
         body = _converted(source, kind, mapping, wants, pretty, limits, stages)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         fault.stages = stages.milliseconds
         raise
     return Answer(body, MEDIA_TYPES[wants], stages.milliseconds)
@@ -234,7 +234,7 @@ def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     with opened(source, limits) as document:
         plain = _with_tables(stages.through("words", pages(document, limits)), stages)
     if not any(page.words for page in plain.pages):
-        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
+        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     return plain.to_json()
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from waybill_documents.computed_values import MOST_FINDINGS
 from waybill_documents.confidence import AMBIGUOUS, BASE, FROM_DEFAULT, NOT_FOUND, PROVED, RECOGNISED, SETTLED
 from waybill_documents.currencies import Amounts
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.fields import FieldResult, FieldSearch
 from waybill_documents.geometry import Page
 from waybill_documents.headers_footers import running, with_neighbours
@@ -77,7 +77,7 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
             for search in searches:
                 search.look(rest, page.number == count)
     if not words:
-        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
+        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     recognition.conclude()
     for reader in readers.values():
         reader.finish()

@@ -96,7 +96,7 @@ class Finding:
         return {name: value for name, value in found.items() if value is not None}
 
 
-class DocumentFault(Exception):
+class DocumentRejected(Exception):
     """The document is at fault: another attempt with the same file would end the same way."""
 
     def __init__(

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from waybill_documents.conversion import Reading, read_data
-from waybill_documents.faults import DocumentFault
+from waybill_documents.faults import DocumentRejected
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.stages import Stages
 
@@ -32,7 +32,7 @@ class GoldenCase:
             return f"there is no {self.xml.name} beside it"
         try:
             made = self._xml(loaded)
-        except DocumentFault as fault:
+        except DocumentRejected as fault:
             return "\n".join(finding.message for finding in fault.findings)
         wanted = self.xml.read_text(encoding="utf-8").splitlines()
         return "\n".join(unified_diff(wanted, made.splitlines(), self.xml.name, "made by the mapping", lineterm=""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.text_lines import Lines, fold
@@ -24,7 +24,7 @@ class Recognition:
                 self._seen.add(phrase)
 
     def conclude(self) -> None:
-        """Raise `DocumentFault` if required phrases are missing or unwanted ones are there."""
+        """Raise `DocumentRejected` if required phrases are missing or unwanted ones are there."""
         rule = self._mapping.recognise
         missing = [phrase for phrase in rule.all if phrase not in self._seen]
         if rule.any and not self._seen & set(rule.any):
@@ -32,10 +32,10 @@ class Recognition:
         unwanted = [phrase for phrase in rule.none if phrase in self._seen]
         title = self._mapping.title
         if missing:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.NOT_RECOGNISED, DocumentMessage("document.lacks_phrases", mapping=title, phrases=missing)
             )
         if unwanted:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.NOT_RECOGNISED, DocumentMessage("document.has_phrases", mapping=title, phrases=unwanted)
             )

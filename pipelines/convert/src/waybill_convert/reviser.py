@@ -74,12 +74,12 @@ class MappingReviser:
 
 
 def _xml(reading: Reading) -> bytes:
-    from waybill_documents.faults import DocumentFault, MappingFault
+    from waybill_documents.faults import DocumentRejected, MappingFault
 
     try:
         with _alone:
             return reading.xml(pretty=True)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         raise Unfit(fault.message, findings=[finding.to_json() for finding in fault.findings]) from fault
     except MappingFault as fault:
         raise Refused(msg("convert.review.xml_impossible")) from fault

@@ -18,7 +18,7 @@ from waybill.errors import WaybillError
 from waybill.log import configure
 from waybill.storage import storage_of
 from waybill_api.app import create_app
-from waybill_api.server import Server, configured
+from waybill_api.server import ApiServer, configured
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]
     try:
         app = create_app(settings, database, storage_of(settings), pipeline_settings=pipeline_settings)
         config = configured(app, host=settings.api_host, port=settings.api_port)
-        await Server(config, app.state.context).serve()
+        await ApiServer(config, app.state.context).serve()
     finally:
         log.info("stopped")
         await database.close()

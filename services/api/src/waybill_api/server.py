@@ -19,7 +19,7 @@ _IDLE = 65
 """Seconds that we keep an idle connection: longer than usual proxies do."""
 
 
-class Server(uvicorn.Server):
+class ApiServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, context: Context) -> None:
         super().__init__(config)
         self._context = context

@@ -14,12 +14,12 @@ import structlog
 from waybill.config import load
 from waybill.log import configure
 from waybill_documents.faults import MappingFault
-from waybill_gateway.admission import Admission
 from waybill_gateway.app import create_app
+from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Blueprint, Pool
 from waybill_gateway.sandbox.limits import ProcessLimits
-from waybill_gateway.server import Server, configured
+from waybill_gateway.server import GatewayServer, configured
 from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import Spool
 
@@ -69,12 +69,14 @@ async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, pa
         documents=settings.gateway_documents_per_process,
         resident=settings.gateway_memory_mb * _MB // 2,
     )
-    admission = Admission(processes=settings.gateway_processes, queue=settings.gateway_queue)
-    app = create_app(settings, pool, mappings, spool, admission)
+    doorkeeper = Doorkeeper(processes=settings.gateway_processes, queue=settings.gateway_queue)
+    app = create_app(settings, pool, mappings, spool, doorkeeper)
     config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
     pool.start()
     try:
-        await Server(config, admission, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready).serve()
+        await GatewayServer(
+            config, doorkeeper, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready
+        ).serve()
     finally:
         await pool.stop()
         log.info("stopped")

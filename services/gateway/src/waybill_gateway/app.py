@@ -10,7 +10,7 @@ from starlette.routing import Route
 from waybill import http
 from waybill.errors import Code
 from waybill.messages import msg
-from waybill_gateway.admission import Admission
+from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
 from waybill_gateway.process_route import ProcessEndpoint
@@ -19,7 +19,9 @@ from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import Spool
 
 
-def create_app(settings: GatewaySettings, pool: Pool, known: Mappings, spool: Spool, admission: Admission) -> Starlette:
+def create_app(
+    settings: GatewaySettings, pool: Pool, known: Mappings, spool: Spool, doorkeeper: Doorkeeper
+) -> Starlette:
     """The application. The caller starts and stops what it passes in."""
 
     async def mappings(_request: Request) -> Response:
@@ -31,7 +33,7 @@ def create_app(settings: GatewaySettings, pool: Pool, known: Mappings, spool: Sp
 
     async def readyz(_request: Request) -> Response:
         """Whether documents can be sent here."""
-        if admission.leaving:
+        if doorkeeper.leaving:
             return http.Problem(503, Code.NOT_READY, msg("gateway.leaving"), {"Retry-After": "1"})
         if not pool.ready:
             return http.Problem(503, Code.NOT_READY, msg("gateway.no_parser"), {"Retry-After": "1"})
@@ -39,8 +41,8 @@ def create_app(settings: GatewaySettings, pool: Pool, known: Mappings, spool: Sp
 
     app = Starlette(
         routes=[
-            Route("/process", ProcessEndpoint(settings, pool, spool, admission, known), methods=["POST"]),
-            Route("/render", RenderEndpoint(settings, pool, spool, admission), methods=["POST"]),
+            Route("/process", ProcessEndpoint(settings, pool, spool, doorkeeper, known), methods=["POST"]),
+            Route("/render", RenderEndpoint(settings, pool, spool, doorkeeper), methods=["POST"]),
             Route("/mappings", mappings),
             Route("/livez", livez),
             Route("/readyz", readyz),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from waybill_documents.conversion import convert
-from waybill_documents.faults import DocumentFault, FaultCode, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -38,18 +38,18 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     """
     try:
         return _drawn(call, answer) if "page" in call else _converted(call, answer)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         return _refused(call, answer, fault)
     except MappingFault as fault:
         return {"status": 400, "detail": str(fault), "key": fault.says.key, "params": fault.says.params}
     except RecursionError:
-        return _refused(call, answer, DocumentFault(FaultCode.UNREADABLE, DocumentMessage("document.too_deep")))
+        return _refused(call, answer, DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("document.too_deep")))
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
         answer.unlink(missing_ok=True)
         return _refused(
-            call, answer, DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("document.answer_too_large"))
+            call, answer, DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("document.answer_too_large"))
         )
 
 
@@ -74,7 +74,7 @@ def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     return {"status": 200, "stages": stages.milliseconds}
 
 
-def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentFault) -> dict[str, Any]:
+def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentRejected) -> dict[str, Any]:
     problem = {
         **call["problem"],
         "detail": fault.message,

@@ -30,9 +30,9 @@ from waybill_documents.faults import FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
-from waybill_gateway.admission import Admission
 from waybill_gateway.body import Body
 from waybill_gateway.content_negotiation import Accept, Kind
+from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.file_signature import sniff
 from waybill_gateway.refusals import Refusal
 from waybill_gateway.responses import send_file, send_problem
@@ -93,7 +93,7 @@ class Endpoint(ABC):
     settings: GatewaySettings
     pool: pools.Pool
     spool: Spool
-    admission: Admission
+    doorkeeper: Doorkeeper
 
     @property
     @abstractmethod
@@ -136,10 +136,10 @@ class Endpoint(ABC):
         except BadForm as error:
             raise refusals.unreadable_form(error) from error
         self._check_length(headers)
-        with self.admission.enter() as visit, self.spool.files() as files:
+        with self.doorkeeper.enter() as visit, self.spool.files() as files:
             try:
                 task = await self._receive(body, boundary, accept, files, exchange)
-                with self.admission.parse(visit):
+                with self.doorkeeper.parse(visit):
                     note = await self._done(task, files, body, exchange)
             except OSError as error:
                 log.error("spool_failed", error=str(error))
@@ -220,17 +220,17 @@ class Endpoint(ABC):
         except pools.Crashed:
             raise refusals.document_fault(FaultCode.PARSER_CRASHED, DocumentMessage("parser.crashed")) from None
         except pools.Killed:
-            raise refusals.parser_killed(self.admission.retry_after()) from None
+            raise refusals.parser_killed(self.doorkeeper.retry_after()) from None
         except pools.Unavailable as error:
             log.warning("no_parser", reason=str(error))
-            raise refusals.saturated(self.admission.retry_after()) from None
+            raise refusals.saturated(self.doorkeeper.retry_after()) from None
         except pools.OutOfSpace:
             log.error("spool_full")
             raise refusals.disk_full() from None
         except pools.Broken as error:
             log.error("conversion_broken", exception=error.traceback, **exchange.facts)
             raise refusals.broken() from None
-        self.admission.took(time.monotonic() - began - waited)
+        self.doorkeeper.took(time.monotonic() - began - waited)
         exchange.facts |= {"wait_ms": round(waited * 1000, 1), "parse_ms": _milliseconds_since(began + waited)}
         return note
 

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from waybill.errors import Code
 from waybill.http import Problem
 from waybill.readiness import notify_ready
-from waybill_gateway.admission import Admission
+from waybill_gateway.doorkeeper import Doorkeeper
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -28,17 +28,17 @@ _HEADERS_WITHIN = 10.0
 """Seconds in which a client must have sent its headers."""
 
 
-class Server(uvicorn.Server):
+class GatewayServer(uvicorn.Server):
     """On SIGTERM it refuses new documents, finishes those that run, and only then stops listening.
 
     Until then it still answers probes, with "not ready".
     """
 
     def __init__(
-        self, config: uvicorn.Config, admission: Admission, *, grace: float, is_ready: Callable[[], bool]
+        self, config: uvicorn.Config, doorkeeper: Doorkeeper, *, grace: float, is_ready: Callable[[], bool]
     ) -> None:
         super().__init__(config)
-        self._admission = admission
+        self._doorkeeper = doorkeeper
         self._grace = grace
         self._is_ready = is_ready
         self._leave_at: float | None = None
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
         if self._is_ready():
             notify_ready()
             self._is_ready = lambda: False  # report it only once
-        if self._leave_at is not None and (not self._admission.inside or time.monotonic() > self._leave_at):
+        if self._leave_at is not None and (not self._doorkeeper.inside or time.monotonic() > self._leave_at):
             self.should_exit = True
         return await super().on_tick(counter)
 
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
             super().handle_exit(sig, frame)
             return
         self._captured_signals.append(sig)
-        self._admission.leaving = True
+        self._doorkeeper.leaving = True
         self._leave_at = time.monotonic() + self._grace
 
 
@@ -129,5 +129,5 @@ def configured(app: Any, *, host: str, port: int) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=2,  # `Server` has already waited for what runs
+        timeout_graceful_shutdown=2,  # `GatewayServer` has already waited for what runs
     )

@@ -60,7 +60,7 @@ class DatabaseSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BranchStatus:
     """Where one branch stands."""
 
     branch: str
@@ -94,7 +94,7 @@ def applied_schema(rows: Iterable[tuple[str, str, str | None]]) -> DatabaseSchem
     return DatabaseSchema({name: AppliedRevision(name, branch, oldest) for name, branch, oldest in rows})
 
 
-def standings(applied: Mapping[str, AppliedRevision]) -> list[Standing]:
+def branch_statuses(applied: Mapping[str, AppliedRevision]) -> list[BranchStatus]:
     """Where each installed branch stands, given the database's revisions."""
     found = []
     for branch in branches():
@@ -102,7 +102,7 @@ def standings(applied: Mapping[str, AppliedRevision]) -> list[Standing]:
         unknown = sorted(one.name for one in applied.values() if one.branch == branch.name and one.name not in wanted)
         there = [name for name in wanted if name in applied] + unknown
         behind = any(name not in applied for name in wanted)
-        found.append(Standing(branch.name, there[-1] if there else None, wanted[-1], behind))
+        found.append(BranchStatus(branch.name, there[-1] if there else None, wanted[-1], behind))
     return found
 
 
@@ -114,7 +114,7 @@ async def check_schema(connection: Connection) -> None:
         raise SchemaMismatch("The database still has the schema of release 0.1.0. Run: waybill migrate")
     if not schema.applied and not schema.before_branches & revisions().keys():
         raise SchemaMismatch("The database is empty. Run: waybill migrate")
-    behind = [str(one) for one in standings(schema.applied) if one.behind]
+    behind = [str(one) for one in branch_statuses(schema.applied) if one.behind]
     if behind:
         raise SchemaMismatch(f"The database's schema is behind: {'; '.join(behind)}. Run: waybill migrate")
 

@@ -30,7 +30,7 @@ def _time(*, nullable: bool = False) -> Any:
     return Field(default=None, sa_type=kind) if nullable else Field(sa_type=kind)
 
 
-class Garbage(SQLModel, table=True):
+class GarbageRow(SQLModel, table=True):
     """A stored object that no row names any more; written by triggers on the rows that named it, and by `garbage`."""
 
     __tablename__ = "garbage"

@@ -10,7 +10,7 @@ import pypdfium2
 import pypdfium2.raw
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.hybrid.cii import GUIDELINE, ROOT, first, text_of
 from waybill_documents.hybrid.profiles import Profile, profile_of
 from waybill_documents.messages import DocumentMessage
@@ -35,9 +35,9 @@ class EmbeddedInvoice:
 
 
 def required(embedded: EmbeddedInvoice | None) -> EmbeddedInvoice:
-    """The invoice. Raises DocumentFault NO_EMBEDDED_INVOICE if there is none."""
+    """The invoice. Raises DocumentRejected NO_EMBEDDED_INVOICE if there is none."""
     if embedded is None:
-        raise DocumentFault(FaultCode.NO_EMBEDDED_INVOICE, DocumentMessage("embedded.missing"))
+        raise DocumentRejected(FaultCode.NO_EMBEDDED_INVOICE, DocumentMessage("embedded.missing"))
     return embedded
 
 
@@ -57,7 +57,7 @@ def embedded_in(document: pypdfium2.PdfDocument, limits: PdfLimits) -> EmbeddedI
     for name, attachment in unnamed:
         try:
             content = _content(attachment, name, limits)
-        except DocumentFault:
+        except DocumentRejected:
             continue
         # Look at the beginning, in any encoding. Only a file that claims to be an invoice may raise a fault.
         if b"CrossIndustryInvoice" in content[:65_536].replace(b"\0", b""):
@@ -66,19 +66,19 @@ def embedded_in(document: pypdfium2.PdfDocument, limits: PdfLimits) -> EmbeddedI
 
 
 def parse_invoice(name: str, xml: bytes) -> EmbeddedInvoice:
-    """The invoice in an attachment. Raises DocumentFault if we cannot read it."""
+    """The invoice in an attachment. Raises DocumentRejected if we cannot read it."""
     try:
         root = parse(xml)
     except HostileXml as hostile:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.UNREADABLE, DocumentMessage("embedded.refused", name=name, why=hostile.says)
         ) from None
     except etree.XMLSyntaxError as broken:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.UNREADABLE, DocumentMessage("embedded.not_xml", name=name, detail=str(broken))
         ) from None
     if root.tag != ROOT:
-        raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, _another_format(name, root))
+        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, _another_format(name, root))
     guideline = text_of(first(root, GUIDELINE))
     return EmbeddedInvoice(name, xml, root, guideline, profile_of(guideline))
 
@@ -89,11 +89,11 @@ def _content(attachment: Any, name: str, limits: PdfLimits) -> bytes:
     pypdfium2.raw.FPDFAttachment_GetFile(attachment, None, 0, size)
     if size.value > limits.attachment_bytes:
         message = DocumentMessage("embedded.too_large", name=name, bytes=size.value, most=limits.attachment_bytes)
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, message)
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, message)
     try:
         return bytes(attachment.get_data())
     except pypdfium2.PdfiumError:
-        raise DocumentFault(FaultCode.UNREADABLE, DocumentMessage("embedded.damaged", name=name)) from None
+        raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("embedded.damaged", name=name)) from None
 
 
 def _another_format(name: str, root: etree._Element) -> DocumentMessage:

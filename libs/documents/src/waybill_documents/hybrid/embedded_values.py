@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import (
     AGREEMENT,
@@ -99,7 +99,7 @@ _LINE_PLACE = f"{_ROOT_PLACE}/{LINES}"
 
 
 def extract(embedded: EmbeddedInvoice) -> Extracted:
-    """The invoice's fields and its `lines`. Raises DocumentFault BAD_VALUE for values that cannot be read."""
+    """The invoice's fields and its `lines`. Raises DocumentRejected BAD_VALUE for values that cannot be read."""
     findings: list[Finding] = []
     fields = {name: _value(embedded.root, of, name, findings) for name, of in FIELDS.items()}
     fields["tax"] = _value(embedded.root, _tax_total(embedded.root), "tax", findings)
@@ -113,7 +113,7 @@ def extract(embedded: EmbeddedInvoice) -> Extracted:
             row[name] = _value(element, of, f"lines[{index}].{name}", findings, place)
         lines.append(row)
     if findings:
-        raise DocumentFault(FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), tuple(findings[:20]))
+        raise DocumentRejected(FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), tuple(findings[:20]))
     return Extracted(fields, {"lines": lines})
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from waybill_documents.checks import CheckResult
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import SETTLEMENT, all_of, decimal_of, path_of, text_of
 from waybill_documents.messages import DocumentMessage
@@ -108,7 +108,7 @@ def _amounts(elements: Iterable[etree._Element]) -> list[Decimal]:
         except ValueError:
             message = DocumentMessage("embedded.not_a_number", text=text[:60])
             finding = Finding(FaultCode.BAD_VALUE, message, rule=f"embedded:{path_of(element)}")
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), (finding,)
             ) from None
     return found

@@ -63,7 +63,7 @@ def schema_of(profile: Profile) -> XmlSchema:
 
 
 def validate(embedded: EmbeddedInvoice) -> None:
-    """Raise DocumentFault INVALID_XML unless the invoice fits the schema of its profile."""
+    """Raise DocumentRejected INVALID_XML unless the invoice fits the schema of its profile."""
     schema_of(embedded.profile).explain(embedded.root)
 
 

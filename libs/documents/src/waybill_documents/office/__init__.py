@@ -1,7 +1,7 @@
 """Reads Word, Excel and plain text files as plain documents. PDFs have their own folder.
 
-The files are untrusted. Whatever is wrong with one becomes a `DocumentFault` with a message for its sender. Limits are
-checked before memory is spent.
+The files are untrusted. Whatever is wrong with one becomes a `DocumentRejected` with a message for its sender. Limits
+are checked before memory is spent.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import io
 import re
 from collections import Counter
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits
 
@@ -36,11 +36,11 @@ def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
         return None
     width = max(map(len, rows))
     if len(rows) > limits.rows:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.TOO_MANY_ROWS, DocumentMessage("text_file.too_many_rows", rows=len(rows), most=limits.rows)
         )
     if len(rows) * width > limits.cells:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_many_cells", most=limits.cells))
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_many_cells", most=limits.cells))
     return [row + [""] * (width - len(row)) for row in rows]
 
 

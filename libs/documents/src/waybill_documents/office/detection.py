@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.text_encoding import decode
 
@@ -68,11 +68,11 @@ def detect(path: Path) -> Detected | None:
     return "text" if decode(head, whole=len(head) < _HEAD) is not None else None
 
 
-def refuse(kind: Detected | None) -> DocumentFault:
+def refuse(kind: Detected | None) -> DocumentRejected:
     """The fault for a file of this format, for the person who sent it."""
     if kind == "protected":
-        return DocumentFault(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted"))
-    return DocumentFault(FaultCode.UNREADABLE, _UNREAD.get(kind or "") or DocumentMessage("office.unknown_format"))
+        return DocumentRejected(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted"))
+    return DocumentRejected(FaultCode.UNREADABLE, _UNREAD.get(kind or "") or DocumentMessage("office.unknown_format"))
 
 
 def _inside_zip(path: Path, head: bytes) -> Detected | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from python_calamine import CalamineSheet, CalamineWorkbook, SheetMetadata, SheetTypeEnum, SheetVisibleEnum
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import Budget, OfficeLimits
 from waybill_documents.office.package import Package, damaged, open_package
@@ -36,7 +36,7 @@ def read_excel(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     workbook = _opened(package)
     names = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     if len(names) > limits.sheets:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.TOO_MANY_PAGES, DocumentMessage("workbook.too_many_sheets", sheets=len(names), most=limits.sheets)
         )
     budget = Budget(limits)

@@ -24,7 +24,7 @@ _ROMAN = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class _ListLevel:
     form: str
     text: str
     start: int
@@ -34,7 +34,7 @@ class Numbering:
     """Counts along a document, in its order."""
 
     def __init__(self, numbering: Any, styles: Any) -> None:
-        self._lists: dict[str, dict[int, _Level]] = {}
+        self._lists: dict[str, dict[int, _ListLevel]] = {}
         self._counters_of: dict[str, str] = {}
         self._styles: dict[str, tuple[str | None, str | None, str | None]] = {}
         self._counters: dict[str, dict[int, int]] = defaultdict(dict)
@@ -59,7 +59,7 @@ class Numbering:
         return "  " * level + self._shown(levels, level, counters)
 
     @staticmethod
-    def _shown(levels: dict[int, _Level], level: int, counters: dict[int, int]) -> str:
+    def _shown(levels: dict[int, _ListLevel], level: int, counters: dict[int, int]) -> str:
         if levels[level].form == "bullet":
             return "•"  # the list's own bullet is often a private character of a symbol font
 
@@ -99,12 +99,12 @@ class Numbering:
             self._counters_of[number] = f"num {number}" if overrides else f"shape {shape_id}"
 
     @staticmethod
-    def _override(levels: dict[int, _Level], override: Any) -> None:
+    def _override(levels: dict[int, _ListLevel], override: Any) -> None:
         which = whole(override.get(qn("w:ilvl")), 0)
         for level in override.iterchildren(qn("w:lvl")):
             levels[which] = _level(level)[1]
         if (start := value(override, "w:startOverride")) is not None and which in levels:
-            levels[which] = _Level(levels[which].form, levels[which].text, whole(start, 1))
+            levels[which] = _ListLevel(levels[which].form, levels[which].text, whole(start, 1))
 
     def _read_styles(self, styles: Any) -> None:
         for style in styles.iterchildren(qn("w:style")):
@@ -128,8 +128,8 @@ def _numbers_in(properties: Any) -> tuple[str | None, str | None]:
     return (None, None) if numbers is None else (value(numbers, "w:numId"), value(numbers, "w:ilvl"))
 
 
-def _level(level: Any) -> tuple[int, _Level]:
-    shape = _Level(
+def _level(level: Any) -> tuple[int, _ListLevel]:
+    shape = _ListLevel(
         form=value(level, "w:numFmt") or "decimal",
         text=(value(level, "w:lvlText") or "")[:100],
         start=whole(value(level, "w:start"), 1),

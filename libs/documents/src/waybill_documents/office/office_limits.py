@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 
 
@@ -35,9 +35,9 @@ class OfficeLimits:
     """Size of a plain text file."""
 
 
-def too_much_text(limit: int) -> DocumentFault:
+def too_much_text(limit: int) -> DocumentRejected:
     """The fault for more text than `limits.characters`."""
-    return DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_much_text", most=limit))
+    return DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_much_text", most=limit))
 
 
 class Budget:

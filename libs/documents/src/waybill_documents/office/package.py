@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.detection import detect, directory_entries, refuse
 from waybill_documents.office.office_limits import OfficeLimits
@@ -50,16 +50,16 @@ class Package:
         return packed
 
 
-def damaged(why: DocumentMessage | None = None) -> DocumentFault:
+def damaged(why: DocumentMessage | None = None) -> DocumentRejected:
     """The file begins like an Office document but is damaged."""
-    return DocumentFault(FaultCode.UNREADABLE, DocumentMessage("office.damaged", why=why))
+    return DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("office.damaged", why=why))
 
 
 def open_package(path: Path, limits: OfficeLimits) -> Package:
-    """Read all XML of the package. Raises `DocumentFault`."""
+    """Read all XML of the package. Raises `DocumentRejected`."""
     try:
         if directory_entries(path, limits.parts) > limits.parts:
-            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_parts", most=limits.parts))
+            raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_parts", most=limits.parts))
         with zipfile.ZipFile(path) as archive:
             return Package(_read_all(archive, path.stat().st_size, limits))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
@@ -98,12 +98,12 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, before: in
 
 def _check_size(unpacked: int, size: int, limits: OfficeLimits) -> None:
     if unpacked > limits.unpacked_bytes:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.TOO_MUCH_TEXT,
             DocumentMessage("office.unpacks_too_large", megabytes=limits.unpacked_bytes // 2**20),
         )
     if unpacked > _RATIO_MATTERS_FROM and unpacked > limits.ratio * size:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.unpacks_too_far", times=limits.ratio))
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.unpacks_too_far", times=limits.ratio))
 
 
 def _check_xml(name: str, content: bytes) -> None:

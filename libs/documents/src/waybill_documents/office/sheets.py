@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits, too_much_text
 from waybill_documents.office.package import Package, damaged
@@ -55,8 +55,8 @@ def check_workbook(package: Package, limits: OfficeLimits) -> None:
             raise too_much_text(limits.characters)
 
 
-def _too_many_cells(limits: OfficeLimits) -> DocumentFault:
-    return DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("workbook.too_many_cells", most=limits.cells))
+def _too_many_cells(limits: OfficeLimits) -> DocumentRejected:
+    return DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("workbook.too_many_cells", most=limits.cells))
 
 
 def _check_targets(package: Package) -> None:
@@ -147,11 +147,11 @@ class _Bounds:
             return
         rows, columns = self._bottom - self._top + 1, self._right - self._left + 1
         if rows > limits.rows:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.TOO_MANY_ROWS, DocumentMessage("workbook.too_many_rows", rows=rows, most=limits.rows)
             )
         if rows * columns > limits.cells:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.TOO_MUCH_TEXT,
                 DocumentMessage("workbook.too_wide", rows=rows, columns=columns, most=limits.cells),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.delimited import rows_of
 from waybill_documents.office.detection import detect, refuse
@@ -24,12 +24,12 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     """Read a text in any of the usual encodings, with plain line ends and without control characters."""
     limits = limits or OfficeLimits()
     if path.stat().st_size > limits.text_bytes:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_large", megabytes=limits.text_bytes // 1_000_000)
         )
     data = path.read_bytes()
     if not data:
-        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("text_file.empty"))
+        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("text_file.empty"))
     text = decode(data)
     if text is None:
         kind = detect(path)
@@ -37,10 +37,10 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     text = clean(text)
     Budget(limits).spend(len(text))
     if not text.strip():
-        raise DocumentFault(FaultCode.NO_TEXT, DocumentMessage("text_file.blank"))
+        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("text_file.blank"))
     pages = text.split("\f")
     if len(pages) > _MOST_PAGES:
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.TOO_MANY_PAGES, DocumentMessage("text_file.too_many_pages", pages=len(pages), most=_MOST_PAGES)
         )
     return PlainDocument(

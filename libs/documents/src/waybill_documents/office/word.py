@@ -16,7 +16,7 @@ from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.list_numbers import Numbering, value, whole
 from waybill_documents.office.office_limits import Budget, OfficeLimits
@@ -51,9 +51,11 @@ def read_word(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     limits = limits or OfficeLimits()
     package = open_package(path, limits)
     if sum(content.count(b"<") - content.count(b"</") for content in package.parts.values()) > limits.elements:
-        raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_elements", most=limits.elements))
+        raise DocumentRejected(
+            FaultCode.TOO_MUCH_TEXT, DocumentMessage("office.too_many_elements", most=limits.elements)
+        )
     document = _opened(package)
-    reader = _Reader(_numbering(document), Budget(limits))
+    reader = _BodyReader(_numbering(document), Budget(limits))
     heads, feet = _around(document)
     lines = [line for part in heads for line in reader.lines(part)]
     lines += reader.lines(document.element.body)
@@ -113,7 +115,7 @@ def _notes(package: Package) -> Iterator[Any]:
         yield from (note for note in notes.iter(qn(tag)) if note.get(qn("w:type")) in (None, "normal"))
 
 
-class _Reader:
+class _BodyReader:
     """Walks the document once, in its order, and collects tables; an outer table comes before those in it."""
 
     def __init__(self, numbering: Numbering, budget: Budget) -> None:

@@ -13,7 +13,7 @@ from math import sqrt
 
 import pypdfium2
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.word_reader import turn_of
@@ -44,10 +44,10 @@ def page_image(document: pypdfium2.PdfDocument, number: int, scale: float, limit
     """A page as PNG with `scale` pixels per point: a box times the scale gives its pixels.
 
     A page that would become too large is drawn smaller. A box then has the same share of the image's sides as of the
-    page's. Raises `DocumentFault` when there is no such page, or it is damaged.
+    page's. Raises `DocumentRejected` when there is no such page, or it is damaged.
     """
     if not 1 <= number <= len(document):
-        raise DocumentFault(
+        raise DocumentRejected(
             FaultCode.NO_SUCH_PAGE, DocumentMessage("pdf.no_such_page", count=len(document), page=number)
         )
     try:
@@ -93,8 +93,8 @@ def _turn(page: pypdfium2.PdfPage) -> int:
         text_page.close()
 
 
-def _damaged(number: int) -> DocumentFault:
-    return DocumentFault(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=number))
+def _damaged(number: int) -> DocumentRejected:
+    return DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=number))
 
 
 def _png(bitmap: pypdfium2.PdfBitmap) -> bytes:

@@ -1,4 +1,4 @@
-"""Opens a PDF, or raises a `DocumentFault` that says why it cannot be read."""
+"""Opens a PDF, or raises a `DocumentRejected` that says why it cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pypdfium2
 from pypdfium2 import raw
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 
@@ -22,14 +22,14 @@ def opened(source: Path, limits: PdfLimits) -> Iterator[pypdfium2.PdfDocument]:
         document = pypdfium2.PdfDocument(source)
     except pypdfium2.PdfiumError as error:
         if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
-            raise DocumentFault(FaultCode.ENCRYPTED, DocumentMessage("pdf.encrypted")) from error
-        raise DocumentFault(FaultCode.UNREADABLE, DocumentMessage("pdf.damaged")) from error
+            raise DocumentRejected(FaultCode.ENCRYPTED, DocumentMessage("pdf.encrypted")) from error
+        raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("pdf.damaged")) from error
     try:
         pages = len(document)
         if pages == 0:
-            raise DocumentFault(FaultCode.UNREADABLE, DocumentMessage("pdf.no_pages"))
+            raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("pdf.no_pages"))
         if pages > limits.pages:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.TOO_MANY_PAGES, DocumentMessage("pdf.too_many_pages", pages=pages, most=limits.pages)
             )
         yield document

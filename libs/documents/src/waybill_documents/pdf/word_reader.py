@@ -16,7 +16,7 @@ from math import atan2, degrees
 import pypdfium2
 from pypdfium2 import raw
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Page, Word
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -49,7 +49,7 @@ def pages(document: pypdfium2.PdfDocument, limits: PdfLimits) -> Iterator[Page]:
         page = _read(document, index, limits)
         words += len(page.words)
         if words > limits.words:
-            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.too_many_words", most=limits.words))
+            raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.too_many_words", most=limits.words))
         yield page
 
 
@@ -58,7 +58,7 @@ def _read(document: pypdfium2.PdfDocument, index: int, limits: PdfLimits) -> Pag
         page = document[index]
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError as error:
-        raise DocumentFault(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=index + 1)) from error
+        raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=index + 1)) from error
     try:
         left, bottom, right, top = page.get_bbox()
         turn = turn_of(page, text_page)
@@ -105,7 +105,7 @@ def _words(
     askew: list[Word] = []
     for found in _WORD.finditer(text):
         if len(words) + len(askew) >= limit:
-            raise DocumentFault(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.page_too_full", most=limit))
+            raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.page_too_full", most=limit))
         start, end = found.span()
         printed = found.group()
         if not printed.isascii():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from waybill_documents.faults import DocumentFault, FaultCode
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.geometry import Word
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.text_lines import Line
@@ -69,7 +69,7 @@ class Assembly:
     def add(self, row: RawRow) -> None:
         """Add a complete row."""
         if len(self.rows) >= self._max_rows:
-            raise DocumentFault(
+            raise DocumentRejected(
                 FaultCode.TOO_MANY_ROWS, DocumentMessage("table.too_many_rows", table=self._name, most=self._max_rows)
             )
         self.rows.append(row)

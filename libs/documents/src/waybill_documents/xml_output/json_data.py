@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from typing import Any
 
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule, ValueType
 from waybill_documents.messages import DocumentMessage, Mistake
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,20})?", re.ASCII)
 
 
 def read_json(body: bytes, *, largest: int = LARGEST_JSON) -> dict[str, Any]:
-    """The JSON document of an upload, without floats. Raises DocumentFault UNREADABLE if it is not JSON or a bomb."""
+    """The JSON document of an upload, without floats. Raises DocumentRejected UNREADABLE if it is no JSON or a bomb."""
     if len(body) > largest:
         raise _unreadable(DocumentMessage("json.too_large", most=largest))
     try:
@@ -77,7 +77,7 @@ def _same_mapping(mapping: Mapping, made_by: Any) -> None:
     name = made_by.get("name") if isinstance(made_by, dict) else made_by
     if name is not None and name != mapping.name:
         message = DocumentMessage("json.other_mapping", made_by=_shown(name), mapping=mapping.name)
-        raise DocumentFault(FaultCode.NOT_RECOGNISED, message)
+        raise DocumentRejected(FaultCode.NOT_RECOGNISED, message)
 
 
 class _Reading:
@@ -281,9 +281,11 @@ def _deeper_than(most: int, document: Any) -> bool:
     return True
 
 
-def _wrong(findings: list[Finding]) -> DocumentFault:
-    return DocumentFault(findings[0].code, DocumentMessage("json.not_fitting"), not_more_than(MOST_FINDINGS, findings))
+def _wrong(findings: list[Finding]) -> DocumentRejected:
+    return DocumentRejected(
+        findings[0].code, DocumentMessage("json.not_fitting"), not_more_than(MOST_FINDINGS, findings)
+    )
 
 
-def _unreadable(message: DocumentMessage) -> DocumentFault:
-    return DocumentFault(FaultCode.UNREADABLE, message)
+def _unreadable(message: DocumentMessage) -> DocumentRejected:
+    return DocumentRejected(FaultCode.UNREADABLE, message)

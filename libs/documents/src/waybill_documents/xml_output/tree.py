@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree
 
 from waybill_documents.expressions import Expression, Scope
-from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.safe_xml import parse
@@ -27,7 +27,7 @@ _DEEPEST = 50
 def render(mapping: Mapping, data: dict[str, Any], *, pretty: bool, schema: XmlSchema | None) -> bytes:
     """The XML document, in UTF-8 with its declaration.
 
-    Raises DocumentFault BAD_VALUE for values that XML cannot hold, and INVALID_XML if the schema is not met.
+    Raises DocumentRejected BAD_VALUE for values that XML cannot hold, and INVALID_XML if the schema is not met.
     """
     if mapping.xml is None:
         raise MappingFault(DocumentMessage("mapping.no_xml"), "xml")
@@ -202,7 +202,7 @@ def _write(mapping: Mapping, data: dict[str, Any], *, pretty: bool, explained: b
     root.write(written, _Row(Scope(data, mapping.lookups)), data)
     if written.findings:
         findings = not_more_than(MOST_FINDINGS, written.findings)
-        raise DocumentFault(findings[0].code, DocumentMessage("xml.unwritable_values"), findings)
+        raise DocumentRejected(findings[0].code, DocumentMessage("xml.unwritable_values"), findings)
     return written
 
 

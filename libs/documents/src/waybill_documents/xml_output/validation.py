@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode, Finding, MappingFault
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.safe_xml import HostileXml, local, parse, parser
 
@@ -93,7 +93,7 @@ class XmlSchema:
         return bool(self._compiled.validate(root))
 
     def explain(self, root: etree._Element, origins: Sequence[Origin] = ()) -> None:
-        """Raise DocumentFault INVALID_XML with a finding for each element that does not fit.
+        """Raise DocumentRejected INVALID_XML with a finding for each element that does not fit.
 
         `origins` has what each element was written from, in document order.
         """
@@ -111,7 +111,7 @@ class XmlSchema:
             for path, same, element in shown
         ]
         left = len(wrong) - len(findings)
-        raise DocumentFault(FaultCode.INVALID_XML, DocumentMessage("xml.invalid"), and_more(findings, left))
+        raise DocumentRejected(FaultCode.INVALID_XML, DocumentMessage("xml.invalid"), and_more(findings, left))
 
     def _finding(
         self, path: str, errors: list[etree._LogEntry], element: etree._Element | None, origin: Origin | None

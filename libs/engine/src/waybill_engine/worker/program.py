@@ -30,7 +30,7 @@ from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
 from waybill_engine.worker.run import STUBBORN
 from waybill_engine.worker.supervisor import Supervisor
-from waybill_engine.worker.worker import Worker
+from waybill_engine.worker.worker import JobRunner
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -106,7 +106,7 @@ async def _work(
         return 1
     code = 0
     try:
-        worker = Worker(
+        worker = JobRunner(
             settings,
             db,
             storage,

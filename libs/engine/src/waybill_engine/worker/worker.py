@@ -51,7 +51,7 @@ _LAST_WORDS = 10.0
 """Seconds that the final writes get when the database is down at shutdown."""
 
 
-class Worker:
+class JobRunner:
     def __init__(
         self,
         settings: WorkerSettings,

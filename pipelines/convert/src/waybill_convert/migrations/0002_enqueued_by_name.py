@@ -19,8 +19,7 @@ COLUMNS = """
 ALTER TABLE conversions
     ADD COLUMN upload_borrowed boolean NOT NULL DEFAULT false,
     ALTER COLUMN listed_at DROP NOT NULL,
-    ALTER COLUMN changed DROP NOT NULL;
-CREATE INDEX conversions_borrowed ON conversions (upload_key) WHERE upload_borrowed AND upload_deleted_at IS NULL
+    ALTER COLUMN changed DROP NOT NULL
 """
 
 # Here and not in each statement that marks a change, because processes of release 0.1.0 mark changes, too.

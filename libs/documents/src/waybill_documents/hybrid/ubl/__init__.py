@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.hybrid.attachments import EmbeddedInvoice
 from waybill_documents.hybrid.cii import DOCUMENT, LINES, SETTLEMENT, first, path_of, text_of
 from waybill_documents.hybrid.profiles import validate
@@ -35,14 +35,14 @@ _CREDIT_NOTE: tuple[Part, ...] = (*CREDIT_NOTE_HEAD, *PARTIES, *PAYMENT, *TOTALS
 def to_ubl(embedded: EmbeddedInvoice, *, pretty: bool = False) -> bytes:
     """The invoice as a UBL 2.1 Invoice or CreditNote, in UTF-8.
 
-    Raises DocumentFault INVALID_XML when the source does not fit its schema, and UNSUPPORTED_CONSTRUCT for everything
-    in it that has no place in the core of EN 16931.
+    Raises DocumentRejected INVALID_XML when the source does not fit its schema, and UNSUPPORTED_CONSTRUCT for
+    everything in it that has no place in the core of EN 16931.
     """
     validate(embedded)
     root = embedded.root
     if first(root, LINES) is None:
         message = DocumentMessage("embedded.no_lines", profile=embedded.profile.name)
-        raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, message)
+        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, message)
     conversion = UblConversion(
         root,
         currency=text_of(first(root, f"{SETTLEMENT}/ram:InvoiceCurrencyCode")),
@@ -70,7 +70,7 @@ def _nothing_left(conversion: UblConversion) -> None:
         message = DocumentMessage("embedded.no_place_in_ubl", element=path, value=_short(value))
         findings.append(Finding(FaultCode.UNSUPPORTED_CONSTRUCT, message, rule="en16931_ubl"))
     more = and_more(findings, len(left) - len(findings))
-    raise DocumentFault(FaultCode.UNSUPPORTED_CONSTRUCT, DocumentMessage("embedded.beyond_ubl"), more)
+    raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, DocumentMessage("embedded.beyond_ubl"), more)
 
 
 def _short(value: str) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain
-from waybill_documents.faults import DocumentFault, Finding
+from waybill_documents.faults import DocumentRejected, Finding
 from waybill_documents.messages import tell
 
 Source = Annotated[
@@ -24,7 +24,7 @@ def faults_end() -> Iterator[None]:
     """End the command with the message of a document's fault."""
     try:
         yield
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         complain(fault.message)
         raise typer.Exit(ExitCode.REFUSED) from fault
 

@@ -30,7 +30,7 @@ def place_of(text: str, where: str | None) -> tuple[int, int]:
     if not where or len(text) > _MOST_CHARACTERS:
         return 0, 0
     try:
-        root = _Reader(text).value()
+        root = _JsonReader(text).value()
     except (IndexError, RecursionError):
         return 0, 0
     start = _follow(root, _STEP.findall(where))
@@ -80,7 +80,7 @@ def _element(node: _Node, name: str) -> _Node | None:
     return None
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str) -> None:
         self._tokens = [(found.start(), found.group()) for found in _TOKEN.finditer(text)]
         self._at = 0

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from waybill_documents.conversion import Reading, read_pdf
-from waybill_documents.faults import DocumentFault, FaultCode, Finding
+from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
@@ -25,7 +25,7 @@ class Trial:
     pages: list[Page] = field(default_factory=list)
     reading: Reading | None = None
     """None if the document could not be read, or this mapping is not for it."""
-    fault: DocumentFault | None = None
+    fault: DocumentRejected | None = None
     """Why there is no XML; None if the document was converted."""
     xml: bytes | None = None
     """None if the document is at fault, or the mapping writes no XML."""
@@ -73,10 +73,10 @@ def attempt(source: Path, loaded: LoadedMapping) -> Trial:
         if loaded.mapping.xml is not None or loaded.mapping.embedded is not None:
             with stages.timed("xml"):
                 trial.xml = trial.reading.xml(pretty=True)
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         trial.fault = fault
     except OSError as error:
         detail = DocumentMessage("document.file_unreadable", detail=error.strerror)
-        trial.fault = DocumentFault(FaultCode.UNREADABLE, detail)
+        trial.fault = DocumentRejected(FaultCode.UNREADABLE, detail)
     trial.stages, trial.milliseconds = stages.milliseconds, (perf_counter() - start) * 1000
     return trial

@@ -13,7 +13,7 @@ from importlib import resources
 
 from waybill_convert.commands.mapping.document_argument import finding_text
 from waybill_convert.commands.mapping.trial import Trial
-from waybill_documents.faults import DocumentFault, Finding
+from waybill_documents.faults import DocumentRejected, Finding
 from waybill_documents.geometry import Box, Page
 from waybill_documents.pdf.page_images import PageImage, page_images
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -90,7 +90,7 @@ def _pages(trial: Trial, language: str) -> Iterator[str]:
                 yield from _drawn(picture, sizes.get(picture.page), boxes.get(picture.page, []), len(document))
             if len(wanted) > _MOST_PAGES:
                 yield f'<p class="more">… and {len(wanted) - _MOST_PAGES} more pages, which are not drawn.</p>'
-    except DocumentFault as fault:
+    except DocumentRejected as fault:
         yield f'<p class="more">{escape(fault.message)}</p>'
     yield "</section>"
 

@@ -30,7 +30,7 @@ class Visit:
     """One admitted request."""
 
 
-class Admission:
+class Doorkeeper:
     def __init__(self, *, processes: int, queue: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._processes = processes
         self._most = processes + queue

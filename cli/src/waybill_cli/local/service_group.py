@@ -22,7 +22,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _STEADY = 60.0  # seconds alive after which earlier failures no longer count
 
 
-class Supervisor:
+class ServiceGroup:
     """Runs `services` with `environment`. They have `grace` seconds to stop before they are killed."""
 
     def __init__(
