@@ -112,7 +112,7 @@ async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Conne
             claimed_jobs = await worker.claim(10)
             claims[-1] += 1
         assert [claimed.id for claimed in claimed_jobs] == [mine]
-        worker.fair_share.gates.reopen_caps()  # as every end of a run does
+        worker.fair_share.gates.reopen_caps(claimed_jobs)  # as every end of a run does
     assert max(claims) <= 3, f"{claims} claims to find the one job that may run"
 
 

@@ -51,9 +51,10 @@ class Hot:
 
 BY_ID = {"jobs_pkey": "id ="}
 LANES = "ARRAY['default'], ARRAY['work']"
-PORTIONS = (
-    f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], "
-    "ARRAY['x']"
+PORTIONS = f"{ID}, false, {LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[NULL]::text[]"
+GATES = (
+    "ARRAY[1], ARRAY['acme'], ARRAY[NULL]::text[], ARRAY[1], ARRAY[]::int[], "
+    "ARRAY[0, 0], ARRAY[1, 1], ARRAY[1, 2], ARRAY[1], 10, ARRAY['x']"
 )
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
@@ -96,8 +97,12 @@ ADVANCE = Hot(sequences._ADVANCE, KEYS, BY_SEQUENCE | BY_ID)
 ABOVE = Hot(sequences._ABOVE, ID, BY_ID)
 
 HOT = {
-    "claim": Hot(
-        claim._CLAIM, f"{ID}, {PORTIONS}, false, ARRAY[1]", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}
+    "claim": Hot(claim._CLAIM, f"{PORTIONS}, ARRAY[10]", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}),
+    "claim: gated": Hot(
+        claim._CLAIM_GATED, f"{PORTIONS}, {GATES}", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}
+    ),
+    "claim: paced": Hot(
+        claim._CLAIM_PACED, f"{PORTIONS}, {GATES}", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}
     ),
     "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_lane_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
@@ -380,8 +385,8 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
 
     def portion(queue: str) -> str:
         return (
-            f"{me}, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, ARRAY[10], "
-            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false, ARRAY[]::int[]"
+            f"{me}, false, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, "
+            "ARRAY[NULL]::text[], ARRAY[10]"
         )
 
     async with db.hot() as connection:
