@@ -584,7 +584,7 @@ def test_a_job_that_came_back_unannounced_is_found_by_the_next_look() -> None:
 def test_priorities_without_work_are_forgotten() -> None:
     store = fair_store()
     for priority in range(-2000, 0):
-        where = Lane("default", "work", priority, "a")
+        where = Lane("default", "work", priority, "a", "a")
         store.fair_share.announce(where, job(where, 1).position)
     store.fair_share.found({}, store.fair_share.announcements)
     assert len(store.fair_share._levels) <= 64

@@ -187,7 +187,7 @@ async def test_a_lane_behind_a_rate_that_its_worker_never_heard_of_is_claimed_at
     worker = await long_lived(hot)
     for _ in range(5):
         await enqueue(hot, NewJob(WORK, "late"))
-        worker.fair_share.announce(Lane("default", "work", 0, "late"), BEGINNING)
+        worker.fair_share.announce(Lane("default", "work", 0, "late", "late"), BEGINNING)
     assert len(await worker.take(5)) == 2
 
 

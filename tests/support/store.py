@@ -19,8 +19,9 @@ from waybill_engine.shares import GatedPlan, Portion
 _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def lane(tenant: str, kind: str = "work", priority: int = 0, queue: str = "default") -> Lane:
-    return Lane(queue, kind, priority, tenant)
+def lane(tenant: str, kind: str = "work", priority: int = 0, queue: str = "default", owner: str | None = None) -> Lane:
+    """A lane of the tenant's own jobs, or of an owner below it."""
+    return Lane(queue, kind, priority, tenant, owner or tenant)
 
 
 def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
@@ -29,7 +30,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         id=uuid.UUID(int=number),
         token=1,
         tenant=where.tenant,
-        owner=where.tenant,
+        owner=where.owner,
         kind=where.kind,
         queue=where.queue,
         priority=where.priority,

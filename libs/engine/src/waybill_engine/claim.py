@@ -49,8 +49,9 @@ def _lanes(asked: str, quotas: str, *, caps: str, rates: str, breakers: str) -> 
 ), lanes AS MATERIALIZED (
     SELECT lane.*
       FROM me, limited, {asked}
-           unnest($3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::uuid[], $9::text[],
-                  {quotas}) AS lane (queue, kind, priority, tenant, since, start, dependencies, quota)
+           unnest($3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[], $9::uuid[],
+                  $10::text[], {quotas})
+               AS lane (queue, kind, priority, tenant, owner, since, start, dependencies, quota)
      WHERE lane.quota > 0
        AND NOT {queue_is_paused("lane.queue")}
        AND NOT (limited.names && string_to_array(lane.dependencies, ','))
@@ -64,7 +65,8 @@ _PICKED = """picked AS MATERIALIZED (
       FROM lanes, LATERAL (
                SELECT id FROM jobs
                 WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $2 AND priority = lanes.priority
-                  AND tenant = lanes.tenant AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
+                  AND tenant = lanes.tenant AND owner = lanes.owner
+                  AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
                 ORDER BY created_at, id
                 LIMIT lanes.quota
                   FOR UPDATE SKIP LOCKED
@@ -82,7 +84,7 @@ RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts,
 _NOTHING = "'{}'"
 
 _CLAIM = f"""
-WITH {_ME}, {_lanes("", "$10::int[]", caps=_NOTHING, rates=_NOTHING, breakers=_NOTHING)}, {_PICKED}
+WITH {_ME}, {_lanes("", "$11::int[]", caps=_NOTHING, rates=_NOTHING, breakers=_NOTHING)}, {_PICKED}
 {_TAKE}
 """
 
@@ -106,7 +108,7 @@ def _gated(paid: str) -> str:
     return f"""
 WITH asked AS MATERIALIZED (
     SELECT quotas, rooms, waits FROM {ROOMS} AS answer
-), {_ME}, {_lanes("asked,", "asked.quotas", caps="$10::int[]", rates="$13::int[]", breakers="$20::text[]")}, {_PICKED},
+), {_ME}, {_lanes("asked,", "asked.quotas", caps="$11::int[]", rates="$14::int[]", breakers="$21::text[]")}, {_PICKED},
 claimed AS ({_TAKE}
 ), {paid}
 SELECT id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
@@ -286,6 +288,7 @@ def _columns(fair_share: FairShare, portions: Sequence[Portion]) -> tuple[Sequen
         [portion.lane.kind for portion in portions],
         [portion.lane.priority for portion in portions],
         [portion.lane.tenant for portion in portions],
+        [portion.lane.owner for portion in portions],
         [portion.start.created_at for portion in portions],
         [portion.start.id for portion in portions],
         [",".join(fair_share.gates.dependencies(portion.lane.kind)) for portion in portions],

@@ -5,8 +5,8 @@ repair. Each tenant has a virtual time, the work it was given divided by its wei
 A tenant that comes late starts at the present virtual time: it neither waits for what others had before it nor catches
 up on it. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
 `gates`. With `ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such
-period, until it gets a claim: low priority is late and never starved. The kinds and queues of one tenant take turns
-inside its share.
+period, until it gets a claim: low priority is late and never starved. The owners, kinds and queues of one tenant take
+turns inside its share.
 
 Pure: it asks no database and has no clock of its own.
 """
@@ -256,6 +256,7 @@ class FairShare:
             total += job.cost
         share.cost = typical
         share.virtual += total / share.weight
+        share.present = max(share.present, known.virtual)
         known.virtual += total
         if jobs:
             level.cost += 0.1 * (share.cost - level.cost)

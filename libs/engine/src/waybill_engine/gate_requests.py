@@ -20,7 +20,7 @@ from waybill_engine.rates import Opening, opening
 from waybill_engine.rules import Cap, Rate
 from waybill_engine.shares import GatedPlan, Portion
 
-ROOMS = "waybill_rooms($10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+ROOMS = "waybill_rooms($11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
 """SQL for the rooms of the gates, and how many jobs to take from each lane. `GateRequest` has the arguments."""
 
 _ASK_AGAIN = 60.0

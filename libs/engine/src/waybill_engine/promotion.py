@@ -25,19 +25,19 @@ WITH due AS MATERIALIZED (
 ), promoted AS (
     UPDATE jobs SET state = 'queued', updated_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING queue, kind, priority, tenant, created_at
+    RETURNING queue, kind, priority, tenant, owner, created_at
 ), by_lane AS (
-    SELECT queue, kind, priority, tenant, min(created_at) AS created_at, count(*) AS jobs
-      FROM promoted GROUP BY queue, kind, priority, tenant
+    SELECT queue, kind, priority, tenant, owner, min(created_at) AS created_at, count(*) AS jobs
+      FROM promoted GROUP BY queue, kind, priority, tenant, owner
 ), next AS MATERIALIZED (
     SELECT ({next_job_in("now()")}) AS next_in
 ), ready AS (
-    SELECT queue, kind, priority, tenant, created_at, jobs FROM by_lane WHERE $2
+    SELECT queue, kind, priority, tenant, owner, created_at, jobs FROM by_lane WHERE $2
 ), {ANNOUNCE_LANES}, told AS (
     SELECT count(waybill_announce('waybill_promoted', COALESCE(next_in::text, ''))) AS times
       FROM next WHERE EXISTS (SELECT FROM by_lane)
 )
-SELECT queue, kind, priority, tenant, created_at, jobs, next_in, ({MISSED_TURN_IN}) IS NOT NULL AS missed_turns
+SELECT queue, kind, priority, tenant, owner, created_at, jobs, next_in, ({MISSED_TURN_IN}) IS NOT NULL AS missed_turns
   FROM announced, told, next LEFT JOIN by_lane ON true
 """  # noqa: S608 - made of constants
 
@@ -57,5 +57,5 @@ class Promotion:
 async def promote_due(connection: Connection, limit: int = 1000, *, announced: bool = True) -> Promotion:
     """Queue up to `limit` scheduled jobs that are due, and announce their lanes, unless the caller does that."""
     rows = await connection.fetch(_PROMOTE, limit, announced)
-    lanes = [Announced(Lane(*row[:4]), Position(row["created_at"]), row["jobs"]) for row in rows if row["jobs"]]
+    lanes = [Announced(Lane(*row[:5]), Position(row["created_at"]), row["jobs"]) for row in rows if row["jobs"]]
     return Promotion(sum(one.jobs for one in lanes), rows[0]["next_in"], lanes, rows[0]["missed_turns"])

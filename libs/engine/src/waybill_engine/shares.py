@@ -25,7 +25,7 @@ _FAR = 2.0**40
 class Share:
     """One tenant's part of one priority."""
 
-    __slots__ = ("cost", "lanes", "out", "tie", "virtual", "weight")
+    __slots__ = ("cost", "lanes", "out", "present", "tie", "virtual", "weight")
 
     def __init__(self, virtual: float, weight: float, cost: float, tie: float) -> None:
         self.virtual = virtual
@@ -36,6 +36,8 @@ class Share:
         self.out = False
         """All its lanes are behind closed gates. It does not save up virtual time there."""
         self.lanes: dict[Lane, KnownLane] = {}
+        self.present = 0.0
+        """The virtual time among its lanes: that of the lane that gave last, before it gave."""
 
 
 class KnownLane:
@@ -50,7 +52,7 @@ class KnownLane:
         """Where the oldest job that may still wait here is. Those before it were claimed; until vacuum has removed them
         from the index, a scan from the lane's beginning would have to step over them."""
         # Start level with the tenant's other lanes; don't make it repay their past work.
-        self.virtual: float = min((other.virtual for other in share.lanes.values()), default=0.0)
+        self.virtual = share.present
         self.gates = gates
         self.announced = announced
         """How many announcements there had been, of all lanes, when this lane was last announced."""
@@ -82,6 +84,7 @@ class Level:
         if self.virtual > _FAR:
             for share in self.shares.values():
                 share.virtual = max(share.virtual - self.virtual, 0.0)
+                share.present = 0.0
                 for one in share.lanes.values():
                     one.virtual = 0.0
             self.virtual = 0.0
@@ -131,9 +134,9 @@ def by_portion(
 ) -> Iterable[tuple[Portion, Sequence[ClaimedJob]]]:
     if len(portions) == 1:
         return [(portions[0], claimed)]
-    by_lane: dict[tuple[str, str, int, str], list[ClaimedJob]] = {}
+    by_lane: dict[tuple[str, str, int, str, str], list[ClaimedJob]] = {}
     for job in claimed:
-        by_lane.setdefault((job.queue, job.kind, job.priority, job.tenant), []).append(job)
+        by_lane.setdefault((job.queue, job.kind, job.priority, job.tenant, job.owner), []).append(job)
     return [(portion, by_lane.get(portion.lane, ())) for portion in portions]
 
 
