@@ -109,8 +109,8 @@ HOT = {
     "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_owner_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
     "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_owner_order": "isolate ="}),
-    "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
-    "promote": Hot(promotion._PROMOTE, "1000, true", {"jobs_scheduled": "run_at", **BY_ID}),
+    "due": Hot(due_times._DUE, "now()", {"jobs_scheduled": "run_at"}),
+    "promote": Hot(promotion._PROMOTE, "1000, true, NULL", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], {IDS}, ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
@@ -396,7 +396,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
             "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
             "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("paused"), {})),
             "look": await buffers(connection, Hot(lanes._FIND_LANES, f"{PAIRS}, false, 100, {FROM_THE_START}", {})),
-            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true", {})),
+            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true, NULL", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.
