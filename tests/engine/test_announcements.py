@@ -12,8 +12,8 @@ from support.engine import (
     some_jobs,
 )
 from waybill_engine import NewJob, enqueue_many
-from waybill_engine.announcements import EVERYBODY, parse_jobs, parse_lane
-from waybill_engine.lanes import BEGINNING, Lane, Position
+from waybill_engine.announcements import parse_jobs, parse_lane
+from waybill_engine.lanes import Lane, Position
 
 
 async def test_workers_are_told_once_per_lane_when_the_transaction_commits(connect: Connect) -> None:
@@ -27,8 +27,8 @@ async def test_workers_are_told_once_per_lane_when_the_transaction_commits(conne
         await listener.execute("SELECT 1")
         assert heard.empty()
     assert {parse_lane(await heard.get()), parse_lane(await heard.get())} == {
-        (Lane("default", "work", 0, "acme"), since, 50),
-        (Lane("night", "work", 0, "acme"), since, 150),
+        (Lane("default", "work", 0, "acme", "acme"), since, 50),
+        (Lane("night", "work", 0, "acme", "acme"), since, 150),
     }
 
 
@@ -49,17 +49,17 @@ async def test_of_many_lanes_workers_are_told_the_queue(connect: Connect) -> Non
         "[]",
         "{}",
         "5",
-        '[["q", "k", "x", "t"], 1767225600000000, 1]',
-        '[["q", "k", 99999, "t"], 1767225600000000, 1]',
-        '[["q", "k", true, "t"], 1767225600000000, 1]',
-        '[["q", "k", 0, "t"], "2026-01-01", 1]',
-        '[["q", "k", 0, "t"], 17672256000000000000, 1]',
-        '[["q", "k", 0, "t"], 1767225600000000, 0]',
-        '[["q", "k", 0, "t"], 1767225600000000, true]',
-        '[["q", "k", 0, "t"], 1767225600000000]',
-        '[["q", "k", 0], 1767225600000000, 1]',
+        '[["q", "k", "x", "t", "o"], 1767225600000000, 1]',
+        '[["q", "k", 99999, "t", "o"], 1767225600000000, 1]',
+        '[["q", "k", true, "t", "o"], 1767225600000000, 1]',
+        '[["q", "k", 0, "t", "o"], "2026-01-01", 1]',
+        '[["q", "k", 0, "t", "o"], 17672256000000000000, 1]',
+        '[["q", "k", 0, "t", "o"], 1767225600000000, 0]',
+        '[["q", "k", 0, "t", "o"], 1767225600000000, true]',
+        '[["q", "k", 0, "t", "o"], 1767225600000000]',
+        '[["q", "k", 0, "t"], 1767225600000000, 1]',
         '["q", 1767225600000000, 1]',
-        '[["q", ["k"], 0, "t"], 1767225600000000, 1]',
+        '[["q", ["k"], 0, "t", "o"], 1767225600000000, 1]',
     ],
 )
 def test_an_announcement_that_makes_no_sense_is_not_believed(payload: str) -> None:
@@ -68,9 +68,8 @@ def test_an_announcement_that_makes_no_sense_is_not_believed(payload: str) -> No
 
 
 def test_an_announcement_of_release_0_1_0_is_understood() -> None:
-    announced = parse_jobs('["q", "k", 0, "t", "01890000-0000-7000-8000-000000000001"]')
-    assert announced == (Lane("q", "k", 0, "t"), BEGINNING, EVERYBODY)
-    assert parse_jobs("default") is None
+    assert parse_jobs('["q", "k", 0, "t", "01890000-0000-7000-8000-000000000001"]') == "q"
+    assert parse_jobs("default") == "default"
 
 
 @pytest.mark.parametrize("payload", ["[", "[]", '["q", "k", 0, "t", 5]', '["q", "k", 0, "t", "no id"]'])

@@ -71,7 +71,7 @@ async def test_as_many_as_the_cap_says_and_one_more_for_each_that_ends(connect: 
     await succeed(connection, first.id, ids(taken[:1]))
     await settle(connection, first.id, [(taken[1].id, taken[1].token, released("back"))])
     await second.look()
-    second.fair_share.gates.reopen_caps()
+    second.fair_share.gates.reopen_caps(taken[:2])
     assert len(await second.take(100)) == 2
     assert await exceeded(connection) == []
 
@@ -85,7 +85,7 @@ async def test_a_cap_of_nothing_holds_and_what_runs_goes_on(connect: Connect) ->
     await worker.look()
     assert await worker.take(5) == []
     assert await succeed(connection, worker.id, ids(running)) == {claimed.id for claimed in running}
-    worker.fair_share.gates.reopen_caps()
+    worker.fair_share.gates.reopen_caps(running)
     assert await worker.take(5) == []
     assert await remove_cap(connection, tenant="acme")
     await worker.look()

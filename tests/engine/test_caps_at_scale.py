@@ -117,7 +117,7 @@ async def test_a_lane_behind_a_cap_that_its_worker_never_heard_of_is_claimed_at_
     worker = await Claimant.start(hot)
     for _ in range(5):
         await enqueue(hot, NewJob(WORK, "t3"))
-        worker.fair_share.announce(Lane("default", "work", 0, "t3"), BEGINNING)
+        worker.fair_share.announce(Lane("default", "work", 0, "t3", "t3"), BEGINNING)
     assert len(await worker.take(5)) == 2
     assert await count(hot, "state = 'running'") == 2
 
@@ -127,7 +127,7 @@ async def test_a_claim_that_another_worker_won_leaves_no_empty_lane(hot: Connect
     worker, faster = [await Claimant.start(hot) for _ in range(2)]
     job = await enqueue(hot, NewJob(WORK, "free"))
     for one in (worker, faster):
-        one.fair_share.announce(Lane("default", "work", 0, "free"), BEGINNING)
+        one.fair_share.announce(Lane("default", "work", 0, "free", "free"), BEGINNING)
     assert [claimed.id for claimed in await faster.take(5)] == [job.id]
     assert await worker.take(5) == []
     assert len(worker.fair_share) == 0

@@ -18,6 +18,7 @@ from support.engine import OTHER, WORK, Connect, one_job
 from waybill.db.database import Connection
 from waybill_engine import ClaimedJob, NewJob
 from waybill_engine.caps import remove_cap, set_cap
+from waybill_engine.control import hand_over
 from waybill_engine.enqueue import enqueue_many
 from waybill_engine.finish import succeed
 
@@ -209,3 +210,56 @@ async def test_a_kind_nobody_serves_is_nobodys_turn(connect: Connect) -> None:
     mine = await one_job(admin)
     (worker,) = await claimants(connect, 1)
     assert [claimed.id for claimed in await worker.take(10)] == [mine]
+
+
+# Owners below a tenant
+
+
+def sessions(*names: str, jobs: int = 1) -> list[NewJob]:
+    return [NewJob(WORK, "public", owner=name) for name in names for _ in range(jobs)]
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+@pytest.mark.parametrize("how", ["one by one", "in bulk", "in sql"])
+async def test_one_browsers_500_files_do_not_delay_anothers_one(connect: Connect, how: str, limit: int) -> None:
+    admin = await connect()
+    if how == "in bulk":
+        await enqueue_many(admin, sessions("first", jobs=500))
+    else:
+        await fill(admin, 500, tenant="public")
+        await admin.execute("UPDATE jobs SET owner = 'first'")
+    (worker,) = await claimants(connect, 1)
+    await worker.listen(await connect())
+    await worker.take(20)
+    if how == "in sql":
+        call = "SELECT id FROM waybill_enqueue('work', 'public', owner => 'second', queue => 'default', "
+        limits = "max_attempts => 1, max_crashes => 1, time_limit => 60)"
+        mine = await worker.hears_of(admin.fetchval(call + limits))
+    else:
+        mine = (await worker.hears_of(enqueue_many(admin, sessions("second"))))[0].id
+    order = [claimed.id for _ in range(FEW + 1) for claimed in await worker.claim(limit)]
+    assert order.index(mine) <= FEW * limit
+
+
+async def test_owners_take_turns_inside_their_tenants_share_and_no_tenant_gets_more_for_having_many(
+    connect: Connect,
+) -> None:
+    admin = await connect()
+    await enqueue_many(admin, sessions(*(f"session {number}" for number in range(10)), jobs=50))
+    await enqueue_many(admin, [NewJob(WORK, "acme") for _ in range(400)])
+    (worker,) = await claimants(connect, 1)
+    taken = [claimed for _ in range(25) for claimed in await worker.claim(8)]
+    tenants = Counter(claimed.tenant for claimed in taken)
+    assert abs(tenants["acme"] - tenants["public"]) <= 8
+    owners = Counter(claimed.owner for claimed in taken if claimed.tenant == "public")
+    assert len(owners) == 10
+    assert max(owners.values()) - min(owners.values()) <= 2
+
+
+async def test_a_job_that_is_handed_over_waits_in_its_new_owners_lane_at_once(connect: Connect) -> None:
+    admin = await connect()
+    (worker,) = await claimants(connect, 1)
+    await worker.listen(await connect())
+    job = (await worker.hears_of(enqueue_many(admin, sessions("before"))))[0].id
+    await worker.hears_of(hand_over(admin, [job], "after"))
+    assert [(claimed.id, claimed.owner) for claimed in await worker.take(1)] == [(job, "after")]

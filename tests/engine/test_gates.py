@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from support.store import Store, lane
+from support.store import Store, job, lane
 from waybill_engine.fair_share import FairShare
 from waybill_engine.rules import Cap, Rules
 
@@ -45,3 +45,21 @@ def test_a_gate_somebody_else_is_at_is_left_alone_for_longer_each_time() -> None
     assert pauses[0] == 0.01
     assert pauses[-1] == 0.5
     assert pauses == sorted(pauses)  # type: ignore[type-var]
+
+
+def test_the_end_of_a_run_opens_the_caps_on_that_job_and_no_others() -> None:
+    store = fair_store()
+    tenant, kind, both, other = (
+        Cap(1, "a", None, 1),
+        Cap(2, None, "work", 1),
+        Cap(3, "a", "work", 1),
+        Cap(4, "b", None, 1),
+    )
+    store.cap(tenant, kind, both, other)
+    gates = store.fair_share.gates
+    for cap in (tenant, kind, both, other):
+        gates.close(cap, 0.0)
+    gates.reopen_caps([job(lane("c", "rest"), 1)])
+    assert [cap.id for cap in (tenant, kind, both, other) if gates.all_open([cap], 0.0)] == []
+    gates.reopen_caps([job(lane("a", "work"), 2)])
+    assert [cap.id for cap in (tenant, kind, both, other) if gates.all_open([cap], 0.0)] == [1, 2, 3]

@@ -85,7 +85,7 @@ async def test_a_thousand_lanes_behind_one_full_cap_cost_one_look_at_the_cap(hot
     worker = await claimant(hot)
     assert len(worker.fair_share) == 1_000
     mine = (await enqueue(hot, NewJob(WORK, "late"))).id
-    worker.fair_share.announce(Lane("default", "work", 0, "late"), BEGINNING)
+    worker.fair_share.announce(Lane("default", "work", 0, "late", "late"), BEGINNING)
 
     cost, claimed_jobs = await pages_touched(hot, lambda: worker.take(10))
     assert [claimed.id for claimed in claimed_jobs] == [mine]
@@ -105,14 +105,14 @@ async def test_a_thousand_full_caps_do_not_lie_in_the_way_of_a_tenant(hot: Conne
     claims = []
     for _ in range(3):
         mine = (await enqueue(hot, NewJob(WORK, "free"))).id
-        worker.fair_share.announce(Lane("default", "work", 0, "free"), BEGINNING)
+        worker.fair_share.announce(Lane("default", "work", 0, "free", "free"), BEGINNING)
         claims.append(0)
         claimed_jobs: list[ClaimedJob] = []
         while not claimed_jobs:
             claimed_jobs = await worker.claim(10)
             claims[-1] += 1
         assert [claimed.id for claimed in claimed_jobs] == [mine]
-        worker.fair_share.gates.reopen_caps()  # as every end of a run does
+        worker.fair_share.gates.reopen_caps(claimed_jobs)  # as every end of a run does
     assert max(claims) <= 3, f"{claims} claims to find the one job that may run"
 
 

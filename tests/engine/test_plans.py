@@ -52,8 +52,11 @@ class Hot:
 BY_ID = {"jobs_pkey": "id ="}
 LANES = "ARRAY['default'], ARRAY['work']"
 PORTIONS = (
-    f"{LANES}, ARRAY[0]::smallint[], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[10], ARRAY[NULL]::text[], ARRAY[1], "
-    "ARRAY['x']"
+    f"{ID}, false, {LANES}, ARRAY[0]::smallint[], ARRAY['acme'], ARRAY['acme'], {TIMES}, {IDS}, ARRAY[NULL]::text[]"
+)
+GATES = (
+    "ARRAY[1], ARRAY['acme'], ARRAY[NULL]::text[], ARRAY[1], ARRAY[]::int[], "
+    "ARRAY[0, 0], ARRAY[1, 1], ARRAY[1, 2], ARRAY[1], 10, ARRAY['x']"
 )
 NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
@@ -65,8 +68,8 @@ NEW_JOB = (
 CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
 
 PAIRS = "ARRAY['paused', 'paused', 'default', 'default'], ARRAY['other', 'work', 'other', 'work']"
-BEHIND_ACME = "ARRAY[0]::smallint[], ARRAY['acme']"
-FROM_THE_START = "ARRAY[NULL, NULL, NULL, NULL]::smallint[], ARRAY[NULL, NULL, NULL, NULL]::text[]"
+BEHIND_ACME = "ARRAY[0]::smallint[], ARRAY['acme'], ARRAY['acme']"
+FROM_THE_START = ", ".join(f"ARRAY[NULL, NULL, NULL, NULL]::{kind}[]" for kind in ("smallint", "text", "text"))
 SUCCEED = Hot(finish._SUCCEED, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SUCCEED_WITH_OTHERS = Hot(finish._SUCCEED_WITH_OTHERS, f"{IDS}, ARRAY[1], {ID}", BY_ID)
 SETTLE = Hot(
@@ -96,14 +99,18 @@ ADVANCE = Hot(sequences._ADVANCE, KEYS, BY_SEQUENCE | BY_ID)
 ABOVE = Hot(sequences._ABOVE, ID, BY_ID)
 
 HOT = {
-    "claim": Hot(
-        claim._CLAIM, f"{ID}, {PORTIONS}, false, ARRAY[1]", {"jobs_lane_order": "ROW(created_at, id) >=", **BY_ID}
+    "claim": Hot(claim._CLAIM, f"{PORTIONS}, ARRAY[10]", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}),
+    "claim: gated": Hot(
+        claim._CLAIM_GATED, f"{PORTIONS}, {GATES}", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}
     ),
-    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_lane_order": "queue ="}),
+    "claim: paced": Hot(
+        claim._CLAIM_PACED, f"{PORTIONS}, {GATES}", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}
+    ),
+    "look": Hot(lanes._FIND_LANES, f"{LANES}, false, 100, {BEHIND_ACME}", {"jobs_owner_order": "queue ="}),
     "running under caps": Hot(caps._RUNNING, "ARRAY[1, 2, 3], ARRAY['work'], true", {"jobs_held": "lease_owner ="}),
-    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_lane_order": "isolate ="}),
-    "due": Hot(due_times._DUE, "", {"jobs_scheduled": "run_at"}),
-    "promote": Hot(promotion._PROMOTE, "1000, true", {"jobs_scheduled": "run_at", **BY_ID}),
+    "trouble": Hot(rescue._TROUBLE, f"0, {LANES}", {"jobs_owner_order": "isolate ="}),
+    "due": Hot(due_times._DUE, "now()", {"jobs_scheduled": "run_at"}),
+    "promote": Hot(promotion._PROMOTE, "1000, true, NULL", {"jobs_scheduled": "run_at", **BY_ID}),
     "renew: running": Hot(lease._RUNNING, ID, {"jobs_held": "lease_owner ="}),
     "progress": Hot(lease._PROGRESS, f"{IDS}, ARRAY[1], {IDS}, ARRAY[0.5]::real[], ARRAY['x']", BY_ID),
     "succeed": SUCCEED,
@@ -124,7 +131,7 @@ HOT = {
     "bulk: page": Hot(job_filter._PAGE, f"{CHOSEN}, {ID}, 5000", {"jobs_pkey": "id >"}),
     "bulk: dead letters": Hot(job_filter._PAGE_OF_DEAD_LETTERS, f"{CHOSEN}, {ID}, 5000", {"jobs_dead_letter": "id >"}),
     "bulk: active": Hot(
-        job_filter._ACTIVE, f"{CHOSEN}, {ID}", {"jobs_lane_order": "", "jobs_scheduled": "", "jobs_held": ""}
+        job_filter._ACTIVE, f"{CHOSEN}, {ID}", {"jobs_owner_order": "", "jobs_scheduled": "", "jobs_held": ""}
     ),
     "bulk: lock": Hot(job_filter._LOCK, f"{CHOSEN}, {IDS}", BY_ID),
     "bulk: match": Hot(job_filter._MATCHES_ONE, f"{CHOSEN}, {ID}", BY_ID),
@@ -380,8 +387,8 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
 
     def portion(queue: str) -> str:
         return (
-            f"{me}, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], {start}, ARRAY[10], "
-            "ARRAY[NULL]::text[], ARRAY[]::int[], ARRAY[]::text[], false, ARRAY[]::int[]"
+            f"{me}, false, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], ARRAY['acme'], "
+            f"{start}, ARRAY[NULL]::text[], ARRAY[10]"
         )
 
     async with db.hot() as connection:
@@ -389,7 +396,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
             "claim": await buffers(connection, Hot(claim._CLAIM, portion("default"), {})),
             "claim nothing": await buffers(connection, Hot(claim._CLAIM, portion("paused"), {})),
             "look": await buffers(connection, Hot(lanes._FIND_LANES, f"{PAIRS}, false, 100, {FROM_THE_START}", {})),
-            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true", {})),
+            "promote": await buffers(connection, Hot(promotion._PROMOTE, "1000, true, NULL", {})),
             "renew": await buffers(connection, Hot(lease._RENEW, f"{me}, 60", {})),
         }
     # Ten rows, each moved from one index to another: a few dozen pages each, none for what is in the way.

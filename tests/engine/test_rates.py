@@ -138,12 +138,13 @@ async def test_a_closed_rate_opens_for_its_worker_when_the_next_job_is_due(hot: 
     await set_rate(hot, Pace(1, 30), kind="work")
     worker = await long_lived(hot)
     now = 5000.0
-    assert len(await worker.claim(10, clock=lambda: now)) == 1
+    started = await worker.claim(10, clock=lambda: now)
+    assert len(started) == 1
     assert not worker.fair_share.any_open(now + 29)
     opening = worker.fair_share.next_opening(now)
     assert opening is not None
     assert opening == pytest.approx(now + 30, abs=0.001)
-    worker.fair_share.gates.reopen_caps()  # the end of a run does not open a rate
+    worker.fair_share.gates.reopen_caps(started)  # the end of a run does not open a rate
     assert not worker.fair_share.any_open(now + 29)
 
 
@@ -186,7 +187,7 @@ async def test_a_lane_behind_a_rate_that_its_worker_never_heard_of_is_claimed_at
     worker = await long_lived(hot)
     for _ in range(5):
         await enqueue(hot, NewJob(WORK, "late"))
-        worker.fair_share.announce(Lane("default", "work", 0, "late"), BEGINNING)
+        worker.fair_share.announce(Lane("default", "work", 0, "late", "late"), BEGINNING)
     assert len(await worker.take(5)) == 2
 
 

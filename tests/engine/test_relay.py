@@ -13,7 +13,7 @@ from waybill_engine.announcements import LANES, RELAY, SCHEDULED, parse_lane
 from waybill_engine.lanes import Lane
 from waybill_engine.relay import hand_over, pass_on, switch_off, switch_on
 
-ACME = Lane("default", "work", 0, "acme")
+ACME = Lane("default", "work", 0, "acme", "acme")
 
 _CREATED = "SELECT min(created_at) FROM jobs WHERE tenant = $1"
 

@@ -96,10 +96,11 @@ class Claimant:
     def heard(self, channel: str, payload: str) -> None:
         """Handle a notification of jobs."""
         self._told.set()
-        if (found := parse_lane(payload) if channel == LANES else parse_jobs(payload)) is None:
-            self.told_to_look = True
-        else:
+        if channel == LANES:
+            found = parse_lane(payload)
             self.fair_share.announce(found.lane, found.first)
+        elif parse_jobs(payload) in self.worker.queues:
+            self.told_to_look = True
 
     async def listen(self, listening: Connection) -> Callable[[], Awaitable[None]]:
         """Listen on this connection until the returned function is called."""

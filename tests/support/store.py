@@ -6,20 +6,22 @@ import itertools
 import uuid
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from waybill_engine import ClaimedJob
-from waybill_engine.fair_share import FairShare, Portion
+from waybill_engine.fair_share import FairShare
 from waybill_engine.gates import Gate
 from waybill_engine.lanes import Lane
 from waybill_engine.rules import Cap, Rules
+from waybill_engine.shares import GatedPlan, Portion
 
 _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def lane(tenant: str, kind: str = "work", priority: int = 0, queue: str = "default") -> Lane:
-    return Lane(queue, kind, priority, tenant)
+def lane(tenant: str, kind: str = "work", priority: int = 0, queue: str = "default", owner: str | None = None) -> Lane:
+    """A lane of the tenant's own jobs, or of an owner below it."""
+    return Lane(queue, kind, priority, tenant, owner or tenant)
 
 
 def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
@@ -28,7 +30,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         id=uuid.UUID(int=number),
         token=1,
         tenant=where.tenant,
-        owner=where.tenant,
+        owner=where.owner,
         kind=where.kind,
         queue=where.queue,
         priority=where.priority,
@@ -48,6 +50,19 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
 
 def concerns(cap: Cap, lane: Lane) -> bool:
     return cap.tenant in (None, lane.tenant) and cap.kind in (None, lane.kind)
+
+
+def within(plan: GatedPlan, limit: int, rooms: Mapping[Gate, int]) -> list[Portion]:
+    """What the gates let through of a plan, turn after turn."""
+    left = dict(rooms)
+    quotas = [0] * len(plan.lanes)
+    for lane in plan.turns:
+        gates = plan.lanes[lane].known.gates
+        if sum(quotas) < limit and all(left.get(gate, 0) > 0 for gate in gates):
+            quotas[lane] += 1
+            for gate in gates:
+                left[gate] -= 1
+    return plan.portions(quotas)
 
 
 class Store:
@@ -95,11 +110,12 @@ class Store:
         return claimed_jobs
 
     def _within_gates(self, limit: int) -> list[Portion]:
-        rooms = {gate: self.room(gate) for gate in self.fair_share.gates_of(self.fair_share.plan(limit, self.now))}
+        plan = self.fair_share.plan_for_gates(limit, self.now)
+        rooms = {gate: self.room(gate) for gate in self.fair_share.gates_of(plan.lanes)}
         for gate, room in rooms.items():
             if room <= 0:
                 self.fair_share.gates.close(gate, self.now)
-        return self.fair_share.plan(limit, self.now, rooms)
+        return within(plan, limit, rooms)
 
     def take(self, portions: Iterable[Portion]) -> list[ClaimedJob]:
         taken: list[ClaimedJob] = []
@@ -114,6 +130,7 @@ class Store:
         return taken
 
     def finish(self, claimed_jobs: Iterable[ClaimedJob]) -> None:
-        for one in list(claimed_jobs):
+        ended = list(claimed_jobs)
+        for one in ended:
             self.running.remove(one)
-        self.fair_share.gates.reopen_caps()
+        self.fair_share.gates.reopen_caps(ended)

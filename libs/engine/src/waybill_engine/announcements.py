@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_engine.lanes import BEGINNING, Lane, Position
+from waybill_engine.lanes import Lane, Position
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -37,16 +37,17 @@ RELAY = "waybill_relay"
 CHANNELS = (JOBS, LANES, SCHEDULED, SCHEDULES, PROMOTED, CONTROL, RELAY)
 
 ANNOUNCE_LANES = """lanes AS (
-    SELECT queue, kind, priority, tenant, min(created_at) AS since, sum(jobs)::bigint AS jobs,
+    SELECT queue, kind, priority, tenant, owner, min(created_at) AS since, sum(jobs)::bigint AS jobs,
            count(*) OVER () > 16 AS many
-      FROM ready GROUP BY queue, kind, priority, tenant
+      FROM ready GROUP BY queue, kind, priority, tenant, owner
 ), announced AS (
     SELECT count(CASE WHEN many THEN waybill_announce('waybill_jobs', queue)
-                      ELSE waybill_announce('waybill_lanes', json_build_array(queue, kind, priority, tenant)::text,
+                      ELSE waybill_announce('waybill_lanes',
+                                            json_build_array(queue, kind, priority, tenant, owner)::text,
                                             (extract(epoch FROM since) * 1000000)::bigint, jobs) END) AS lanes
       FROM lanes
 )"""
-"""Announces lanes of `ready` (queue, kind, priority, tenant, created_at, jobs). Beyond 16, it names only queues."""
+"""Announces lanes of `ready` (queue, kind, priority, tenant, owner, created_at, jobs); beyond 16, only their queues."""
 
 ANNOUNCE_QUEUES = """announced AS (
     SELECT count(waybill_announce('waybill_jobs', queue)) AS queues
@@ -63,8 +64,8 @@ ANNOUNCE_DUE = """announced_due AS (
 
 _ANNOUNCE = f"""
 WITH ready AS (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::bigint[])
-                  AS lane (queue, kind, priority, tenant, created_at, jobs)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[],
+                         $7::bigint[]) AS lane (queue, kind, priority, tenant, owner, created_at, jobs)
 ), {ANNOUNCE_LANES}
 SELECT lanes FROM announced
 """  # noqa: S608 - made of constants
@@ -95,18 +96,18 @@ def parse_lane(payload: str) -> Announced:
     return Announced(_lane(lane, payload), Position(moment), jobs)
 
 
-def parse_jobs(payload: str) -> Announced | None:
-    """What a `waybill_jobs` announcement says; None if it names only a queue.
+def parse_jobs(payload: str) -> str:
+    """The queue that a `waybill_jobs` announcement names.
 
-    Release 0.1.0 names a lane and its first job by id, which says nothing about where in the lane that is.
+    Release 0.1.0 names a lane and its first job there. That does not say whose job it is, so it is no lane of ours.
     """
     if not payload.startswith("["):
-        return None
-    *lane, first = _fields(payload, 5)
-    if not isinstance(first, str):
+        return payload
+    queue, _kind, _priority, _tenant, first = _fields(payload, 5)
+    if not isinstance(queue, str) or not isinstance(first, str):
         raise ValueError(payload)
     uuid.UUID(first)
-    return Announced(_lane(lane, payload), BEGINNING, EVERYBODY)
+    return queue
 
 
 def _fields(payload: str, count: int) -> list[object]:
@@ -117,14 +118,14 @@ def _fields(payload: str, count: int) -> list[object]:
 
 
 def _lane(fields: list[object], payload: str) -> Lane:
-    if len(fields) != 4:
+    if len(fields) != 5:
         raise ValueError(payload)
-    queue, kind, priority, tenant = fields
-    if not (isinstance(queue, str) and isinstance(kind, str) and isinstance(tenant, str)):
+    queue, kind, priority, tenant, owner = fields
+    if not (isinstance(queue, str) and isinstance(kind, str) and isinstance(tenant, str) and isinstance(owner, str)):
         raise ValueError(payload)
     if not isinstance(priority, int) or isinstance(priority, bool) or not -32768 <= priority <= 32767:
         raise ValueError(payload)
-    return Lane(queue, kind, priority, tenant)
+    return Lane(queue, kind, priority, tenant, owner)
 
 
 async def announce(connection: Connection, lanes: Sequence[Announced]) -> None:
@@ -135,6 +136,7 @@ async def announce(connection: Connection, lanes: Sequence[Announced]) -> None:
         [one.lane.kind for one in lanes],
         [one.lane.priority for one in lanes],
         [one.lane.tenant for one in lanes],
+        [one.lane.owner for one in lanes],
         [one.first.created_at for one in lanes],
         [one.jobs for one in lanes],
     )

@@ -1,8 +1,8 @@
 """Caps: the most jobs of a tenant, of a kind, or of both that may run at once in the whole cluster.
 
 Nothing counts up and down, so nothing can leak. A worker that claims under a cap locks its row and then counts what
-runs, in a statement of its own that sees everything committed before it had the lock. Ends of runs need no lock: they
-only make room. After a crash, there is room when the jobs are rescued.
+runs (the function `waybill_rooms`; see `gate_requests`), so that it sees everything committed before it had the lock.
+Ends of runs need no lock: they only make room. After a crash, there is room when the jobs are rescued.
 
 A kind may have a default cap (`JobKind.default_cap`), which applies until an operator decides: once a cap was set or
 lifted by hand, `decided_caps` says so and no default changes it again.
@@ -22,8 +22,6 @@ from waybill_engine.rules import Cap, caps_on
 if TYPE_CHECKING:
     from waybill.db.database import Connection
     from waybill_engine.lanes import Lane
-
-_LOCK = "SELECT id FROM caps WHERE id = ANY ($1::int[]) ORDER BY id FOR UPDATE SKIP LOCKED"
 
 # It looks worker by worker into the index jobs_held. Each of the three cases is a look-up of its own, so that only the
 # jobs that count are read.
@@ -116,21 +114,6 @@ async def look_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[C
     found = await _running(connection, caps)
     # A cap that was removed in the meantime caps nothing.
     return {cap: most - running for cap in caps for most, running in [found.get(cap.id, (NO_LIMIT, 0))]}
-
-
-async def room_under_caps(connection: Connection, caps: Sequence[Cap]) -> dict[Cap, int | None]:
-    """How many more jobs may start under each cap until the caller's transaction ends; None if another claims there.
-
-    It never waits: a worker that froze in the middle of a claim must not keep others from claiming other things.
-    """
-    locked = {row["id"] for row in await connection.fetch(_LOCK, [cap.id for cap in caps])} if caps else set()
-    # After the lock, so that it sees every claim that had the lock before.
-    found = await _running(connection, caps)
-    rooms: dict[Cap, int | None] = {}
-    for cap in caps:
-        most, running = found.get(cap.id, (NO_LIMIT, 0))
-        rooms[cap] = most - running if cap.id in locked or cap.id not in found else None
-    return rooms
 
 
 async def count_running(connection: Connection, caps: Sequence[Cap]) -> dict[int, int]:

@@ -11,70 +11,124 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from waybill_engine.breaker import BreakerPolicy, admit
-from waybill_engine.caps import NO_LIMIT, find_caps, look_under_caps, room_under_caps
-from waybill_engine.fair_share import FairShare, Portion, portions_without
-from waybill_engine.gates import Gate
+import asyncpg
+
+from waybill_engine.breaker import Admission, BreakerPolicy, admit
+from waybill_engine.caps import find_caps, look_under_caps
+from waybill_engine.fair_share import FairShare
+from waybill_engine.gate_requests import ROOMS, GateRequest, close_caps, close_rates
 from waybill_engine.lanes import Position
-from waybill_engine.rates import Opening, find_rates, lock_rates, look_at_rates, pay
+from waybill_engine.rates import RATE_IS_PAID_AHEAD, find_rates, look_at_rates
 from waybill_engine.rules import BREAKER_LIMITS, WORKER_MAY_CLAIM, Cap, Rate, caps_on, queue_is_paused, rates_on
+from waybill_engine.shares import Portion, portions_without
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# Three things keep this to one plan whatever the statistics say: the sub-selects are MATERIALIZED, the picked ids
+# Three things keep claims to one plan whatever the statistics say: the sub-selects are MATERIALIZED, the picked ids
 # come back as an array (a primary key look-up), and the partial indexes match only their own statement.
 #
 # The worker's own row is locked in share mode: a rescue, which takes it for update, then either sees these claims or
 # happens before them. A worker whose lease ran out claims nothing until it has renewed it.
-#
-# What the worker knows about lanes and rules may be a moment old. So the statement checks the rules again: no paused
-# queue, and no cap, rate or breaker other than those whose rows this transaction has locked.
-_CLAIM = f"""
-WITH me AS MATERIALIZED (
+_ME = f"""me AS MATERIALIZED (
     SELECT id FROM workers WHERE id = $1 AND {WORKER_MAY_CLAIM} FOR SHARE
-), limited AS MATERIALIZED (
-    SELECT COALESCE(array_agg(name), '{{}}') AS names FROM breakers
-     WHERE {BREAKER_LIMITS} AND name <> ALL ($11::text[])
+)"""  # noqa: S608 - made of constants
+
+
+# What the worker knows about lanes and rules may be a moment old. So the statement checks the rules again: no paused
+# queue, and no cap, rate or breaker other than those that were asked.
+def _lanes(asked: str, quotas: str, *, caps: str, rates: str, breakers: str) -> str:
+    return f"""limited AS MATERIALIZED (
+    SELECT COALESCE(array_agg(name), '{{}}') AS names FROM breakers WHERE {BREAKER_LIMITS} AND name <> ALL ({breakers})
 ), lanes AS MATERIALIZED (
     SELECT lane.*
-      FROM me, limited, unnest($2::text[], $3::text[], $4::smallint[], $5::text[], $6::timestamptz[], $7::uuid[],
-                               $8::int[], $9::text[])
-               AS lane (queue, kind, priority, tenant, since, start, quota, dependencies)
-     WHERE NOT {queue_is_paused("lane.queue")}
+      FROM me, limited, {asked}
+           unnest($3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[], $9::uuid[],
+                  $10::text[], {quotas})
+               AS lane (queue, kind, priority, tenant, owner, since, start, dependencies, quota)
+     WHERE lane.quota > 0
+       AND NOT {queue_is_paused("lane.queue")}
        AND NOT (limited.names && string_to_array(lane.dependencies, ','))
-       AND NOT EXISTS (SELECT FROM {caps_on("lane")} AS limiting WHERE limiting.id <> ALL ($10::int[]))
-       AND NOT EXISTS (SELECT FROM {rates_on("lane")} AS limiting WHERE limiting.id <> ALL ($13::int[]))
-), picked AS MATERIALIZED (
+       AND NOT EXISTS (SELECT FROM {caps_on("lane")} AS limiting WHERE limiting.id <> ALL ({caps}))
+       AND NOT EXISTS (SELECT FROM {rates_on("lane")} AS limiting WHERE limiting.id <> ALL ({rates}))
+)"""  # noqa: S608 - made of constants
+
+
+_PICKED = """picked AS MATERIALIZED (
     SELECT ready.id
       FROM lanes, LATERAL (
                SELECT id FROM jobs
-                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $12 AND priority = lanes.priority
-                  AND tenant = lanes.tenant AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
+                WHERE queue = lanes.queue AND kind = lanes.kind AND isolate = $2 AND priority = lanes.priority
+                  AND tenant = lanes.tenant AND owner = lanes.owner
+                  AND (created_at, id) >= (lanes.since, lanes.start) AND state = 'queued'
                 ORDER BY created_at, id
                 LIMIT lanes.quota
                   FOR UPDATE SKIP LOCKED
            ) AS ready
-)
-UPDATE jobs
+)"""
+
+# In the order of the fields of `ClaimedJob`.
+_TAKE = """UPDATE jobs
    SET state = 'running', lease_owner = $1, lease_token = lease_token + 1, started_at = now(), updated_at = now(),
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, created_at, isolate, error_code, outages, payload, lease_owner
+          traceparent, created_at, isolate, error_code, outages, payload, lease_owner"""
+
+_NOTHING = "'{}'"
+
+_CLAIM = f"""
+WITH {_ME}, {_lanes("", "$11::int[]", caps=_NOTHING, rates=_NOTHING, breakers=_NOTHING)}, {_PICKED}
+{_TAKE}
+"""
+
+# Rates are paid for what was claimed.
+_PAID = f"""starts AS (
+    SELECT limiting.id, sum(started.jobs) AS jobs
+      FROM (SELECT tenant, kind, count(*) AS jobs FROM claimed GROUP BY tenant, kind) AS started,
+           LATERAL {rates_on("started")} AS limiting
+     GROUP BY limiting.id
+), paid AS (
+    UPDATE rates SET paid_up_to = greatest(paid_up_to, now()) + starts.jobs * spacing * interval '1 microsecond'
+      FROM starts
+     WHERE rates.id = starts.id AND most IS NOT NULL
+    RETURNING rates.id, {RATE_IS_PAID_AHEAD} AS ahead, spacing, burst
+)"""  # noqa: S608 - made of constants
+
+
+# The last row has what the gates said. The statement's own snapshot is older than the locks; that does no harm, since
+# only `waybill_rooms` counts what runs, and an UPDATE goes by the newest version of its row.
+def _gated(paid: str) -> str:
+    return f"""
+WITH asked AS MATERIALIZED (
+    SELECT quotas, rooms, waits FROM {ROOMS} AS answer
+), {_ME}, {_lanes("asked,", "asked.quotas", caps="$11::int[]", rates="$14::int[]", breakers="$21::text[]")}, {_PICKED},
+claimed AS ({_TAKE}
+), {paid}
+SELECT id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
+       traceparent, created_at, isolate, error_code, outages, payload, lease_owner
+  FROM claimed
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       jsonb_build_object('quotas', quotas, 'rooms', rooms, 'waits', waits,
+                          'paid', (SELECT json_agg(json_build_array(id, ahead, spacing, burst)) FROM paid)), NULL
+  FROM asked
 """  # noqa: S608 - made of constants
 
-_DEFAULTS = BreakerPolicy()
 
-_ASK_AGAIN = 60.0
-"""Seconds after which to ask about a rate again that seems closed for longer."""
+_CLAIM_GATED = _gated("paid AS (SELECT 0 AS id, 0 AS ahead, 0 AS spacing, 0 AS burst WHERE false)")
+"""For lanes behind caps and breakers. Leaving the payment out saves a third of what a claim of one job costs."""
+
+_CLAIM_PACED = _gated(_PAID)
+"""For lanes behind rates, too."""
+
+_DEFAULTS = BreakerPolicy()
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +191,10 @@ async def claim(
     if not portions:
         return []
     if not fair_share.gates_of(portions):
-        claimed = await _take(connection, worker_id, fair_share, portions, {}, isolated)
+        quotas = [portion.quota for portion in portions]
+        claimed = _in_order(
+            await connection.fetch(_CLAIM, worker_id, isolated, *_columns(fair_share, portions), quotas)
+        )
     else:
         portions, claimed = await _claim_gated(connection, worker_id, fair_share, limit, policy, isolated, clock)
     if fair_share.knows_some_limits and (empty := portions_without(portions, claimed)):
@@ -157,19 +214,17 @@ async def _claim_gated(
     isolated: bool,
     clock: Callable[[], float],
 ) -> tuple[list[Portion], list[ClaimedJob]]:
-    """Claim where caps, rates or breakers limit what may run: ask how much room there is, and take no more."""
+    """Claim where caps, rates or breakers limit what may run: take no more than they let through."""
     portions, claimed = await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
     if portions:
         return portions, claimed
     # Everything that the plan wanted is behind closed gates. Ask about all others at once, without locking them: full
     # caps, however many, must not hide one that has room.
     in_question = fair_share.gates_in_question(clock())
-    caps = [gate for gate in in_question if isinstance(gate, Cap)]
-    for cap, room in (await look_under_caps(connection, caps)).items():
-        if room <= 0:
-            fair_share.gates.close(cap, clock())
-    rates = [gate for gate in in_question if isinstance(gate, Rate)]
-    _close(fair_share, await look_at_rates(connection, rates), clock)
+    rooms = await look_under_caps(connection, [gate for gate in in_question if isinstance(gate, Cap)])
+    close_caps((cap for cap, room in rooms.items() if room <= 0), fair_share.gates, clock())
+    openings = await look_at_rates(connection, [gate for gate in in_question if isinstance(gate, Rate)])
+    close_rates(openings, fair_share.gates, clock())
     return await _claim_within(connection, worker_id, fair_share, limit, policy, isolated, clock)
 
 
@@ -182,81 +237,65 @@ async def _claim_within(
     isolated: bool,
     clock: Callable[[], float],
 ) -> tuple[list[Portion], list[ClaimedJob]]:
-    """Lock the gates that are in the plan's way, and claim as much as they let through."""
-    gates = fair_share.gates_of(fair_share.plan(limit, clock()))
-    async with connection.transaction():
-        rooms, probing = await _rooms(connection, fair_share, gates, policy, clock)
-        portions = fair_share.plan(limit, clock(), rooms)
-        claimed = await _take(connection, worker_id, fair_share, portions, rooms, isolated) if portions else []
-        starts = Counter(rate for job in claimed for rate in fair_share.gates.rates(job.tenant, job.kind))
-        openings = await pay(connection, starts)
-    _close(fair_share, openings, clock)  # only after the commit, which may fail
-    for job in claimed if probing else ():
-        probes = {name: probing[name] for name in fair_share.gates.dependencies(job.kind) if name in probing}
-        job.probes = probes or None
+    """Claim as much of one plan as the gates in its way let through."""
+    plan = fair_share.plan_for_gates(limit, clock())
+    if not plan.turns:
+        return [], []
+
+    async def take(admissions: Mapping[str, Admission]) -> tuple[list[Portion], list[ClaimedJob]]:
+        request = GateRequest(plan, limit, admissions)
+        *rows, answer = await connection.fetch(
+            _CLAIM_PACED if request.pays else _CLAIM_GATED,
+            worker_id,
+            isolated,
+            *_columns(fair_share, plan.lanes),
+            *request.arguments(),
+            list(admissions),
+        )
+        return request.learn(answer["payload"], fair_share.gates, clock()), _in_order(rows)
+
+    names = [gate for gate in fair_share.gates_of(plan.lanes) if isinstance(gate, str)]
+    if names:
+        # Breakers are limited only while a dependency is not well, so they may cost more round trips.
+        async with connection.transaction():
+            admissions = await admit(connection, names, policy)
+            portions, claimed = await take(admissions)
+        _take_note(admissions, fair_share, claimed, clock())
+    else:
+        portions, claimed = await take({})
+    if not portions:
+        fair_share.turned_away(plan)
     return portions, claimed
 
 
-async def _rooms(
-    connection: Connection, fair_share: FairShare, gates: set[Gate], policy: BreakerPolicy, clock: Callable[[], float]
-) -> tuple[dict[Gate, int], dict[str, datetime]]:
-    """How many jobs each gate lets through until this transaction ends, and since when its dependency is probed."""
-    rooms: dict[Gate, int] = dict.fromkeys(gates, NO_LIMIT)
-    probing: dict[str, datetime] = {}
-    caps = [one for one in gates if isinstance(one, Cap)]
-    for cap, room in (await room_under_caps(connection, caps)).items():
-        rooms[cap] = 0 if room is None else room
-        if room is None:
-            fair_share.gates.back_off(cap, clock())
-        elif room <= 0:
-            fair_share.gates.close(cap, clock())
-    openings, busy = await lock_rates(connection, [one for one in gates if isinstance(one, Rate)])
-    rooms |= {rate: opening.room for rate, opening in openings.items()}
-    _close(fair_share, openings, clock)
-    for rate in busy:
-        rooms[rate] = 0
-        fair_share.gates.back_off(rate, clock())
-    names = [one for one in gates if isinstance(one, str)]
-    for name, admission in (await admit(connection, names, policy)).items() if names else ():
-        rooms[name] = admission.room
-        if admission.since is not None:
-            probing[name] = admission.since
+def _take_note(
+    admissions: Mapping[str, Admission], fair_share: FairShare, claimed: Iterable[ClaimedJob], now: float
+) -> None:
+    """Leave dependencies alone that admit nothing, and tell jobs which dependencies they probe."""
+    for name, admission in admissions.items():
         if admission.room <= 0:
-            fair_share.gates.close(name, clock(), admission.look_in)
-    return rooms, probing
+            fair_share.gates.close(name, now, admission.look_in)
+    probing = {name: admission.since for name, admission in admissions.items() if admission.since is not None}
+    for job in claimed if probing else ():
+        probes = {name: probing[name] for name in fair_share.gates.dependencies(job.kind) if name in probing}
+        job.probes = probes or None
 
 
-def _close(fair_share: FairShare, openings: Mapping[Rate, Opening], clock: Callable[[], float]) -> None:
-    """Leave rates that are used up alone until they open again."""
-    for rate, opening in openings.items():
-        if opening.look_in is not None:
-            fair_share.gates.close(rate, clock(), min(opening.look_in, _ASK_AGAIN))
-
-
-async def _take(
-    connection: Connection,
-    worker_id: uuid.UUID,
-    fair_share: FairShare,
-    portions: Sequence[Portion],
-    locked: Mapping[Gate, int],
-    isolated: bool,
-) -> list[ClaimedJob]:
-    rows = await connection.fetch(
-        _CLAIM,
-        worker_id,
+def _columns(fair_share: FairShare, portions: Sequence[Portion]) -> tuple[Sequence[Any], ...]:
+    """The lanes, as arguments of both statements."""
+    return (
         [portion.lane.queue for portion in portions],
         [portion.lane.kind for portion in portions],
         [portion.lane.priority for portion in portions],
         [portion.lane.tenant for portion in portions],
+        [portion.lane.owner for portion in portions],
         [portion.start.created_at for portion in portions],
         [portion.start.id for portion in portions],
-        [portion.quota for portion in portions],
         [",".join(fair_share.gates.dependencies(portion.lane.kind)) for portion in portions],
-        [one.id for one in locked if isinstance(one, Cap)],
-        [one for one in locked if isinstance(one, str) and locked[one] < NO_LIMIT],
-        isolated,
-        [one.id for one in locked if isinstance(one, Rate)],
     )
+
+
+def _in_order(rows: Iterable[asyncpg.Record]) -> list[ClaimedJob]:
     claimed = [ClaimedJob(*row) for row in rows]
     # An UPDATE answers in the order in which it found the rows; the oldest job runs first.
     claimed.sort(key=attrgetter("created_at", "id"))

@@ -99,17 +99,26 @@ _PRIORITISE = f"""
 WITH moved AS (
     UPDATE jobs SET priority = $2, updated_at = now()
      WHERE id = $1
-    RETURNING id, queue, kind, priority, tenant, created_at, state
+    RETURNING id, queue, kind, priority, tenant, owner, created_at, state
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'prioritised', jsonb_build_object('priority', priority) FROM moved
 ), ready AS (
-    SELECT queue, kind, priority, tenant, created_at, 1 AS jobs FROM moved WHERE state = 'queued'
+    SELECT queue, kind, priority, tenant, owner, created_at, 1 AS jobs FROM moved WHERE state = 'queued'
 ), {ANNOUNCE_LANES}
 SELECT lanes FROM announced
 """  # noqa: S608 - made of constants
 
-_HAND_OVER = "UPDATE jobs SET owner = $2 WHERE id = ANY ($1::uuid[])"
+# Queued jobs move to another lane.
+_HAND_OVER = f"""
+WITH moved AS (
+    UPDATE jobs SET owner = $2 WHERE id = ANY ($1::uuid[])
+    RETURNING queue, kind, priority, tenant, owner, created_at, state
+), ready AS (
+    SELECT queue, kind, priority, tenant, owner, created_at, 1 AS jobs FROM moved WHERE state = 'queued'
+), {ANNOUNCE_LANES}
+SELECT lanes FROM announced
+"""  # noqa: S608 - made of constants
 
 _NOTE = """
 INSERT INTO job_events (job_id, at, event, detail)

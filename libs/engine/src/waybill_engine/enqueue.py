@@ -24,6 +24,7 @@ from waybill.ids import new_id
 from waybill.pg_text import is_storable
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.kinds import JobKind, is_name
+from waybill_engine.lanes import Lane
 from waybill_engine.sequences import SequenceKey, advance, refuse_below_a_sequence
 from waybill_engine.tenants import check_granted
 from waybill_engine.unique_keys import Unique, WantedKey, find_existing, free_passed_windows
@@ -84,9 +85,9 @@ WITH new AS (
      -- while active and for ever; these are two indexes, so their order counts too.
      ORDER BY tenant, kind, unique_key, unique_scope = 'active', position
         ON CONFLICT DO NOTHING
-    RETURNING id, queue, kind, priority, tenant, state, run_at
+    RETURNING id, queue, kind, priority, tenant, owner, state, run_at
 ), ready AS (
-    SELECT queue, kind, priority, tenant, now() AS created_at, 1 AS jobs FROM created WHERE state = 'queued'
+    SELECT queue, kind, priority, tenant, owner, now() AS created_at, 1 AS jobs FROM created WHERE state = 'queued'
 ), later AS (
     SELECT run_at FROM created WHERE state = 'scheduled' AND run_at < 'infinity'
 ), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
@@ -97,10 +98,10 @@ SELECT created.id FROM created, announced, announced_due
 _ANNOUNCE_COPIED = f"""
 WITH ready AS (
     SELECT now() AS created_at, lane.*
-      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::bigint[])
-           AS lane (queue, kind, priority, tenant, jobs)
+      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[])
+           AS lane (queue, kind, priority, tenant, owner, jobs)
 ), later AS (
-    SELECT $6::timestamptz AS run_at
+    SELECT $7::timestamptz AS run_at
 ), {ANNOUNCE_LANES}, {ANNOUNCE_DUE}
 SELECT FROM announced, announced_due
 """  # noqa: S608 - made of constants
@@ -291,20 +292,21 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
 
 def _lanes(
     jobs: Sequence[NewJob], times: Sequence[datetime], now: datetime
-) -> tuple[list[str], list[str], list[int], list[str], list[int], datetime | None]:
+) -> tuple[list[str], list[str], list[int], list[str], list[str], list[int], datetime | None]:
     """The lanes and how many jobs each gets, as columns, and when the first job that is not due yet is due."""
-    lanes: Counter[tuple[str, str, int, str]] = Counter()
+    lanes: Counter[Lane] = Counter()
     due: datetime | None = None
     for job, run_at in zip(jobs, times, strict=True):
         if run_at > now:
             due = min(due, run_at) if due else run_at
             continue
-        lanes[job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant] += 1
+        lanes[Lane(job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant, job.owner or job.tenant)] += 1
     return (
-        [queue for queue, _, _, _ in lanes],
-        [kind for _, kind, _, _ in lanes],
-        [priority for _, _, priority, _ in lanes],
-        [tenant for _, _, _, tenant in lanes],
+        [lane.queue for lane in lanes],
+        [lane.kind for lane in lanes],
+        [lane.priority for lane in lanes],
+        [lane.tenant for lane in lanes],
+        [lane.owner for lane in lanes],
         list(lanes.values()),
         due,
     )

@@ -121,7 +121,7 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
                        (SELECT FROM jobs AS other
                          WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
                            AND other.priority = jobs.priority AND other.tenant = jobs.tenant
-                           AND (other.created_at, other.id) < (jobs.created_at, jobs.id)
+                           AND other.owner = jobs.owner AND (other.created_at, other.id) < (jobs.created_at, jobs.id)
                            AND other.state = 'queued' AND lane.kind = jobs.kind AND lane.queue = jobs.queue
                          LIMIT $2 + 1)
                    ) AS earlier
@@ -132,13 +132,15 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
                       SELECT FROM unnest(served.queues, served.kinds) AS lane (queue, kind), LATERAL (
                           (SELECT FROM jobs AS other
                             WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                              AND other.priority = jobs.priority AND other.tenant < jobs.tenant
+                              AND other.priority = jobs.priority
+                              AND (other.tenant, other.owner) < (jobs.tenant, jobs.owner)
                               AND other.state = 'queued'
                             LIMIT 1)
                           UNION ALL
                           (SELECT FROM jobs AS other
                             WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                              AND other.priority = jobs.priority AND other.tenant > jobs.tenant
+                              AND other.priority = jobs.priority
+                              AND (other.tenant, other.owner) > (jobs.tenant, jobs.owner)
                               AND other.state = 'queued'
                             LIMIT 1)
                           UNION ALL

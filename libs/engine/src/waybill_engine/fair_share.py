@@ -5,120 +5,33 @@ repair. Each tenant has a virtual time, the work it was given divided by its wei
 A tenant that comes late starts at the present virtual time: it neither waits for what others had before it nor catches
 up on it. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
 `gates`. With `ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such
-period, until it gets a claim: low priority is late and never starved. The kinds and queues of one tenant take turns
-inside its share.
+period, until it gets a claim: low priority is late and never starved. The owners, kinds and queues of one tenant take
+turns inside its share.
 
 Pure: it asks no database and has no clock of its own.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from waybill_engine.gates import Gate, Gates
 from waybill_engine.lanes import Lane, Position
 from waybill_engine.rules import Cap, Rate, Rules
+from waybill_engine.shares import REMEMBERED, GatedPlan, KnownLane, Level, Portion, Share, by_portion, in_turn
 
 if TYPE_CHECKING:
     from waybill_engine.claim import ClaimedJob
 
-_REMEMBERED = 10_000
-"""Tenants without work whose virtual time is kept, so that leaving and coming back gains nothing."""
-
 _LEVELS = 64
 """Priorities that are remembered without having work."""
 
-_FAR = 2.0**40
-"""Virtual time at which it is set back: beyond 2^53 a float no longer sees a cost of 1."""
-
-
-class _Share:
-    """One tenant's part of one priority."""
-
-    __slots__ = ("cost", "lanes", "out", "tie", "virtual", "weight")
-
-    def __init__(self, virtual: float, weight: float, cost: float, tie: float) -> None:
-        self.virtual = virtual
-        self.weight = weight
-        self.cost = cost
-        """What its next job probably costs: a moving average of its last ones."""
-        self.tie = tie
-        self.out = False
-        """All its lanes are behind closed gates. It does not save up virtual time there."""
-        self.lanes: dict[Lane, _KnownLane] = {}
-
-
-class _KnownLane:
-    """A lane that probably has jobs."""
-
-    __slots__ = ("announced", "changes", "gates", "lane", "share", "start", "virtual")
-
-    def __init__(self, lane: Lane, share: _Share, start: Position, gates: tuple[Gate, ...], announced: int) -> None:
-        self.lane = lane
-        self.share = share
-        self.start = start
-        """Where the oldest job that may still wait here is. Those before it were claimed; until vacuum has removed them
-        from the index, a scan from the lane's beginning would have to step over them."""
-        # Start level with the tenant's other lanes; don't make it repay their past work.
-        self.virtual: float = min((other.virtual for other in share.lanes.values()), default=0.0)
-        self.gates = gates
-        self.announced = announced
-        """How many announcements there had been, of all lanes, when this lane was last announced."""
-        self.changes = 0
-        """How often its start was changed. A claim that was planned before a change knows less."""
-
-    def starts_at(self, start: Position) -> None:
-        self.start = start
-        self.changes += 1
-
-
-class _Level:
-    """One priority: who has lanes there, and how much each was given."""
-
-    __slots__ = ("cost", "lanes", "passed_over", "shares", "virtual")
-
-    def __init__(self) -> None:
-        self.passed_over: float | None = None
-        """Since when it has had open lanes and got nothing, because of those above; None if it has not."""
-        self.virtual = 0.0
-        """The present virtual time: the least of those who have work. It never falls."""
-        self.cost = 1.0
-        """What jobs have cost here of late: the best guess for a tenant we know nothing about."""
-        self.lanes: dict[Lane, _KnownLane] = {}
-        self.shares: dict[str, _Share] = {}
-
-    def advance(self, ready: Iterable[_KnownLane]) -> None:
-        self.virtual = max(self.virtual, min(one.share.virtual for one in ready))
-        if self.virtual > _FAR:
-            for share in self.shares.values():
-                share.virtual = max(share.virtual - self.virtual, 0.0)
-                for one in share.lanes.values():
-                    one.virtual = 0.0
-            self.virtual = 0.0
-
-    def forget_the_idle(self) -> None:
-        for tenant in [tenant for tenant, share in self.shares.items() if not share.lanes][: _REMEMBERED // 2]:
-            del self.shares[tenant]
-
-
-class Portion(NamedTuple):
-    """How many jobs to claim from one lane."""
-
-    known: _KnownLane
-    quota: int
-    changes: int
-    """The lane's changes when this was planned."""
-
-    @property
-    def lane(self) -> Lane:
-        return self.known.lane
-
-    @property
-    def start(self) -> Position:
-        return self.known.start
+_SPARE_TURNS = 100
+"""How many more turns than jobs a claim plans at most, if gates may refuse some."""
 
 
 class FairShare:
@@ -134,7 +47,7 @@ class FairShare:
         self.gates = Gates(dependencies or {})
         self._rng = rng or random.Random()  # noqa: S311 - breaks ties, guards nothing
         self._rules = Rules()
-        self._levels: dict[int, _Level] = {}
+        self._levels: dict[int, Level] = {}
         self._announcements = 0
         self._first_look = True
 
@@ -179,10 +92,10 @@ class FairShare:
                 self._levels = {priority: level for priority, level in self._levels.items() if level.lanes}
         self._first_look = False
 
-    def _level(self, lane: Lane) -> _Level:
+    def _level(self, lane: Lane) -> Level:
         level = self._levels.get(lane.priority)
         if level is None:
-            level = self._levels[lane.priority] = _Level()
+            level = self._levels[lane.priority] = Level()
         return level
 
     def _add(self, lane: Lane, start: Position) -> None:
@@ -192,16 +105,16 @@ class FairShare:
             weight = self._rules.weights.get(lane.tenant, 1.0)
             # Processes that start together must not all serve the same tenant first.
             phase = self._rng.random() / weight if self._first_look else 0.0
-            share = _Share(level.virtual + phase, weight, level.cost, self._rng.random())
+            share = Share(level.virtual + phase, weight, level.cost, self._rng.random())
         level.shares[lane.tenant] = share  # at the end, so that the longest idle are forgotten first
         if not share.lanes:
             share.virtual = max(share.virtual, level.virtual)
-        known = _KnownLane(lane, share, start, self.gates.of(lane), self._announcements)
+        known = KnownLane(lane, share, start, self.gates.of(lane), self._announcements)
         level.lanes[lane] = share.lanes[lane] = known
-        if len(level.shares) > _REMEMBERED + len(level.lanes):
+        if len(level.shares) > REMEMBERED + len(level.lanes):
             level.forget_the_idle()
 
-    def _remove(self, known: _KnownLane) -> None:
+    def _remove(self, known: KnownLane) -> None:
         level = self._level(known.lane)
         if level.lanes.get(known.lane) is known:
             del level.lanes[known.lane]
@@ -248,29 +161,43 @@ class FairShare:
             self.gates.all_open(known.gates, now) for level in self._levels.values() for known in level.lanes.values()
         )
 
-    def plan(self, limit: int, now: float, rooms: Mapping[Gate, int] | None = None) -> list[Portion]:
-        """Which lanes of the highest priority to claim from, and how many jobs of each, `limit` in all.
+    def plan(self, limit: int, now: float) -> list[Portion]:
+        """Which lanes of the highest priority to claim from, and how many jobs of each, `limit` in all."""
+        level, ready = self._top(now)
+        if level is None or limit <= 0:
+            return []
+        level.advance(ready)
+        if len(ready) == 1:
+            return [Portion(ready[0], limit, ready[0].changes)]
+        return [Portion(one, quota, one.changes) for one, quota in Counter(islice(in_turn(ready), limit)).items()]
 
-        `rooms` says how many jobs each gate lets through; a lane with a gate that is not in it is left out. Without
-        `rooms` all gates count as wide open, to find out which of them matter.
+    def plan_for_gates(self, limit: int, now: float) -> GatedPlan:
+        """The same for a claim that has to ask gates: whose turn it is, for as long as gates may refuse some.
+
+        The turns after the first `limit` are only of lanes that are behind no other gates than those. So a claim asks
+        no more gates than it has to, and goes on to what is behind none if all of them are closed.
         """
         level, ready = self._top(now)
-        if level is None:
-            return []
-        if rooms is not None:
-            ready = [one for one in ready if all(rooms.get(gate, 0) > 0 for gate in one.gates)]
-            if not ready:
-                level.passed_over = None  # it had its turn; what keeps it waiting is a gate and not those above
-                return []
+        if level is None or limit <= 0:
+            return GatedPlan((), ())
         level.advance(ready)
-        if len(ready) == 1 and not ready[0].gates:
-            return [Portion(ready[0], limit, ready[0].changes)]
-        return [Portion(one, quota, one.changes) for one, quota in _share_out(ready, limit, rooms).items()]
+        first = list(islice(in_turn(ready), limit))
+        gates = {gate for one in first for gate in one.gates}
+        open_to_us = [one for one in ready if gates.issuperset(one.gates)]
+        turns = first if len(open_to_us) == 1 else islice(in_turn(open_to_us), limit + min(limit, _SPARE_TURNS))
+        numbers: dict[KnownLane, int] = {}
+        order = [numbers.setdefault(one, len(numbers)) for one in turns]
+        return GatedPlan([Portion(one, 0, one.changes) for one in numbers], order)
 
-    def _top(self, now: float) -> tuple[_Level | None, list[_KnownLane]]:
+    def turned_away(self, plan: GatedPlan) -> None:
+        """Gates let nothing through of what was planned. What keeps that priority waiting is not those above it."""
+        for portion in plan.lanes[:1]:
+            self._level(portion.lane).passed_over = None
+
+    def _top(self, now: float) -> tuple[Level | None, list[KnownLane]]:
         """The priority that is next among those that have open lanes, and those lanes."""
-        next_level: _Level | None = None
-        next_lanes: list[_KnownLane] = []
+        next_level: Level | None = None
+        next_lanes: list[KnownLane] = []
         reached = 0.0
         for priority in sorted(self._levels, reverse=True):
             level = self._levels[priority]
@@ -290,7 +217,7 @@ class FairShare:
                     next_level, next_lanes, reached = level, ready, aged
         return next_level, next_lanes
 
-    def _open_lanes(self, level: _Level, now: float) -> list[_KnownLane]:
+    def _open_lanes(self, level: Level, now: float) -> list[KnownLane]:
         ready = []
         for one in level.lanes.values():
             if not self.gates.all_open(one.gates, now):
@@ -312,7 +239,7 @@ class FairShare:
 
     def served(self, portions: Sequence[Portion], claimed: Sequence[ClaimedJob]) -> None:
         """Account for what a plan brought in: charge each tenant, and forget the lanes that ran empty."""
-        for portion, jobs in _by_portion(portions, claimed):
+        for portion, jobs in by_portion(portions, claimed):
             self._charge(portion.known, jobs)
             if portion.changes != portion.known.changes:
                 continue  # the lane was announced again while we claimed; the next claim goes by that
@@ -321,7 +248,7 @@ class FairShare:
             elif jobs:
                 portion.known.start = jobs[-1].position
 
-    def _charge(self, known: _KnownLane, jobs: Sequence[ClaimedJob]) -> None:
+    def _charge(self, known: KnownLane, jobs: Sequence[ClaimedJob]) -> None:
         share, level = known.share, self._level(known.lane)
         typical, total = share.cost, 0
         for job in jobs:
@@ -329,61 +256,8 @@ class FairShare:
             total += job.cost
         share.cost = typical
         share.virtual += total / share.weight
+        share.present = max(share.present, known.virtual)
         known.virtual += total
         if jobs:
             level.cost += 0.1 * (share.cost - level.cost)
             level.passed_over = None
-
-
-def portions_without(portions: Sequence[Portion], claimed: Sequence[ClaimedJob]) -> list[Portion]:
-    """The portions of which nothing was claimed."""
-    return [portion for portion, jobs in _by_portion(portions, claimed) if not jobs]
-
-
-def _by_portion(
-    portions: Sequence[Portion], claimed: Sequence[ClaimedJob]
-) -> Iterable[tuple[Portion, Sequence[ClaimedJob]]]:
-    if len(portions) == 1:
-        return [(portions[0], claimed)]
-    by_lane: dict[tuple[str, str, int, str], list[ClaimedJob]] = {}
-    for job in claimed:
-        by_lane.setdefault((job.queue, job.kind, job.priority, job.tenant), []).append(job)
-    return [(portion, by_lane.get(portion.lane, ())) for portion in portions]
-
-
-def _share_out(ready: Sequence[_KnownLane], limit: int, rooms: Mapping[Gate, int] | None) -> dict[_KnownLane, int]:
-    """Give job after job to the tenant that has had the least, as far as the jobs' costs can be foreseen."""
-    left = dict(rooms) if rooms is not None else None
-    # Numbered, so that a heap never has to compare lanes or shares.
-    lanes: dict[_Share, list[tuple[float, int, _KnownLane]]] = {}
-    for number, one in enumerate(ready):
-        lanes.setdefault(one.share, []).append((one.virtual, number, one))
-    tenants = [(share.virtual, share.tie, number, share) for number, share in enumerate(lanes)]
-    heapq.heapify(tenants)
-    for mine in lanes.values():
-        heapq.heapify(mine)
-    quotas: dict[_KnownLane, int] = {}
-    while limit > 0 and tenants:
-        virtual, tie, number, share = tenants[0]
-        mine = lanes[share]
-        lane_virtual, lane_number, one = mine[0]
-        if left is not None and not _pass(one.gates, left):
-            heapq.heappop(mine)
-            if not mine:
-                heapq.heappop(tenants)
-            continue
-        quotas[one] = quotas.get(one, 0) + 1
-        limit -= 1
-        heapq.heapreplace(tenants, (virtual + share.cost / share.weight, tie, number, share))
-        if len(mine) > 1:
-            heapq.heapreplace(mine, (lane_virtual + share.cost, lane_number, one))
-    return quotas
-
-
-def _pass(gates: tuple[Gate, ...], left: dict[Gate, int]) -> bool:
-    """Take one job's room at each gate, if all of them have some."""
-    if any(left[gate] <= 0 for gate in gates):
-        return False
-    for gate in gates:
-        left[gate] -= 1
-    return True

@@ -8,9 +8,13 @@ database and has no clock of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from waybill_engine.lanes import Lane
 from waybill_engine.rules import Cap, Rate, Rules
+
+if TYPE_CHECKING:
+    from waybill_engine.claim import ClaimedJob
 
 Gate = Cap | Rate | str
 """A cap, a rate, or the name of a dependency that a breaker limits."""
@@ -48,10 +52,13 @@ class Gates:
 
     def of(self, lane: Lane) -> tuple[Gate, ...]:
         """The gates in front of a lane."""
-        keys = ((lane.tenant, lane.kind), (lane.tenant, None), (None, lane.kind))
-        caps: tuple[Gate, ...] = tuple(cap for key in keys if (cap := self._caps.get(key)) is not None)
         limited = (one for one in self.dependencies(lane.kind) if one in self._limited)
-        return (*caps, *self.rates(lane.tenant, lane.kind), *limited)
+        return (*self.caps(lane.tenant, lane.kind), *self.rates(lane.tenant, lane.kind), *limited)
+
+    def caps(self, tenant: str, kind: str) -> list[Cap]:
+        """The caps that limit jobs of this tenant and kind."""
+        keys = ((tenant, kind), (tenant, None), (None, kind)) if self._caps else ()
+        return [cap for key in keys if (cap := self._caps.get(key)) is not None]
 
     def rates(self, tenant: str, kind: str) -> list[Rate]:
         """The rates that limit jobs of this tenant and kind."""
@@ -71,10 +78,13 @@ class Gates:
         pause = self._pauses[gate] = min(2 * self._pauses.get(gate, _BUSY / 2), _MOMENT)
         self._closed_until[gate] = now + pause
 
-    def reopen_caps(self) -> None:
-        """Some of our own runs have ended, so any cap may have room. Breakers announce their changes themselves, and
+    def reopen_caps(self, ended: Iterable[ClaimedJob]) -> None:
+        """These jobs no longer run, so the caps on them may have room. Breakers announce their changes themselves, and
         for rates only time counts."""
-        self._closed_until = {gate: until for gate, until in self._closed_until.items() if not isinstance(gate, Cap)}
+        if self._closed_until and self._caps:
+            for tenant, kind in {(job.tenant, job.kind) for job in ended}:
+                for cap in self.caps(tenant, kind):
+                    self._closed_until.pop(cap, None)
 
     def all_open(self, gates: Iterable[Gate], now: float) -> bool:
         return not any(self._closed_until.get(gate, now) > now for gate in gates) if self._closed_until else True

@@ -1,8 +1,8 @@
 """Lanes: where jobs wait.
 
-A lane is what one claim can take oldest first: the queued jobs of one queue, kind, priority and tenant. Only lanes that
-have jobs exist, and they exist only in the index `jobs_lane_order`. Finding them means hopping through that index from
-the head of one lane to the head of the next, so it costs by the lane and not by the job.
+A lane is what one claim can take oldest first: the queued jobs of one queue, kind, priority, tenant and owner. Only
+lanes that have jobs exist, and they exist only in the index `jobs_owner_order`. Finding them means hopping through that
+index from the head of one lane to the head of the next, so it costs by the lane and not by the job.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Lane(NamedTuple):
     kind: str
     priority: int
     tenant: str
+    owner: str
+    """Below the tenant, so that the browsers that share one tenant take turns in its share."""
 
 
 class Position(NamedTuple):
@@ -54,62 +56,63 @@ BEGINNING = Position(datetime.min.replace(tzinfo=UTC))
 
 # One statement finds both lanes and rules, so that an idle worker costs next to nothing. The last row has the rules.
 #
-# From one head, the next is the next tenant of the same priority or the first of the next lower priority. `UNION ALL`
-# tries the second only when the first finds nothing. Where an earlier look ended ($5, $6), this one goes on in the same
-# way. The first heads of all queues and kinds come first, so that each gets on.
+# From one head, the next is the next owner or tenant of the same priority or the first of the next lower priority.
+# `UNION ALL` tries the second only when the first finds nothing. Where an earlier look ended ($5 to $7), this one
+# goes on in the same way. The first heads of all queues and kinds come first, so that each gets on.
 _FIND_LANES = f"""
 WITH RECURSIVE served AS MATERIALIZED (
-    SELECT queue, kind, seen.priority, seen.tenant
-      FROM unnest($1::text[], $2::text[], $5::smallint[], $6::text[]) AS seen (queue, kind, priority, tenant)
+    SELECT queue, kind, seen.priority, seen.tenant, seen.owner
+      FROM unnest($1::text[], $2::text[], $5::smallint[], $6::text[], $7::text[])
+               AS seen (queue, kind, priority, tenant, owner)
      WHERE NOT {queue_is_paused("queue")}
 ), lane AS (
-    SELECT served.queue, served.kind, head.priority, head.tenant, head.created_at, head.id
+    SELECT served.queue, served.kind, head.priority, head.tenant, head.owner, head.created_at, head.id
       FROM served, LATERAL (
-               (SELECT priority, tenant, created_at, id FROM jobs
+               (SELECT priority, tenant, owner, created_at, id FROM jobs
                  WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND state = 'queued'
                    AND served.tenant IS NULL
-                 ORDER BY priority DESC, tenant, created_at, id
+                 ORDER BY priority DESC, tenant, owner, created_at, id
                  LIMIT 1)
                UNION ALL
-               (SELECT priority, tenant, created_at, id FROM jobs
+               (SELECT priority, tenant, owner, created_at, id FROM jobs
                  WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND priority = served.priority
-                   AND tenant > served.tenant AND state = 'queued'
-                 ORDER BY tenant, created_at, id
+                   AND (tenant, owner) > (served.tenant, served.owner) AND state = 'queued'
+                 ORDER BY tenant, owner, created_at, id
                  LIMIT 1)
                UNION ALL
-               (SELECT priority, tenant, created_at, id FROM jobs
+               (SELECT priority, tenant, owner, created_at, id FROM jobs
                  WHERE queue = served.queue AND kind = served.kind AND isolate = $3 AND priority < served.priority
                    AND state = 'queued'
-                 ORDER BY priority DESC, tenant, created_at, id
+                 ORDER BY priority DESC, tenant, owner, created_at, id
                  LIMIT 1)
                LIMIT 1
            ) AS head
     UNION ALL
-    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.created_at, next.id
+    SELECT lane.queue, lane.kind, next.priority, next.tenant, next.owner, next.created_at, next.id
       FROM lane, LATERAL (
-               (SELECT priority, tenant, created_at, id FROM jobs
+               (SELECT priority, tenant, owner, created_at, id FROM jobs
                  WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority = lane.priority
-                   AND tenant > lane.tenant AND state = 'queued'
-                 ORDER BY tenant, created_at, id
+                   AND (tenant, owner) > (lane.tenant, lane.owner) AND state = 'queued'
+                 ORDER BY tenant, owner, created_at, id
                  LIMIT 1)
                UNION ALL
-               (SELECT priority, tenant, created_at, id FROM jobs
+               (SELECT priority, tenant, owner, created_at, id FROM jobs
                  WHERE queue = lane.queue AND kind = lane.kind AND isolate = $3 AND priority < lane.priority
                    AND state = 'queued'
-                 ORDER BY priority DESC, tenant, created_at, id
+                 ORDER BY priority DESC, tenant, owner, created_at, id
                  LIMIT 1)
                LIMIT 1
            ) AS next
 ), found AS MATERIALIZED (
-    SELECT queue, kind, priority, tenant, created_at, id FROM lane LIMIT $4
+    SELECT queue, kind, priority, tenant, owner, created_at, id FROM lane LIMIT $4
 ), limiting AS MATERIALIZED (
     SELECT id, tenant, kind, most FROM {caps_among("found")} AS one
 ), pacing AS MATERIALIZED (
     SELECT id, tenant, kind, most, seconds, burst FROM {rates_among("found")} AS one
 )
-SELECT queue, kind, priority, tenant, created_at, id, NULL::json AS rules FROM found
+SELECT queue, kind, priority, tenant, owner, created_at, id, NULL::json AS rules FROM found
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_object(
            'caps', (SELECT json_agg(json_build_array(id, tenant, kind, most) ORDER BY id) FROM limiting),
            'rates', (SELECT json_agg(json_build_array(id, tenant, kind, most, seconds, burst) ORDER BY id) FROM pacing),
            'more', EXISTS (SELECT FROM caps WHERE id NOT IN (SELECT id FROM limiting))
@@ -132,8 +135,8 @@ class LaneScan:
     def __init__(self, queues: Sequence[str], kinds: Sequence[str], *, isolated: bool = False) -> None:
         self._served = [(queue, kind) for queue in dict.fromkeys(queues) for kind in dict.fromkeys(kinds)]
         self._isolated = isolated
-        self._left: dict[tuple[str, str], tuple[int | None, str | None]] = {}
-        """The queues and kinds that are not done yet, with the last priority and tenant seen there."""
+        self._left: dict[tuple[str, str], tuple[int | None, str | None, str | None]] = {}
+        """The queues and kinds that are not done yet, with the last priority, tenant and owner seen there."""
         self.complete = True
         """Whether the last look has seen all lanes there are."""
         self._limits: dict[_Limited, Cap | Rate] = {}
@@ -149,7 +152,7 @@ class LaneScan:
 
     def restart(self) -> None:
         """Have the next look begin at the beginning."""
-        self._left = dict.fromkeys(self._served, (None, None))
+        self._left = dict.fromkeys(self._served, (None, None, None))
         self._fresh = True
         self._earlier, self._limits = self._earlier | self._limits, {}
 
@@ -162,11 +165,12 @@ class LaneScan:
             [kind for _, kind in self._left],
             self._isolated,
             most,
-            [priority for priority, _ in self._left.values()],
-            [tenant for _, tenant in self._left.values()],
+            [priority for priority, _, _ in self._left.values()],
+            [tenant for _, tenant, _ in self._left.values()],
+            [owner for _, _, owner in self._left.values()],
         )
         rules = json.loads(rows.pop()["rules"])
-        lanes = {Lane(*row[:4]): Position(*row[4:6]) for row in rows}
+        lanes = {Lane(*row[:5]): Position(*row[5:7]) for row in rows}
         ended = len(rows) < most
         self.complete = self._fresh and ended
         self._limits |= _by_whom(Cap(*cap) for cap in rules["caps"] or ())
@@ -178,7 +182,7 @@ class LaneScan:
             self.restart()
         else:
             # A queue and kind of which this look found nothing has no more lanes.
-            self._left = {(lane.queue, lane.kind): (lane.priority, lane.tenant) for lane in lanes}
+            self._left = {(lane.queue, lane.kind): (lane.priority, lane.tenant, lane.owner) for lane in lanes}
             self._fresh = False
         return lanes, Rules(
             caps=tuple(one for one in known if isinstance(one, Cap)),

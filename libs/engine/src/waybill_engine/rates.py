@@ -15,7 +15,7 @@ operator lifted stays as a row without `most`, so that no default comes back.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,22 +36,11 @@ _LONGEST = 30 * 86400.0
 RATE_OPENS_AT = "paced.paid_up_to - (paced.burst - 1) * paced.spacing * interval '1 microsecond'"
 """SQL for when the rate `paced` lets the next job through."""
 
-# `ahead` is how many microseconds are paid for from now on. FOR UPDATE reads the newest version of a row, so it sees
-# every payment of those that had the lock before.
-_AHEAD = "greatest(extract(epoch FROM paid_up_to - now()) * 1000000, 0)::bigint"
+RATE_IS_PAID_AHEAD = "greatest(extract(epoch FROM paid_up_to - now()) * 1000000, 0)::bigint"
+"""SQL for how many microseconds from now on the starts of a rate have paid for."""
 
-_LOOK = f"SELECT id, {_AHEAD} AS ahead, spacing, burst FROM rates WHERE id = ANY ($1::int[]) AND most IS NOT NULL"  # noqa: S608
-
-_LOCK = f"{_LOOK} ORDER BY id FOR UPDATE SKIP LOCKED"
-
-_PAY = f"""
-WITH paid AS (
-    UPDATE rates SET paid_up_to = greatest(paid_up_to, now()) + started.jobs * spacing * interval '1 microsecond'
-      FROM unnest($1::int[], $2::int[]) AS started (id, jobs)
-     WHERE rates.id = started.id AND most IS NOT NULL
-    RETURNING rates.id, paid_up_to, spacing, burst
-)
-SELECT id, {_AHEAD} AS ahead, spacing, burst FROM paid
+_LOOK = f"""
+SELECT id, {RATE_IS_PAID_AHEAD} AS ahead, spacing, burst FROM rates WHERE id = ANY ($1::int[]) AND most IS NOT NULL
 """  # noqa: S608 - made of constants
 
 _FIND = f"""
@@ -127,30 +116,13 @@ async def look_at_rates(connection: Connection, rates: Sequence[Rate]) -> dict[R
     return _openings(rates, await connection.fetch(_LOOK, [rate.id for rate in rates])) if rates else {}
 
 
-async def lock_rates(connection: Connection, rates: Sequence[Rate]) -> tuple[dict[Rate, Opening], list[Rate]]:
-    """How much room there is until the caller's transaction ends, and the rates under which another claims just now.
-
-    Rates that were lifted in the meantime are in neither. It never waits.
-    """
-    if not rates:
-        return {}, []
-    openings = _openings(rates, await connection.fetch(_LOCK, [rate.id for rate in rates]))
-    missing = [rate for rate in rates if rate not in openings]
-    return openings, list(await look_at_rates(connection, missing))
-
-
-async def pay(connection: Connection, starts: Mapping[Rate, int]) -> dict[Rate, Opening]:
-    """Pay for jobs that start, in the transaction that locked their rates; what is open after that."""
-    ids = [rate.id for rate in starts]
-    return _openings(list(starts), await connection.fetch(_PAY, ids, list(starts.values()))) if ids else {}
-
-
 def _openings(rates: Sequence[Rate], rows: Sequence[asyncpg.Record]) -> dict[Rate, Opening]:
     by_id = {rate.id: rate for rate in rates}
-    return {by_id[row["id"]]: _opening(row["ahead"], row["spacing"], row["burst"]) for row in rows}
+    return {by_id[row["id"]]: opening(row["ahead"], row["spacing"], row["burst"]) for row in rows}
 
 
-def _opening(ahead: int, spacing: int, burst: int) -> Opening:
+def opening(ahead: int, spacing: int, burst: int) -> Opening:
+    """What a rate lets through whose starts have paid for so many microseconds from now on."""
     left = (burst - 1) * spacing - ahead
     return Opening(left // spacing + 1, None) if left >= 0 else Opening(0, -left / 1_000_000)
 

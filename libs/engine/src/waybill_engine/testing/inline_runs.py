@@ -44,7 +44,7 @@ from waybill_engine.worker.slots import Slots
 _LEASE = 3600.0
 """Seconds beyond the job's time limit."""
 
-_LOOK = "SELECT queue, kind, priority, tenant, isolate, time_limit, created_at FROM jobs WHERE id = $1"
+_LOOK = "SELECT queue, kind, priority, tenant, owner, isolate, time_limit, created_at FROM jobs WHERE id = $1"
 
 _OUTCOME = """
 SELECT state, attempts, error_code, error_message, progress, progress_message,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -68,9 +68,9 @@ class Claimer:
         """There may be jobs to claim, or slots for them."""
         self._wake.set()
 
-    def runs_ended(self) -> None:
-        """Ends of runs were written, so caps that were full may have room."""
-        self._fair_share.gates.reopen_caps()
+    def runs_ended(self, jobs: Iterable[ClaimedJob]) -> None:
+        """Ends of these runs were written, so caps that were full may have room."""
+        self._fair_share.gates.reopen_caps(jobs)
         self._wake.set()
 
     def stop(self) -> None:

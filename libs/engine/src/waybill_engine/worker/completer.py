@@ -78,7 +78,7 @@ class Completer:
                 self._in_flight = {}
                 async with self._written:
                     self._written.notify_all()
-                self._slots.on_written()
+                self._slots.on_written(batch.values())
 
     def _next_batch(self) -> dict[uuid.UUID, ClaimedJob]:
         everything = self._waiting
@@ -119,13 +119,15 @@ class Completer:
         while True:
             await self._some_locked.wait()
             self._some_locked.clear()
+            written: dict[uuid.UUID, ClaimedJob] = {}
             while self._locked:
                 await asyncio.sleep(_LOCKED_AGAIN)
+                written |= self._locked
                 for job in list(self._locked.values()):
                     await self._health.persist(lambda job=job: self._write_locked(job))  # type: ignore[misc]
             async with self._written:
                 self._written.notify_all()
-            self._slots.on_written()
+            self._slots.on_written(written.values())
 
     async def _write_locked(self, job: ClaimedJob) -> None:
         run = (job.id, job.token)

@@ -94,10 +94,7 @@ class Listener:
             log.warning("strange_notification", channel=channel, payload=text[:100])
 
     def _heard_of_jobs(self, text: str) -> None:
-        announced = parse_jobs(text)
-        if announced is not None:
-            self._heard_of_lane(announced)
-        elif text in self._queues:
+        if parse_jobs(text) in self._queues:
             self._on_look()
 
     def _heard_of_lane(self, announced: Announced) -> None:

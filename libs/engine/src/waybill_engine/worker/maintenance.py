@@ -13,6 +13,7 @@ import structlog
 
 from waybill.db import Database
 from waybill_engine.announcements import Announced, announce
+from waybill_engine.due_times import DueScan, DueTimes, next_due
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import Trouble, look_for_trouble, rescue
 from waybill_engine.sequences import take_missed_turns
@@ -49,6 +50,19 @@ class Promoter:
         self._rank = rank
         self._on_promoted = on_promoted
         self._timer = Timer()
+        self._scan = DueScan()
+
+    async def poll(self) -> DueTimes:
+        """Find out what is due next, in case nobody announced it."""
+
+        async def ask() -> DueTimes:
+            async with self._db.hot() as connection:
+                return await next_due(connection, self._scan.since())
+
+        due = await self._health.persist(ask)
+        self._scan.searched(due.searched)
+        self.due_in(due.job)
+        return due
 
     def due_in(self, seconds: float | None) -> None:
         """A job is due in so many seconds."""
@@ -67,8 +81,9 @@ class Promoter:
 
     async def _promote(self) -> float | None:
         async with self._db.hot() as connection:
-            promoted = await promote_due(connection, _BATCH, announced=False)
+            promoted = await promote_due(connection, _BATCH, announced=False, since=self._scan.since())
             turns_in = await take_missed_turns(connection) if promoted.missed_turns else None
+        self._scan.searched(promoted.searched)
         if promoted.lanes and not self._on_promoted(promoted.lanes):
             async with self._db.hot() as connection:
                 await announce(connection, promoted.lanes)

@@ -10,7 +10,7 @@ import contextvars
 import math
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from waybill.db import Database
 from waybill.storage import Storage
@@ -59,8 +59,8 @@ class Slots:
         """Called when a slot is free and no job waits for it, and once when only `low` jobs wait."""
         self.low = 0
         """When only so many jobs wait, more should be claimed. The claimer sets it each time."""
-        self.on_written: Callable[[], None] = lambda: None
-        """Called when ends of runs were written, because a cap may have room again."""
+        self.on_written: Callable[[Iterable[ClaimedJob]], None] = lambda _: None
+        """Called with jobs whose ends were written, because a cap may have room again."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
         self.typical_bytes = float(MAX_PAYLOAD)
@@ -178,7 +178,7 @@ class Slots:
         self._run_ended.set()
         self._fill_slots()
         if run.written:
-            self.on_written()
+            self.on_written((run.claimed,))
         elif len(self.waiting) <= self.low or len(self.runs) < self.concurrency:
             self.low = -1
             self.on_room()

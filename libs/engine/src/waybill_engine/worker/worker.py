@@ -19,7 +19,6 @@ from waybill.storage import Storage
 from waybill_engine import breaker
 from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
-from waybill_engine.due_times import DueTimes, next_due
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, drain, register, stop
@@ -276,13 +275,7 @@ class JobRunner:
         self._turns.heard(announced)
 
     async def _ask_what_is_due(self) -> None:
-        async def ask() -> DueTimes:
-            async with self._db.hot() as connection:
-                return await next_due(connection)
-
-        due = await self._health.persist(ask)
-        self._promoter.due_in(due.job)
-        self._scheduler.due_in(due.tick)
+        self._scheduler.due_in((await self._promoter.poll()).tick)
 
     async def _shut_down(self, claiming: list[asyncio.Task[None]]) -> None:
         log.info("worker_stopping", running=len(self._slots.runs), grace=self._settings.shutdown_grace)
