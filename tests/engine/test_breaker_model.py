@@ -28,7 +28,8 @@ from hypothesis.stateful import (
 
 from support.breakers import CONVERT, CONVERTER, breaker_events, claim_gated, converter_worker, state_of
 from support.engine import some_jobs
-from waybill.db.database import _ONE_PLAN, Connection
+from waybill.db.database import Connection
+from waybill.db.session_settings import ONE_PLAN
 from waybill.errors import DocumentFault, GatewayUnavailable, classify
 from waybill_engine import ClaimedJob, State
 from waybill_engine.breaker import BreakerPolicy, probe_result
@@ -355,7 +356,7 @@ def ground(server_url: str, template: str) -> Iterator[Ground]:
             f"CREATE DATABASE {name} TEMPLATE {template}",
             f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public",
         )
-        connection = await asyncpg.connect(url, server_settings=_ONE_PLAN)
+        connection = await asyncpg.connect(url, server_settings=ONE_PLAN)
         # Committing to disk proves nothing here and takes most of the time.
         await connection.execute("SET synchronous_commit = off")
         return connection

@@ -41,7 +41,8 @@ from support.engine import (
     take_isolated,
 )
 from support.engine_model import Model, ModelJob, ModelWorker
-from waybill.db.database import _ONE_PLAN, Connection
+from waybill.db.database import Connection
+from waybill.db.session_settings import ONE_PLAN
 from waybill.errors import Cancelled, Conflict, LeaseLost, Refused, classify
 from waybill.ids import new_id
 from waybill_engine import (
@@ -727,7 +728,7 @@ def ground(server_url: str, template: str) -> Iterator[Ground]:
         await server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         await server.execute(f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
         await server.close()
-        connection = await asyncpg.connect(url, server_settings=_ONE_PLAN)
+        connection = await asyncpg.connect(url, server_settings=ONE_PLAN)
         # Committing to disk proves nothing here and takes most of the time.
         await connection.execute("SET synchronous_commit = off")
         return connection

@@ -26,7 +26,8 @@ from support.engine import (
     take,
     take_isolated,
 )
-from waybill.db.database import _ONE_PLAN, Connection
+from waybill.db.database import Connection
+from waybill.db.session_settings import ONE_PLAN
 from waybill.errors import Conflict, LeaseLost, NotFound
 from waybill_engine import (
     ClaimedJob,
@@ -224,7 +225,7 @@ async def run_chaos(connect: Connect, seconds: float, seed: int) -> None:
     async def hot() -> Connection:
         """As the engine's own are: on these, rows are locked in the order of their ids."""
         connection = await connect()
-        for name, value in _ONE_PLAN.items():
+        for name, value in ONE_PLAN.items():
             await connection.execute(f"SET {name} = {value}")
         return connection
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from support.janitor import janitor
 from waybill.config import DatabaseUrl
-from waybill.db import Database, database
+from waybill.db import Database, hot_pool
 from waybill.storage import LocalStorage
 
 _steps = 0
@@ -31,7 +31,7 @@ def step(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Watched(database._HotConnection):
+class Watched(hot_pool._HotConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.add_query_logger(step)
@@ -56,7 +56,7 @@ async def clean(url: str, folder: str) -> None:
 def main() -> None:
     global _deadly
     url, folder = sys.argv[1:]
-    database._HotConnection = Watched  # type: ignore[misc]
+    hot_pool._HotConnection = Watched  # type: ignore[misc]
     for line in sys.stdin:
         read, write = os.pipe()
         child = os.fork()

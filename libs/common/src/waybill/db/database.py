@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Never, cast
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Never, cast
 from uuid import uuid4
 
-import asyncpg
 import structlog
 from sqlalchemy import event
 from sqlalchemy.exc import DisconnectionError
@@ -25,50 +24,23 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
+from waybill.db.hot_pool import MOST as MOST_HOT
+from waybill.db.hot_pool import Connection as Connection
+from waybill.db.hot_pool import HotPool, watched
 from waybill.db.schema import check_schema
 from waybill.db.servers import Servers
+from waybill.db.session_settings import FRESH_PLANS, NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
 from waybill.db.startup import wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
 from waybill.errors import DatabaseUnavailable, is_read_only
 
-if TYPE_CHECKING:
-    Connection = asyncpg.Connection[asyncpg.Record]
-    Pool = asyncpg.Pool[asyncpg.Record]
-else:
-    Connection, Pool = asyncpg.Connection, asyncpg.Pool
-
 log = structlog.get_logger()
-
-# A queue table's statistics are always wrong: it is empty when they are taken and full when they are used, or the
-# other way round. With these, the hot statements can only go through the index they were written for.
-_ONE_PLAN = {
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_bitmapscan": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
-
-# On everybody's connections the planner is free, but a plan made for an empty table must not outlive it.
-_FRESH_PLANS = {"plan_cache_mode": "force_custom_plan"}
-
-# A frozen process or a vanished machine must not hold its locks for hours: the server ends what was forgotten.
-_NOTHING_FORGOTTEN = {
-    "idle_in_transaction_session_timeout": "60s",
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
-}
 
 Heard = Callable[[str, str], None]
 """Called with a channel and what was said on it."""
 
 _PING_EVERY = 10.0
 """Seconds of silence after which a listener makes sure that there still is somebody to listen to."""
-
-_LETTING_GO = 1.0
-"""Seconds that calling off a statement may take."""
 
 _WRITABLE_FOR = 1.0
 """Seconds for which a successful write stands for those that are asked for after it."""
@@ -78,22 +50,6 @@ _SAID_FOR = 10.0
 
 _BORN = "born"
 
-_HOT_CONNECTIONS = 11
-"""The most connections for hot statements, unless a process asks for fewer. They are opened when they are needed."""
-
-
-_SET_LOCAL = "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS given (name, value)"
-
-
-def _columns(settings: dict[str, str]) -> tuple[list[str], list[str]]:
-    return list(settings), list(settings.values())
-
-
-class _HotConnection(Connection):
-    def get_reset_query(self) -> str:
-        # The engine leaves nothing behind on a connection; the default reset is a round trip per statement.
-        return ""
-
 
 class Database:
     def __init__(
@@ -101,7 +57,7 @@ class Database:
         url: DatabaseUrl,
         *,
         pool_size: int = 10,
-        hot_size: int = _HOT_CONNECTIONS,
+        hot_size: int = MOST_HOT,
         pgbouncer: bool = False,
         name: str = "waybill",
         patience: float | None = None,
@@ -113,13 +69,18 @@ class Database:
         self.pgbouncer = pgbouncer
         self._name = name
         self._pool_size = pool_size
-        self._hot_size = max(hot_size, 2)
-        self._places = asyncio.Semaphore(self._hot_size - 1)
-        self._lent: set[Connection] = set()
         self._patience = patience
         self._servers = Servers(url, patience=min(10.0, patience or 10.0))
-        self._pool: Pool | None = None
-        self._pool_lock = asyncio.Lock()
+        self._hot = HotPool(
+            self._servers,
+            size=hot_size,
+            pgbouncer=pgbouncer,
+            patience=patience,
+            unreachable=self._unreachable,
+            on_read_only=self._leave_server,
+            server_settings=self._server_settings(**ONE_PLAN),
+            **self._session_kind(),
+        )
         self._engine: AsyncEngine | None = None
         self._expired_at = 0.0
         self._writable_until = 0.0
@@ -134,7 +95,7 @@ class Database:
         schema: bool = True,
         patience: float | None = None,
         pool_size: int | None = None,
-        hot_size: int = _HOT_CONNECTIONS,
+        hot_size: int = MOST_HOT,
     ) -> Database:
         """Wait for Postgres, saying so, then refuse a schema that is not ours."""
         database = cls(
@@ -155,12 +116,7 @@ class Database:
         return database
 
     async def close(self) -> None:
-        if self._pool is not None:
-            try:
-                await asyncio.wait_for(self._pool.close(), 5)
-            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                self._pool.terminate()
-            self._pool = None
+        await self._hot.close()
         if self._engine is not None:
             await self._engine.dispose()
             self._engine = None
@@ -178,7 +134,7 @@ class Database:
 
     def _server_settings(self, **more: str) -> dict[str, str]:
         # A pooler refuses settings it does not know; there they go into each transaction.
-        return {"application_name": self._name} | ({} if self.pgbouncer else _NOTHING_FORGOTTEN | more)
+        return {"application_name": self._name} | ({} if self.pgbouncer else NOTHING_FORGOTTEN | more)
 
     async def open_connection(self) -> Connection:
         """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
@@ -207,90 +163,16 @@ class Database:
         finally:
             connection.terminate()
 
-    @asynccontextmanager
-    async def hot(self, *, urgent: bool = False) -> AsyncIterator[Connection]:
+    def hot(self, *, urgent: bool = False) -> AbstractAsyncContextManager[Connection]:
         """A connection for one hot statement, or a few in a transaction.
 
         An urgent one does not wait for others: statements that wait for a lock may have all connections but one.
         """
-        if urgent:
-            async with self._lend() as connection:
-                yield connection
-            return
-        if self._places.locked():
-            try:
-                async with asyncio.timeout(self._patience or 30):
-                    await self._places.acquire()
-            except TimeoutError as error:
-                raise self._unreachable(error) from error
-        else:
-            await self._places.acquire()
-        try:
-            async with self._lend() as connection:
-                yield connection
-        finally:
-            self._places.release()
+        return self._hot.lend(urgent=urgent)
 
     async def give_up_hot(self) -> None:
         """End all connections for hot statements, used or idle: the network was gone, and they may be dead silently."""
-        if self._pool is not None:
-            await self._pool.expire_connections()
-        for connection in list(self._lent):
-            connection.terminate()
-
-    @asynccontextmanager
-    async def _lend(self) -> AsyncIterator[Connection]:
-        try:
-            if self._pool is None:
-                async with self._pool_lock:
-                    if self._pool is None:  # nobody was faster
-                        self._pool = await self._create_pool()
-            pool = self._pool
-            # Not the pool's own timeout: that makes a task of every acquisition, which a single job waits for.
-            async with asyncio.timeout(self._patience or 30):
-                connection = cast("Connection", await pool.acquire())
-        except (OSError, TimeoutError) as error:
-            raise self._unreachable(error) from error
-        self._lent.add(connection)
-        try:
-            with self._watched(connection):
-                if not self.pgbouncer:
-                    yield connection
-                    return
-                # Behind a transaction pooler parse and execute may reach different servers unless one transaction
-                # holds them together, and session settings would leak to strangers.
-                async with connection.transaction():
-                    await connection.execute(_SET_LOCAL, *_columns(_ONE_PLAN | _NOTHING_FORGOTTEN))
-                    yield connection
-        except TimeoutError:
-            # Perhaps nobody is at the other end any more; the others are as old, and as likely to be dead.
-            await pool.expire_connections()
-            connection.terminate()
-            raise
-        except asyncpg.ReadOnlySQLTransactionError:
-            await self._leave_server()
-            raise
-        finally:
-            # Who is cancelled in the midst of a statement has the server call it off; one that does not answer that
-            # either has its connection ended, so that the pool gets its place back.
-            self._lent.discard(connection)
-            with contextlib.suppress(TimeoutError):
-                await pool.release(cast("Any", connection), timeout=_LETTING_GO)
-
-    @contextlib.contextmanager
-    def _watched(self, connection: Connection) -> Iterator[None]:
-        """Ends a connection that is in use for too long: whoever waits for it then hears of an outage.
-
-        Not a time limit on the caller: after that one it would wait again, for the rollback.
-        """
-        if self._patience is None:
-            yield
-            return
-        ending = asyncio.get_running_loop().call_later(self._patience, connection.terminate)
-        try:
-            yield
-        finally:
-            ending.cancel()
+        await self._hot.give_up()
 
     async def _leave_server(self) -> None:
         """Use no connection again that is open now: their server does not write any more, and another one does."""
@@ -299,24 +181,11 @@ class Database:
             log.warning("database_is_read_only", at=self.url.shown)
         self._expired_at = now
         self._writable_until = 0.0
-        if self._pool is not None:
-            await self._pool.expire_connections()
+        await self._hot.expire()
 
     def _unreachable(self, error: BaseException) -> DatabaseUnavailable:
         why = str(error) or type(error).__name__
         return DatabaseUnavailable(f"Postgres at {self.url.shown} cannot be reached: {why}")
-
-    async def _create_pool(self) -> Pool:
-        return await asyncpg.create_pool(
-            connect=self._servers.connect,
-            min_size=0,
-            max_size=self._hot_size,
-            command_timeout=60,
-            statement_cache_size=0 if self.pgbouncer else 100,
-            connection_class=_HotConnection,
-            server_settings=self._server_settings(**_ONE_PLAN),
-            **self._session_kind(),
-        )
 
     # Everybody's way in
 
@@ -325,7 +194,7 @@ class Database:
         if self._engine is None:
             arguments: dict[str, Any] = {
                 "async_creator_fn": self._servers.connect,  # both pools understand the URL the same way
-                "server_settings": self._server_settings(**_FRESH_PLANS),
+                "server_settings": self._server_settings(**FRESH_PLANS),
                 **self._session_kind(),
             }
             if self.pgbouncer:
@@ -360,9 +229,9 @@ class Database:
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from error
             try:
-                with self._watched(await _raw(connection)):
+                with watched(await _raw(connection), self._patience):
                     if self.pgbouncer:
-                        await (await driver(session)).execute(_SET_LOCAL, *_columns(_NOTHING_FORGOTTEN))
+                        await (await driver(session)).execute(SET_LOCAL, *names_and_values(NOTHING_FORGOTTEN))
                     yield session
             except Exception as error:
                 if is_read_only(error):
