@@ -263,3 +263,32 @@ async def test_a_job_that_is_handed_over_waits_in_its_new_owners_lane_at_once(co
     job = (await worker.hears_of(enqueue_many(admin, sessions("before"))))[0].id
     await worker.hears_of(hand_over(admin, [job], "after"))
     assert [(claimed.id, claimed.owner) for claimed in await worker.take(1)] == [(job, "after")]
+
+
+# Lanes that others have emptied
+
+
+async def test_a_claim_goes_on_to_the_next_lanes_where_others_were_faster(connect: Connect) -> None:
+    admin = await connect()
+    await enqueue_many(admin, [NewJob(WORK, f"tenant-{number:02}") for number in range(20)])
+    slow, quick = await claimants(connect, 2)
+    await slow.look()
+    await quick.look()
+    taken = [job for _ in range(9) for job in await quick.claim(2)]
+    assert len(taken) == 18
+
+    left = await slow.claim(2)
+
+    assert len(left) == 2, "one claim went through all the lanes that were empty by then"
+    assert {job.tenant for job in left}.isdisjoint(job.tenant for job in taken)
+
+
+async def test_a_lane_that_a_claim_did_not_come_to_is_not_taken_for_empty(connect: Connect) -> None:
+    admin = await connect()
+    await enqueue_many(admin, [NewJob(WORK, f"tenant-{number}") for number in range(5) for _ in range(2)])
+    (worker,) = await claimants(connect, 1)
+    await worker.look()
+    claimed = []
+    while jobs := await worker.claim(3):
+        claimed.append(len(jobs))
+    assert claimed == [3, 3, 3, 1]

@@ -99,7 +99,7 @@ ADVANCE = Hot(sequences._ADVANCE, KEYS, BY_SEQUENCE | BY_ID)
 ABOVE = Hot(sequences._ABOVE, ID, BY_ID)
 
 HOT = {
-    "claim": Hot(claim._CLAIM, f"{PORTIONS}, ARRAY[10]", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}),
+    "claim": Hot(claim._CLAIM, f"{PORTIONS}, ARRAY[10], 10", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}),
     "claim: gated": Hot(
         claim._CLAIM_GATED, f"{PORTIONS}, {GATES}", {"jobs_owner_order": "ROW(created_at, id) >=", **BY_ID}
     ),
@@ -388,7 +388,7 @@ async def test_what_cannot_be_claimed_does_not_lie_in_the_way_of_a_claim(db: Dat
     def portion(queue: str) -> str:
         return (
             f"{me}, false, ARRAY['{queue}'], ARRAY['work'], ARRAY[0]::smallint[], ARRAY['acme'], ARRAY['acme'], "
-            f"{start}, ARRAY[NULL]::text[], ARRAY[10]"
+            f"{start}, ARRAY[NULL]::text[], ARRAY[10], 10"
         )
 
     async with db.hot() as connection:

@@ -20,7 +20,7 @@ from waybill.db.database import Connection
 from waybill.storage import LocalStorage
 from waybill_engine import NewJob, enqueue, enqueue_many
 from waybill_engine.context import JobContext
-from waybill_engine.registry import Handler
+from waybill_engine.registry import Handler, HandlerFunction
 from waybill_engine.settings import WorkerSettings
 from waybill_engine.worker.worker import JobRunner
 
@@ -61,19 +61,29 @@ async def noop(payload: dict[str, Any], job: JobContext) -> None:
     pass
 
 
+def _sleeper(seconds: float) -> HandlerFunction:
+    async def sleep(payload: dict[str, Any], job: JobContext) -> None:
+        await asyncio.sleep(seconds)
+
+    return sleep
+
+
 @asynccontextmanager
-async def fleet(size: int, url: str, connection: Connection, folder: Path) -> AsyncIterator[Fleet]:
+async def fleet(
+    size: int, url: str, connection: Connection, folder: Path, *, concurrency: int = 10, takes: float = 0.0
+) -> AsyncIterator[Fleet]:
     """Workers that know each other, and do nothing unless they hear of something."""
     settings = WorkerSettings.model_validate(
-        {"database_url": url, "poll_interval": 600.0, "rescue_interval": 600.0, "lease_ttl": 600, **_QUIET}
+        {"database_url": url, "worker_concurrency": concurrency, **_QUIET},
     )
+    handler = Handler(handlers.NOOP, noop if not takes else _sleeper(takes))
     started = Fleet()
     async with AsyncExitStack() as stack:
         for _ in range(size):
             db = CountingDatabase(settings.database_url)
             stack.push_async_callback(db.close)
             started.databases.append(db)
-            worker = JobRunner(settings, db, LocalStorage(folder), {"noop": Handler(handlers.NOOP, noop)})
+            worker = JobRunner(settings, db, LocalStorage(folder), {"noop": handler})
             started.workers.append(worker)
             stack.push_async_callback(_ended, worker, asyncio.create_task(worker.run()))
 
@@ -92,7 +102,7 @@ async def _ended(worker: JobRunner, task: asyncio.Task[None]) -> None:
     await task
 
 
-_QUIET = {"heartbeat_interval": 200.0}
+_QUIET = {"poll_interval": 600.0, "rescue_interval": 600.0, "lease_ttl": 600, "heartbeat_interval": 200.0}
 
 Make = Callable[[], NewJob]
 
@@ -128,6 +138,25 @@ async def test_many_jobs_at_once_are_shared_by_all_workers(
         await eventually(ended)
         shares = await connection.fetch("SELECT count(*) FROM job_events WHERE event = 'succeeded' GROUP BY worker_id")
     assert len(shares) > 1
+
+
+@pytest.mark.parametrize("size", [1, 8])
+async def test_a_job_among_many_tenants_takes_at_most_two_transactions_whatever_the_number_of_workers(
+    connection: Connection, database_url: str, tmp_path: Path, size: int
+) -> None:
+    """Every worker knows every lane, and most of them are empty when it comes to them: others were faster."""
+    async with fleet(size, database_url, connection, tmp_path, concurrency=2, takes=0.02) as workers:
+        before = workers.transactions
+        jobs = [NewJob(handlers.NOOP, f"tenant-{number}") for _ in range(2) for number in range(150)]
+        await enqueue_many(connection, jobs)
+
+        async def ended() -> bool:
+            return bool(await connection.fetchval("SELECT count(*) = 300 FROM jobs WHERE state = 'succeeded'"))
+
+        await eventually(ended)
+        await workers.quiet()
+        each = (workers.transactions - before) / len(jobs)
+    assert each <= 2
 
 
 async def test_a_job_does_not_wait_for_a_worker_that_is_gone(connect: Connect, start_worker: StartWorker) -> None:

@@ -50,6 +50,8 @@ class FairShare:
         self._levels: dict[int, Level] = {}
         self._announcements = 0
         self._first_look = True
+        self._checked: set[tuple[str, str]] = set()
+        """Tenants and kinds whose caps and rates this worker has asked for since the last look."""
 
     def __len__(self) -> int:
         return sum(len(level.lanes) for level in self._levels.values())
@@ -77,6 +79,7 @@ class FairShare:
         A lane that was announced after the look began (`announcements` counts those before) may be missing in it, and
         stays.
         """
+        self._checked = {(lane.tenant, lane.kind) for lane in heads}  # a look finds their caps and rates, too
         for lane, head in heads.items():
             known = self._level(lane).lanes.get(lane)
             if known is None:
@@ -134,13 +137,15 @@ class FairShare:
             for known in level.lanes.values():
                 known.gates = self.gates.of(known.lane)
 
-    @property
-    def knows_some_limits(self) -> bool:
-        """Whether a lane may be behind a cap or a rate that this worker has not heard of."""
-        return self._rules.more
+    def in_doubt(self, portions: Iterable[Portion]) -> list[Lane]:
+        """The lanes that may be behind a cap or a rate that this worker has not heard of."""
+        if not self._rules.more:
+            return []
+        return [one.lane for one in portions if (one.lane.tenant, one.lane.kind) not in self._checked]
 
-    def learn(self, caps: Iterable[Cap], rates: Iterable[Rate]) -> None:
-        """These exist. A lane behind one that was unknown has jobs although a claim found none."""
+    def learn(self, lanes: Iterable[Lane], caps: Iterable[Cap], rates: Iterable[Rate]) -> None:
+        """These limit the lanes. A lane behind one that was unknown has jobs although a claim found none."""
+        self._checked.update((lane.tenant, lane.kind) for lane in lanes)
         self.gates.learn(caps, rates)
         for level in self._levels.values():
             for known in level.lanes.values():
@@ -161,15 +166,25 @@ class FairShare:
             self.gates.all_open(known.gates, now) for level in self._levels.values() for known in level.lanes.values()
         )
 
-    def plan(self, limit: int, now: float) -> list[Portion]:
-        """Which lanes of the highest priority to claim from, and how many jobs of each, `limit` in all."""
+    def plan(self, limit: int, now: float, *, spare: int = 0) -> list[Portion]:
+        """Which lanes of the highest priority to claim from, and how many jobs of each, `limit` in all.
+
+        After these come up to `spare` lanes whose turn is next, if they are behind no gate. Where many workers know
+        the same lanes, most are empty when a worker comes to them, and a claim can go on to the next.
+        """
         level, ready = self._top(now)
         if level is None or limit <= 0:
             return []
         level.advance(ready)
         if len(ready) == 1:
             return [Portion(ready[0], limit, ready[0].changes)]
-        return [Portion(one, quota, one.changes) for one, quota in Counter(islice(in_turn(ready), limit)).items()]
+        turns = in_turn(ready)
+        quotas = Counter(islice(turns, limit))
+        if len(ready) > len(quotas):
+            for one in islice(turns, spare):
+                if one not in quotas and not one.gates:
+                    quotas[one] = 1
+        return [Portion(one, quota, one.changes) for one, quota in quotas.items()]
 
     def plan_for_gates(self, limit: int, now: float) -> GatedPlan:
         """The same for a claim that has to ask gates: whose turn it is, for as long as gates may refuse some.

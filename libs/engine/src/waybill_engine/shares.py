@@ -140,6 +140,18 @@ def by_portion(
     return [(portion, by_lane.get(portion.lane, ())) for portion in portions]
 
 
+def reached(portions: Sequence[Portion], claimed: Sequence[ClaimedJob], limit: int) -> Sequence[Portion]:
+    """The portions that a claim came to: it goes from one to the next until it has `limit` jobs.
+
+    It may have left some of the last one's quota, which says nothing about that lane.
+    """
+    if len(claimed) < limit or len(portions) == 1:
+        return portions
+    took = [len(jobs) for _, jobs in by_portion(portions, claimed)]
+    last = max(number for number, jobs in enumerate(took) if jobs)
+    return [*portions[:last], portions[last]._replace(quota=took[last])]
+
+
 def in_turn(ready: Sequence[KnownLane]) -> Iterator[KnownLane]:
     """For ever: the lane that gives the next job, of the tenant that has had the least, as far as the jobs' costs can
     be foreseen."""

@@ -206,7 +206,7 @@ async def _claim(
         fair_share.apply(rules)
         fair_share.announce(lane, wanted)  # a claim starts from the job that was announced
         # A look finds only so many lanes, and this one may not be among them.
-        fair_share.learn(await find_caps(connection, [lane]), await find_rates(connection, [lane]))
+        fair_share.learn([lane], await find_caps(connection, [lane]), await find_rates(connection, [lane]))
         claimed = await claim(connection, worker_id, fair_share, 1, isolated=isolated)
         if claimed and claimed[0].id == job_id:
             return claimed[0]
