@@ -23,6 +23,8 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "events",
         "jobs",
         "tombstones",
+        "shelf_days",
+        "shelf",
         "counters",
         "orphans",
         "garbage",
