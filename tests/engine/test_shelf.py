@@ -44,7 +44,7 @@ from waybill_engine import (
 from waybill_engine.explain import explain
 from waybill_engine.families import enqueue_family
 from waybill_engine.finish import judge, settle, succeed
-from waybill_engine.job_filter import JobFilter
+from waybill_engine.job_filter import Action, JobFilter
 from waybill_engine.job_locks import lock_job, lock_jobs, share_job
 from waybill_engine.models import FINAL
 
@@ -56,7 +56,7 @@ async def shelve_all(connection: Connection, seconds: float = 0.0) -> int:
     total = 0
     while True:
         page = await shelf.page(connection, uuid.UUID(int=0), EVERYTHING, 10_000)
-        shelved = (await shelf.shelve(connection, page, seconds)).jobs
+        shelved = await shelf.shelve(connection, page, seconds)
         total += shelved
         if not shelved:
             return total
@@ -139,7 +139,7 @@ async def test_whoever_asks_while_a_job_is_being_shelved_finds_it(hot: Connectio
     job_id = await ended(hot, State.FAILED)
     shelving, asking = await connect(), await connect()
     async with shelving.transaction():
-        assert (await shelf.shelve(shelving, [job_id], 0)).jobs == 1
+        assert await shelf.shelve(shelving, [job_id], 0) == 1
         retrying = asyncio.create_task(control.retry(asking, job_id))
         await until_blocked(hot, asking)
     assert await retrying is State.QUEUED
@@ -166,7 +166,7 @@ async def test_children_of_a_parent_that_may_be_retried_just_now_stay(hot: Conne
     async with other.transaction():
         # As a process of release 0.1.0 does: it knows nothing of the shelf.
         await other.execute("UPDATE jobs SET state = 'queued', finished_at = NULL WHERE id = $1", family.parent.id)
-        assert (await shelf.shelve(hot, [family.children[0].id], 0)).jobs == 0
+        assert await shelf.shelve(hot, [family.children[0].id], 0) == 0
     assert await shelve_all(hot) == 0, "the parent is active"
 
 
@@ -365,7 +365,7 @@ class Game:
     async def delete_many(self) -> Any:
         wanted = JobFilter([self.chance.choice(list(FINAL))], tenant=self.chance.choice(TENANTS))
         if self.chance.random() < 0.7:  # else little is left to play with
-            return await bulk.count(_lend(self.hot), bulk.Action.DELETE, wanted)
+            return await bulk.count(_lend(self.hot), Action.DELETE, wanted)
         done = [one async for step in _steps(bulk.delete(_lend(self.hot), wanted)) for one in step]
         return sorted(map(self.name, done))
 

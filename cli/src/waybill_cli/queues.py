@@ -39,7 +39,7 @@ Name = Annotated[str, typer.Argument(parser=_queue_name, metavar="NAME", hidden=
 
 @app.command()
 def stats(as_json: AsJson = False) -> None:
-    """Count jobs by queue and state. 10,000+ means that there may be more: counting stops there."""
+    """Count jobs by queue and state. 2,000+ means that there may be more: counting stops there."""
 
     async def read(database: Database) -> tuple[list[QueueStats], datetime]:
         async with database.transaction() as session:

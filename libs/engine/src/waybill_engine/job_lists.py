@@ -17,7 +17,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from waybill_engine.models import FINAL, Job, State
+from waybill_engine.models import FINAL, Job, State, Worker
 from waybill_engine.shelf_models import SHELVED_JOBS
 
 _HOT = cast("sa.Table", Job.__table__)  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ def _hot_arms(wanted: Wanted, many: Sequence[State]) -> Iterator[Arm]:
         yield _of_tenant(wanted, wanted.tenant)
         yield _among(wanted, _running())
     else:
-        yield _arm(_HOT, wanted).order_by(_HOT.c.id.desc())
+        yield _walk(_HOT, wanted)
 
 
 def _hot_arm_of(state: State, wanted: Wanted, *, many: bool) -> Arm:
@@ -90,22 +90,36 @@ def _hot_arm_of(state: State, wanted: Wanted, *, many: bool) -> Arm:
         return _of_tenant(wanted, wanted.tenant).where(_is(state))
     if state in (State.QUEUED, State.SCHEDULED) and not many:
         return _among(wanted, _waiting(state)).where(_is(state))
-    return _arm(_HOT, wanted).where(_is(state)).order_by(_HOT.c.id.desc())
+    return _walk(_HOT, wanted, state)
 
 
 def _shelf_arms(wanted: Wanted) -> Iterator[Arm]:
     table = SHELVED_JOBS
-    arm = _arm(table, wanted).order_by(table.c.id.desc())
+    by_index = _arm(table, wanted).order_by(table.c.id.desc())
     if wanted.parent_id is not None:
-        arm = arm.where(table.c.parent_id == wanted.parent_id)
+        by_index = by_index.where(table.c.parent_id == wanted.parent_id)
+    indexed = wanted.parent_id is not None or wanted.tenant is not None
     if not wanted.states:
-        yield arm
+        yield by_index if indexed else _walk(table, wanted)
     for state in dict.fromkeys(wanted.states):
-        if state not in _NEVER_SHELVED:
-            yield arm.where(table.c.state == sa.literal_column(f"'{state.value}'"))
+        if state is State.SUCCEEDED and not indexed:
+            yield _walk(table, wanted, state)
+        elif state not in _NEVER_SHELVED:
+            yield by_index.where(table.c.state == sa.literal_column(f"'{state.value}'"))
 
 
-def _arm(table: sa.Table, wanted: Wanted) -> Arm:
+def _walk(table: sa.Table, wanted: Wanted, state: State | None = None) -> Arm:
+    """From the newest job back, for what is common. OFFSET keeps the filter out of it, so that a planner who believes
+    that nothing matches does not sort the whole table."""
+    newest_first = sa.select(table).order_by(table.c.id.desc()).offset(sa.literal_column("0"))
+    if wanted.before is not None:
+        newest_first = newest_first.where(table.c.id < wanted.before)
+    walked = newest_first.subquery()
+    arm = _arm(walked, wanted)
+    return arm.where(walked.c.state == state.value) if state is not None else arm
+
+
+def _arm(table: sa.FromClause, wanted: Wanted) -> Arm:
     arm = sa.select(table).limit(wanted.limit)
     for column, value in ((table.c.kind, wanted.kind), (table.c.queue, wanted.queue), (table.c.tenant, wanted.tenant)):
         if value is not None:
@@ -135,7 +149,11 @@ def _among(wanted: Wanted, ids: Arm) -> Arm:
 
 
 def _running() -> Arm:
-    return sa.select(_HOT.c.id).where(_HOT.c.lease_owner.is_not(None))
+    """Worker by worker, because nobody knows how many jobs have an owner."""
+    workers = cast("sa.Table", Worker.__table__)  # type: ignore[attr-defined]
+    held = sa.select(_HOT.c.id).where(_HOT.c.lease_owner == workers.c.id).offset(sa.literal_column("0"))
+    theirs = held.lateral("theirs")
+    return sa.select(theirs.c.id).select_from(workers.join(theirs, sa.true()))
 
 
 def _waiting(state: State) -> Arm:

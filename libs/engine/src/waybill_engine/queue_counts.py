@@ -16,7 +16,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db.database import driver
 from waybill_engine.models import State
 
-MOST_COUNTED = 10_000
+MOST_COUNTED = 2_000
 
 # The names of queues in which jobs wait, one by one from the index; then each is counted by itself. Other states are
 # counted for all queues together. Jobs that succeeded have no index: the newest jobs of all are looked through.

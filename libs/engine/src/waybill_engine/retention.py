@@ -122,7 +122,7 @@ _JOBS = "SELECT id AS job_id FROM all_jobs WHERE id > $1 AND id <= $2 ORDER BY i
 
 # A unique key "for ever" keeps its job for ever, and a published file keeps the job that published it. What could go
 # with its whole day on the shelf is given a little longer ($3), unless its tenant has an age of its own or a pipeline
-# has rows of it ($4).
+# has rows of it ($4, NULL if that is not known).
 _JOBS_DUE = """
 SELECT job_retention.job_id, now() - COALESCE(days, $2) * interval '1 day' AS until
   FROM job_retention
@@ -219,10 +219,10 @@ async def leftovers_may_go(connection: Connection, job_ids: JobIds, grace: float
 
 
 def retention(
-    *, events_days: float, jobs_days: float, keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str] = ()
+    *, events_days: float, jobs_days: float, keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str] | None = None
 ) -> PipelineRetention:
     """The engine's part. `keepers` are the pipelines' answers to whether a job must stay, and `kinds_with_rows` the
-    kinds of jobs that pipelines have rows of."""
+    kinds of jobs that pipelines have rows of, if all pipelines say which."""
     events = RetentionRule(
         name="events",
         keeps=RULE_NAMES["events"],
@@ -267,7 +267,7 @@ async def _find_jobs(connection: Connection, page: IdRange) -> JobIds:
 
 
 def _jobs_due(
-    keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str]
+    keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str] | None
 ) -> Callable[[Connection, JobIds, float], Awaitable[JobIds]]:
     async def due(connection: Connection, job_ids: JobIds, days: float) -> JobIds:
         rows = await connection.fetch(_JOBS_DUE, job_ids, days, SLACK_DAYS, kinds_with_rows)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -116,13 +115,6 @@ SELECT id FROM family WHERE shelved
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Shelved:
-    jobs: int
-    days: int
-    """How many partitions were made for them."""
-
-
 async def may_shelve(connection: Connection) -> bool:
     """False while a worker of a release lives that knows only the hot table."""
     return not await connection.fetchval(_TOO_OLD)
@@ -139,10 +131,10 @@ async def due(connection: Connection, job_ids: Sequence[uuid.UUID], seconds: flo
     return [row["id"] for row in found]
 
 
-async def shelve(connection: Connection, job_ids: Sequence[uuid.UUID], seconds: float) -> Shelved:
-    """Shelve those of the jobs that may be. What somebody has locked is left for the next time."""
+async def shelve(connection: Connection, job_ids: Sequence[uuid.UUID], seconds: float) -> int:
+    """Shelve those of the jobs that may be, and return how many. What somebody has locked is left for the next time."""
     job_ids = _of_some_day(job_ids)
-    made = await shelf_days.make(connection, {_day(job_id) for job_id in job_ids})
+    await shelf_days.make(connection, {_day(job_id) for job_id in job_ids})
     async with connection.transaction():
         await connection.execute(_PATIENCE)
         await connection.execute(_LOCK_ALONE)
@@ -154,7 +146,7 @@ async def shelve(connection: Connection, job_ids: Sequence[uuid.UUID], seconds: 
             locked = {one: parent for one, parent in locked.items() if parent in ended or parent not in hot}
         if locked:
             await connection.execute(_SHELVE, list(locked))
-    return Shelved(len(locked), made)
+    return len(locked)
 
 
 async def unshelve(connection: Connection, job_ids: Sequence[uuid.UUID]) -> bool:

@@ -53,7 +53,7 @@ SELECT NOT EXISTS (
              LEFT JOIN tenants ON tenants.name = shelved_jobs.tenant
             WHERE shelved_jobs.id >= $1 AND shelved_jobs.id < $2
               AND (finished_at > now() - COALESCE(days, $3) * interval '1 day'
-                   OR tenants.hold_at IS NOT NULL OR kind = ANY ($4::text[])))
+                   OR tenants.hold_at IS NOT NULL OR $4::text[] IS NULL OR kind = ANY ($4)))
    AND NOT EXISTS (
            SELECT FROM job_artefacts JOIN shelved_jobs ON shelved_jobs.id = job_artefacts.job_id
             WHERE job_artefacts.job_id >= $1 AND job_artefacts.job_id < $2
@@ -86,20 +86,18 @@ async def known(connection: Connection) -> list[Day]:
     return [Day(datetime.strptime(name.rpartition("_")[2], "%Y%m%d").date()) for name in names]  # noqa: DTZ007
 
 
-async def make(connection: Connection, days: Collection[date]) -> int:
-    """Make the partitions of these days, as far as they are missing; how many that were."""
+async def make(connection: Connection, days: Collection[date]) -> None:
+    """Make the partitions of these days, as far as they are missing."""
     there = {one.day for one in await known(connection)}
-    missing = [Day(day) for day in sorted(set(days) - there)]
-    for day in missing:
+    for day in [Day(day) for day in sorted(set(days) - there)]:
         async with connection.transaction():
             await connection.execute(_PATIENCE)
             for table in _TABLES:
                 await connection.execute(_MAKE.format(table=table, day=day.name, first=day.first, end=day.end))
-    return len(missing)
 
 
-async def past(connection: Connection, day: Day, default_days: float, kinds_with_rows: Sequence[str]) -> bool:
-    """Whether everything of a day may go at once."""
+async def past(connection: Connection, day: Day, default_days: float, kinds_with_rows: Sequence[str] | None) -> bool:
+    """Whether everything of a day may go at once. Without `kinds_with_rows`, only a day with nothing in it may."""
     return bool(await connection.fetchval(_ALL_PAST, day.first, day.end, default_days, kinds_with_rows))
 
 

@@ -34,7 +34,7 @@ def all_tasks(tools: TaskTools) -> list[Task]:
         register_kinds(kinds)  # a listener of what is removed may enqueue another pipeline's jobs by their kind's name
     pipelines: list[PipelineRetention] = brought("retention")
     settings = tools.settings_of(JanitorSettings)
-    kinds_with_rows = [kind for one in pipelines for kind in one.kinds_with_rows]
+    kinds_with_rows = kinds_with_rows_of(pipelines)
     of_engine = engine.retention(
         events_days=settings.events_ttl_days,
         jobs_days=settings.jobs_ttl_days,
@@ -65,6 +65,13 @@ def all_tasks(tools: TaskTools) -> list[Task]:
     ]
     _refuse_twins([task.name for task in tasks])
     return tasks
+
+
+def kinds_with_rows_of(pipelines: Sequence[PipelineRetention]) -> list[str] | None:
+    """The kinds whose jobs must go one by one. None if a pipeline keeps jobs and does not say of which kinds."""
+    if any(one.keeps_job is not None and not one.kinds_with_rows for one in pipelines):
+        return None
+    return [kind for one in pipelines for kind in one.kinds_with_rows]
 
 
 def by_task(rules: Sequence[RetentionRule]) -> list[list[RetentionRule]]:

@@ -54,10 +54,9 @@ class Shelving:
             started = time.monotonic()
             try:
                 async with self._tools.database.hot() as connection:
-                    shelved = await shelf.shelve(connection, jobs, self._after)
+                    done["shelved"] += await shelf.shelve(connection, jobs, self._after)
             except asyncpg.LockNotAvailableError:
                 break
-            done += Counter({"shelved": shelved.jobs, "days_made": shelved.days})
             size.took(time.monotonic() - started)
         return Tally(done)
 
@@ -66,10 +65,10 @@ class ShelfDays:
     name = "shelf_days"
     items = "days of ended jobs to drop"
 
-    def __init__(self, tools: TaskTools, kinds_with_rows: Sequence[str]) -> None:
-        """`kinds_with_rows` are kinds whose jobs pipelines have rows of; such a job keeps its day."""
+    def __init__(self, tools: TaskTools, kinds_with_rows: Sequence[str] | None) -> None:
+        """`kinds_with_rows` are kinds whose jobs pipelines have rows of: they keep their day. None: any job does."""
         self._tools = tools
-        self._kinds = list(kinds_with_rows)
+        self._kinds = kinds_with_rows
         self._days = tools.settings_of(JanitorSettings).jobs_ttl_days
 
     async def plan(self) -> AsyncIterator[Batch]:
