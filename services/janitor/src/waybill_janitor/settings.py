@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from waybill.config.settings import CommonSettings
-from waybill.config.values import Bare, Days, Seconds
+from waybill.config.values import Bare, Days, Named, Seconds
 
 
 def _never(value: object) -> object:
@@ -27,7 +27,7 @@ class JanitorSettings(CommonSettings):
         le=36500,
         description="How many days an ended job stays listed. It goes when nothing of it is kept any more.",
     )
-    shelve_after: Annotated[Seconds | None, BeforeValidator(_never)] = Field(
+    shelve_after: Annotated[Seconds | None, Named("duration or `never`"), BeforeValidator(_never)] = Field(
         86400.0,
         ge=3600,
         description="How long after its end a job leaves the table in which jobs wait and run. It is listed, retried"

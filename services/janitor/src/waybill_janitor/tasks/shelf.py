@@ -17,6 +17,11 @@ from waybill_engine import shelf, shelf_days
 from waybill_janitor.cutoffs import Cutoffs
 from waybill_janitor.settings import JanitorSettings
 
+_NOT_ALLOWED = (
+    "The janitor's database user must own the table shelved_jobs and may need CREATE on its schema, to make a partition"
+    " for each day. Allow it, or set WAYBILL_SHELVE_AFTER=never."
+)
+
 
 class Shelving:
     name = "shelf"
@@ -57,6 +62,8 @@ class Shelving:
                     done["shelved"] += await shelf.shelve(connection, jobs, self._after)
             except asyncpg.LockNotAvailableError:
                 break
+            except asyncpg.InsufficientPrivilegeError:
+                return Tally(done, trouble=_NOT_ALLOWED)
             size.took(time.monotonic() - started)
         return Tally(done)
 
