@@ -160,3 +160,16 @@ async def test_an_erasure_forgets_shelved_jobs(
     assert (report.jobs, report.finished_at is not None) == (2, True)
     assert await shelved(hot) == {kept}
     assert await hot.fetchval("SELECT count(*) FROM all_job_events") == 1
+
+
+async def test_a_day_with_jobs_goes_only_if_it_is_known_that_no_pipeline_has_rows_of_them(
+    cleaner: Janitor, hot: Connection, clock: Clock
+) -> None:
+    await cancelled(hot)
+    await clock.forward(2 * DAY)
+    await cleaner.clean()
+    await clock.forward(100 * DAY)
+    [day] = await shelf_days.known(hot)
+    assert not await shelf_days.past(hot, day, 90.0, None)
+    assert not await shelf_days.past(hot, day, 90.0, ["work"])
+    assert await shelf_days.past(hot, day, 90.0, ["convert_pdf"])
