@@ -35,7 +35,10 @@ async def test_run_and_history(
 
     listed = await waybill("janitor", "history")
     assert listed.lines[0].split() == ["RUN", "STARTED", "TOOK", "OUTCOME", "BY", "DID"]
-    assert "documents: 4 bytes, 1 documents; results: 8 bytes, 1 expired, 2 results; garbage" in listed.lines[1]
+    assert (
+        "documents: 4 bytes, 1 documents; results: 8 bytes, 1 expired, 2 results; shelf: 1 shelved; garbage"
+        in listed.lines[1]
+    )
     tasks = await waybill("janitor", "history", "--last")
     assert "dead_letters: old 0, waiting 0, oldest_seconds 0" in tasks.out
     told = (await waybill("janitor", "history", "--json")).json

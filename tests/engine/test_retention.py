@@ -54,5 +54,5 @@ async def test_artefacts_of_other_pipelines_are_theirs_and_so_is_the_job(
     await hot.execute("UPDATE jobs SET kind = 'sign_passport' WHERE id = $1", job)
     await clock.forward(1000 * DAY)
     await cleaner.clean()
-    assert await hot.fetchval("SELECT count(*) FROM jobs") == 1
+    assert await hot.fetchval("SELECT count(*) FROM all_jobs") == 1
     assert len(await stored_keys(storage)) == 2

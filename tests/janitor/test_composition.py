@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from support.janitor import Janitor
+from waybill.retention import PipelineRetention
 from waybill_convert.retention import RETENTION
 from waybill_engine import kind_named, registry
-from waybill_janitor.composition import all_tasks, by_task
+from waybill_janitor.composition import all_tasks, by_task, kinds_with_rows_of
 
 
 def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines_have_of_them(cleaner: Janitor) -> None:
@@ -23,6 +26,8 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "events",
         "jobs",
         "tombstones",
+        "shelf_days",
+        "shelf",
         "counters",
         "orphans",
         "garbage",
@@ -51,3 +56,13 @@ def test_rules_of_one_task_are_reported_as_one() -> None:
 def test_two_pipelines_cannot_share_a_rules_name() -> None:
     with pytest.raises(ValueError, match="several pipelines call a retention rule or a task documents"):
         by_task([*RETENTION.rules, RETENTION.rules[0]])
+
+
+def test_days_of_ended_jobs_go_whole_only_if_every_pipeline_says_of_which_kinds_it_has_rows() -> None:
+    async def keeps(_connection: object, _job_ids: object, _until: object) -> set[uuid.UUID]:
+        return set()
+
+    says = PipelineRetention(keeps_job=keeps, kinds_with_rows=("note",))
+    keeps_silent = PipelineRetention(keeps_job=keeps)
+    assert kinds_with_rows_of([PipelineRetention(), says]) == ["note"]
+    assert kinds_with_rows_of([says, keeps_silent]) is None

@@ -121,8 +121,8 @@ async def test_a_dry_run_plans_the_same_and_changes_nothing(
         await document(hot, storage, state, unpublished=True)
     await clock.forward(40 * DAY)
     before = await stored_keys(storage)
-    assert await cleaner.would() == {"documents": 2, "results": 1, "orphans": 2}
-    assert await cleaner.would() == {"documents": 2, "results": 1, "orphans": 2}
+    assert await cleaner.would() == {"documents": 2, "results": 1, "shelf": 2, "orphans": 2}
+    assert await cleaner.would() == {"documents": 2, "results": 1, "shelf": 2, "orphans": 2}
     assert await stored_keys(storage) == before
     assert await hot.fetchval("SELECT count(*) FROM janitor_runs") == 0
     assert await hot.fetchval("SELECT count(*) FROM janitor_places") == 0
@@ -156,7 +156,7 @@ async def test_the_program_says_a_line_per_task_and_exits_accordingly(
     lines = dict(line.split(maxsplit=1) for line in said.splitlines())
     assert lines["documents"].startswith("1 documents, 4 bytes, ")
     assert lines["tombstones"].startswith("nothing to do, ")
-    assert len(lines) == 17
+    assert len(lines) == 19
     lease = await JanitorLease.take(db)
     assert lease is not None
     code, said = await run_module(database_url, folder)

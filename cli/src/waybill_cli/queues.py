@@ -39,7 +39,7 @@ Name = Annotated[str, typer.Argument(parser=_queue_name, metavar="NAME", hidden=
 
 @app.command()
 def stats(as_json: AsJson = False) -> None:
-    """Count jobs by queue and state."""
+    """Count jobs by queue and state. 2,000+ means that there may be more: counting stops there."""
 
     async def read(database: Database) -> tuple[list[QueueStats], datetime]:
         async with database.transaction() as session:
@@ -73,7 +73,10 @@ def _row(queue: QueueStats, now: datetime) -> list[Text]:
     waiting = (now - queue.oldest_queued_at).total_seconds() if queue.oldest_queued_at else None
     return [
         styled(queue.queue),
-        *(Text(f"{count:,}", STYLES[state] if count else "dim") for state, count in zip(_COUNTED, counts, strict=True)),
+        *(
+            Text(f"{count:,}{'+' if state in queue.at_least else ''}", STYLES[state] if count else "dim")
+            for state, count in zip(_COUNTED, counts, strict=True)
+        ),
         styled(duration(waiting) if waiting is not None else "-", "" if waiting is not None else "dim"),
         _status(queue, now),
     ]

@@ -44,6 +44,7 @@ def queue_record(stats: QueueStats) -> dict[str, Any]:
         "paused_reason": stats.paused_reason,
         "counts": {state.value: stats.counts.get(state, 0) for state in State},
         "oldest_queued_at": stats.oldest_queued_at,
+        "at_least": sorted(state.value for state in stats.at_least),
     }
 
 

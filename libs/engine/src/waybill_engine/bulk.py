@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from waybill.errors import Conflict, NotFound
 from waybill.retention.holds import let_holds_wait
-from waybill_engine import control, retention
+from waybill_engine import control, retention, shelf
 from waybill_engine.families import lock_family
 from waybill_engine.job_filter import NIL, Action, JobFilter, Selection
 from waybill_engine.models import State
@@ -93,6 +93,7 @@ async def retry(
     selection = await Selection.begin(lend, Action.RETRY, wanted)
     async for found in selection.ids(after, batch):
         async with lend() as connection, connection.transaction():
+            await shelf.unshelve(connection, found)
             together = await selection.lock(connection, found)
             await control.retry_childless(connection, together, reason)
         done, left = set(together), []

@@ -16,7 +16,7 @@ import asyncpg
 
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.retention.holds import let_holds_wait, refuse_if_held
-from waybill_engine import retention
+from waybill_engine import retention, shelf
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
@@ -229,6 +229,8 @@ async def delete(connection: Connection, job_id: uuid.UUID) -> State:
     async with connection.transaction():
         await let_holds_wait(connection)
         job = await connection.fetchrow(_LOCK_TO_DELETE, job_id)
+        if job is None and await shelf.unshelve(connection, [job_id]):
+            job = await connection.fetchrow(_LOCK_TO_DELETE, job_id)
         if job is None:
             raise NotFound(f"There is no job {job_id}.")
         if not (state := State(job["state"])).final:
@@ -257,6 +259,8 @@ async def prioritise(connection: Connection, job_id: uuid.UUID, priority: int) -
 async def lock(connection: Connection, job_id: uuid.UUID) -> State | None:
     """Lock a job until the transaction ends, so that nobody moves it meanwhile; its state, None if it is not there."""
     found = await connection.fetchval(_LOCK, job_id)
+    if found is None and await shelf.unshelve(connection, [job_id]):
+        found = await connection.fetchval(_LOCK, job_id)
     return State(found) if found is not None else None
 
 

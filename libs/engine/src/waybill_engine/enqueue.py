@@ -20,8 +20,9 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
-from waybill.ids import new_id
+from waybill.ids import made_at, new_id
 from waybill.pg_text import is_storable
+from waybill_engine import shelf
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.kinds import JobKind, is_name
 from waybill_engine.lanes import Lane
@@ -41,6 +42,9 @@ _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 MAX_PAYLOAD = 64 * 1024
 """Bytes of JSON. Rows stay narrow: put bigger things into storage, and their key into the payload."""
+
+_YOUNG = timedelta(minutes=30)
+"""No job is shelved that soon."""
 
 _WORTH_COPYING = 100
 """From so many jobs on, COPY is faster than INSERT in spite of its extra round trips."""
@@ -188,9 +192,18 @@ async def insert(
     if not as_operator and any(job.priority > 0 for job in jobs):
         # In ascending order, so that each tenant's highest priority is what remains.
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
+    await _refuse_shelved(connection, jobs)
     if any(job.sequence for job in jobs):
         return await _insert_sequences(connection, jobs, parent_id)
     return await _insert(connection, jobs, parent_id)
+
+
+async def _refuse_shelved(connection: Connection, jobs: Sequence[NewJob]) -> None:
+    """An id that is on the shelf is taken. Only a caller who brings along an old id can have one of those."""
+    latest = datetime.now(UTC) - _YOUNG
+    old = [job.id for job in jobs if job.id.version == 7 and made_at(job.id) < latest]
+    if old and (taken := await shelf.among(connection, old)):
+        raise Refused(f"There is a job with the id {min(taken)} already.")
 
 
 async def _insert_sequences(

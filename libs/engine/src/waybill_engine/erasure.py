@@ -51,9 +51,9 @@ WITH revoked AS (
 SELECT count(pg_notify('waybill_changes', 'key:' || id::text)) FROM revoked
 """
 
-# Tenants have no index on the hot table; it is gone through by its primary key, page by page.
+# All jobs are gone through by their primary keys, page by page: a running job is in no index by tenant.
 _OF_TENANT = """
-SELECT id, tenant = $1 AS theirs FROM jobs WHERE id > $2 ORDER BY id LIMIT $3
+SELECT id, tenant = $1 AS theirs FROM all_jobs WHERE id > $2 ORDER BY id LIMIT $3
 """
 
 # What somebody else has locked just now is left for the next look, like what runs.
@@ -61,9 +61,11 @@ _LOCK = """
 SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'running' ORDER BY id FOR UPDATE SKIP LOCKED
 """
 
+_LOCK_SHELVED = "SELECT id FROM shelved_jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+
 _THERE = """
 SELECT id, state = 'running' AS running, tenants.hold_at IS NOT NULL AS held
-  FROM jobs LEFT JOIN tenants ON tenants.name = jobs.tenant
+  FROM all_jobs AS jobs LEFT JOIN tenants ON tenants.name = jobs.tenant
  WHERE id = ANY ($1::uuid[])
 """
 
@@ -194,7 +196,7 @@ async def _of_owner(
 async def _of_tenant(
     database: Database, _erasers: Sequence[Eraser], erasure: Erasure
 ) -> AsyncGenerator[Sequence[uuid.UUID], None]:
-    """Everything of a tenant is in the hot table, which has no index on tenants: look at all of it, page by page."""
+    """Everything of a tenant is among all jobs: look at all of them, page by page."""
     after = uuid.UUID(int=0)
     while True:
         async with database.hot() as connection:
@@ -215,7 +217,7 @@ async def _remove_batch(
         return 0
     async with database.hot() as connection, connection.transaction():
         await let_holds_wait(connection)
-        locked = {row["id"] for row in await connection.fetch(_LOCK, ids)}
+        locked = {row["id"] for lock in (_LOCK, _LOCK_SHELVED) for row in await connection.fetch(lock, ids)}
         there = await connection.fetch(_THERE, ids)
         if any(row["held"] for row in there):
             raise Conflict(msg("retention.legal_hold"))

@@ -155,6 +155,11 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
  WHERE jobs.id = $1
 """  # noqa: S608 - made of constants
 
+# Whatever is on the shelf has ended.
+_LOOK_ON_SHELF = """
+SELECT state, finished_at, error_code, error_message, error_detail FROM shelved_jobs WHERE id = $1
+"""
+
 
 class Reason(StrEnum):
     ENDED = "ended"
@@ -198,6 +203,7 @@ class Explanation:
 
 async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
     row = await connection.fetchrow(_LOOK, job_id, _MOST_COUNTED)
+    row = row or await connection.fetchrow(_LOOK_ON_SHELF, job_id)
     if row is None:
         raise NotFound(f"There is no job {job_id}.")
     return _explained(dict(row))

@@ -27,6 +27,7 @@ from waybill.errors import Conflict, NotFound, Refused
 from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.enqueue import Enqueued, NewJob, insert
 from waybill_engine.models import State
+from waybill_engine.shelf import unshelve_family
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -188,10 +189,12 @@ async def children_ended(connection: Connection, awaited_by: Iterable[uuid.UUID 
 async def lock_family(connection: Connection, job_id: uuid.UUID) -> list[Member]:
     """Lock a job, whatever its state, and every active job below it. Call it in a transaction.
 
-    Nothing below can become active before the transaction ends, because that takes a lock on its parent.
+    Nothing below can become active before the transaction ends, because that takes a lock on its parent. What is on
+    the shelf, of it and below it, is brought back.
     """
     if alone := await connection.fetchrow(_LOCK_ALONE, job_id):
         return [_member(alone)]
+    await unshelve_family(connection, job_id)
     for _ in range(_TRIES):
         seen = await connection.fetch(_FAMILY, job_id)
         if not seen:

@@ -47,10 +47,10 @@ _MATCHES = """(
 _COLUMNS = """id, state, kind, tenant, queue, error_code, unique_key, finished_at, created_at, cancel_requested_at,
            pinned_at"""
 
-# A page of the primary key, and what matches in it. No index has ended jobs by their state, but for dead letters.
+# A page of the primary keys, and what matches in it. Dead letters have an index, and are never on the shelf.
 _PAGE = f"""
 WITH page AS MATERIALIZED (
-    SELECT {_COLUMNS} FROM jobs WHERE id > $10 ORDER BY id LIMIT $11
+    SELECT {_COLUMNS} FROM all_jobs WHERE id > $10 ORDER BY id LIMIT $11
 )
 SELECT (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last,
        ARRAY(SELECT id FROM page AS jobs WHERE {_MATCHES} ORDER BY id) AS ids
@@ -86,6 +86,14 @@ SELECT id, parent_id FROM jobs
  WHERE id = ANY ($10::uuid[]) AND {_MATCHES}
    AND ($9 = 'delete' OR jobs.children = 0)
    AND ($9 <> 'retry' OR jobs.unique_scope IS DISTINCT FROM 'active')
+ ORDER BY id
+   FOR UPDATE OF jobs SKIP LOCKED
+"""  # noqa: S608 - made of constants
+
+# Whatever is on the shelf has ended, and can be deleted from there.
+_LOCK_SHELVED = f"""
+SELECT id, parent_id FROM shelved_jobs AS jobs
+ WHERE id = ANY ($10::uuid[]) AND {_MATCHES}
  ORDER BY id
    FOR UPDATE OF jobs SKIP LOCKED
 """  # noqa: S608 - made of constants
@@ -176,7 +184,10 @@ class Selection:
 
     async def lock(self, connection: Connection, job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID | None]:
         """Those of the jobs that can be changed together, with their parents. They are locked and still match."""
-        return {row["id"]: row["parent_id"] for row in await connection.fetch(_LOCK, *self.arguments, job_ids)}
+        found = await connection.fetch(_LOCK, *self.arguments, job_ids)
+        if self.arguments[-1] == Action.DELETE and len(found) < len(job_ids):
+            found += await connection.fetch(_LOCK_SHELVED, *self.arguments, job_ids)
+        return {row["id"]: row["parent_id"] for row in found}
 
     async def matches(self, connection: Connection, job_id: uuid.UUID) -> bool:
         return bool(await connection.fetchval(_MATCHES_ONE, *self.arguments, job_id))

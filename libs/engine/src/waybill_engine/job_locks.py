@@ -1,8 +1,8 @@
 """Jobs that stand still for a moment, for pipelines that change rows of their own together with a job.
 
 Lock the job first, then look at your rows, then change them: whoever moves, deletes or cleans up the job takes the same
-lock before it touches anything that belongs to it. Nothing here waits for a worker; a lock lasts until the caller's
-transaction ends, so that must be short.
+lock before it touches anything that belongs to it. A job that is on the shelf is brought back first. Nothing here waits
+for a worker; a lock lasts until the caller's transaction ends, so that must be short.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from waybill_engine import shelf
 from waybill_engine.models import State
 
 if TYPE_CHECKING:
@@ -43,17 +44,27 @@ class LockedJob:
 
 async def lock_job(connection: Connection, job_id: uuid.UUID) -> LockedJob | None:
     """Lock a job; None if it is not there."""
-    return _locked(await connection.fetchrow(_LOCK, job_id))
+    return await _lock(connection, _LOCK, job_id)
 
 
 async def share_job(connection: Connection, job_id: uuid.UUID) -> LockedJob | None:
     """The same for those who only need it to stay as it is: any number of them can share the lock."""
-    return _locked(await connection.fetchrow(_LOCK_SHARED, job_id))
+    return await _lock(connection, _LOCK_SHARED, job_id)
 
 
 async def lock_jobs(connection: Connection, job_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
     """Lock several jobs, waiting for each; those that are there."""
-    return [row["id"] for row in await connection.fetch(_LOCK_ALL, job_ids)]
+    found = [row["id"] for row in await connection.fetch(_LOCK_ALL, job_ids)]
+    if len(found) < len(job_ids) and await shelf.unshelve(connection, sorted(set(job_ids) - set(found))):
+        return [row["id"] for row in await connection.fetch(_LOCK_ALL, job_ids)]
+    return found
+
+
+async def _lock(connection: Connection, statement: str, job_id: uuid.UUID) -> LockedJob | None:
+    row = await connection.fetchrow(statement, job_id)
+    if row is None and await shelf.unshelve(connection, [job_id]):
+        row = await connection.fetchrow(statement, job_id)
+    return _locked(row)
 
 
 def _locked(row: asyncpg.Record | None) -> LockedJob | None:

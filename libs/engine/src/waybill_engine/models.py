@@ -162,6 +162,14 @@ class Job(SQLModel, table=True):
             postgresql_where=sa.text("unique_scope IN ('window', 'forever')"),
         ),
         sa.Index("jobs_children", "parent_id", postgresql_where=sa.text("parent_id IS NOT NULL")),
+        sa.Index("jobs_of_tenant", "tenant", "id", postgresql_where=sa.text("lease_owner IS NULL")),
+        sa.Index(
+            "jobs_ended_badly",
+            "state",
+            "id",
+            postgresql_include=["queue"],
+            postgresql_where=sa.text("state IN ('failed', 'cancelled')"),
+        ),
         sa.Index(
             "jobs_parked",
             "tenant",

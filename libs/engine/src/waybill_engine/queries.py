@@ -13,7 +13,10 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
-from waybill_engine.models import Artefact, Job, JobEvent, Queue, ScheduleRow, State, Worker, WorkerState
+from waybill_engine.job_lists import Wanted, newest
+from waybill_engine.models import Artefact, Job, Queue, ScheduleRow, State, Worker, WorkerState
+from waybill_engine.queue_counts import count_by_queue
+from waybill_engine.shelf_models import AnyJob, AnyJobEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class QueueStats:
     paused_reason: str | None
     counts: dict[State, int]
     oldest_queued_at: datetime | None
+    """Of those that were counted."""
+    at_least: frozenset[State] = frozenset()
+    """States of which there may be more than `counts` says."""
 
 
 async def list_jobs(
@@ -48,19 +54,13 @@ async def list_jobs(
     limit: int = 50,
 ) -> Sequence[Job]:
     """Jobs, newest first. `before` continues a list where it ended."""
-    query = select(Job).order_by(col(Job.id).desc()).limit(limit)
-    if states:
-        query = query.where(col(Job.state).in_([state.value for state in states]))
-    for column, value in ((Job.kind, kind), (Job.queue, queue), (Job.tenant, tenant), (Job.parent_id, parent_id)):
-        if value is not None:
-            query = query.where(col(column) == value)
-    if before is not None:
-        query = query.where(col(Job.id) < before)
-    return (await session.exec(query)).all()
+    return await newest(session, Wanted(states, kind, queue, tenant, parent_id, before, limit))
 
 
 async def get_job(session: AsyncSession, job_id: uuid.UUID) -> Job:
     job = await session.get(Job, job_id)
+    if job is None:
+        job = (await session.exec(select(AnyJob).where(AnyJob.id == job_id))).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job
@@ -68,7 +68,7 @@ async def get_job(session: AsyncSession, job_id: uuid.UUID) -> Job:
 
 async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State, int]:
     """How many children a job has in each state. Purged children are not counted."""
-    query = select(Job.state, sa.func.count()).where(Job.parent_id == job_id).group_by(Job.state)
+    query = select(AnyJob.state, sa.func.count()).where(AnyJob.parent_id == job_id).group_by(AnyJob.state)
     return {State(state): count for state, count in (await session.exec(query)).all()}
 
 
@@ -76,10 +76,10 @@ async def history(session: AsyncSession, job: Job) -> list[Happening]:
     """What happened to a job, in order. The starts come from the job and its runs; see `JobEvent`."""
     rows = (
         await session.exec(
-            select(JobEvent, Worker.name)
-            .join(Worker, col(Worker.id) == col(JobEvent.worker_id), isouter=True)
-            .where(JobEvent.job_id == job.id)
-            .order_by(col(JobEvent.id))
+            select(AnyJobEvent, Worker.name)
+            .join(Worker, col(Worker.id) == AnyJobEvent.worker_id, isouter=True)
+            .where(AnyJobEvent.job_id == job.id)
+            .order_by(AnyJobEvent.id)
         )
     ).all()
     happenings = [Happening(job.created_at, "enqueued", None, None, {"queue": job.queue})]
@@ -100,27 +100,19 @@ async def artefacts(session: AsyncSession, job_id: uuid.UUID) -> Sequence[Artefa
 
 
 async def queue_stats(session: AsyncSession) -> list[QueueStats]:
-    counted = (
-        await session.exec(
-            select(
-                Job.queue,
-                Job.state,
-                sa.func.count(),
-                sa.func.min(sa.case((col(Job.state) == State.QUEUED.value, Job.run_at))),
-            ).group_by(Job.queue, Job.state)
-        )
-    ).all()
+    """What each queue has. Counts end at a bound; `at_least` names the states of which there may be more."""
+    counted = await count_by_queue(session)
     decided = {queue.name: queue for queue in (await session.exec(select(Queue))).all()}
-    names = sorted({row[0] for row in counted} | decided.keys())
     return [
         QueueStats(
             queue=name,
             paused_at=decided[name].paused_at if name in decided else None,
             paused_reason=decided[name].paused_reason if name in decided else None,
-            counts={State(row[1]): row[2] for row in counted if row[0] == name},
-            oldest_queued_at=next((row[3] for row in counted if row[0] == name and row[3] is not None), None),
+            counts=counted[name].counts if name in counted else {},
+            oldest_queued_at=counted[name].oldest_queued_at if name in counted else None,
+            at_least=frozenset(counted[name].at_least) if name in counted else frozenset(),
         )
-        for name in names
+        for name in sorted(counted.keys() | decided.keys())
     ]
 
 
@@ -139,7 +131,7 @@ async def database_time(session: AsyncSession) -> datetime:
 
 async def ids_between(session: AsyncSession, first: uuid.UUID, last: uuid.UUID, *, limit: int) -> Sequence[uuid.UUID]:
     """The job ids from `first` to `last`, to look up an abbreviated id by a range of the primary key."""
-    query = select(Job.id).where(col(Job.id).between(first, last)).order_by(col(Job.id)).limit(limit)
+    query = select(AnyJob.id).where(AnyJob.id.between(first, last)).order_by(AnyJob.id).limit(limit)
     return (await session.exec(query)).all()
 
 

@@ -28,6 +28,7 @@ from waybill.retention.rules import (
 from waybill_engine.families import children_ended
 from waybill_engine.leftovers import SERVED_ROWS
 from waybill_engine.sequences import advance, sequence_of
+from waybill_engine.shelf_days import SLACK_DAYS
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -38,6 +39,9 @@ RULE_NAMES = {"events": "history", "jobs": "ended jobs"}
 # A job that somebody else has locked just now will still be there next time.
 _LOCK = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
 
+# Whoever wants to bring one of them back waits for this.
+_LOCK_SHELVED = "SELECT id FROM shelved_jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+
 _PIN = """
 UPDATE jobs SET pinned_at = CASE WHEN $2 THEN now() END WHERE id = $1 AND (pinned_at IS NOT NULL) <> $2 RETURNING id
 """
@@ -45,6 +49,10 @@ UPDATE jobs SET pinned_at = CASE WHEN $2 THEN now() END WHERE id = $1 AND (pinne
 _DELETE = f"""
 WITH events AS (
     DELETE FROM job_events WHERE job_id = ANY ($1::uuid[]) RETURNING 1
+), shelved_events AS (
+    DELETE FROM shelved_job_events WHERE job_id = ANY ($1::uuid[]) RETURNING 1
+), shelved AS (
+    DELETE FROM shelved_jobs WHERE id = ANY ($1::uuid[]) RETURNING 1
 ), artefacts AS (
     DELETE FROM job_artefacts WHERE job_id = ANY ($1::uuid[]) RETURNING storage_key
 ), removed AS (
@@ -52,7 +60,8 @@ WITH events AS (
     RETURNING CASE WHEN awaited AND finished_at IS NULL THEN parent_id END AS awaited_by,
               CASE WHEN finished_at IS NULL THEN to_json({sequence_of("jobs")})::text END AS sequence
 )
-SELECT (SELECT count(*) FROM removed) AS jobs, (SELECT count(*) FROM events) AS events,
+SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM shelved) AS jobs,
+       (SELECT count(*) FROM events) + (SELECT count(*) FROM shelved_events) AS events,
        ARRAY(SELECT storage_key FROM artefacts) AS keys,
        ARRAY(SELECT awaited_by FROM removed WHERE awaited_by IS NOT NULL) AS parents,
        ARRAY(SELECT DISTINCT sequence FROM removed WHERE sequence IS NOT NULL) AS sequences
@@ -75,7 +84,7 @@ SELECT DISTINCT job_id
 
 _WITH_EVENTS = """
 SELECT DISTINCT job_id
-  FROM (SELECT job_id FROM job_events
+  FROM (SELECT job_id FROM all_job_events
          WHERE job_id > $1 AND job_id <= $2
          ORDER BY job_id LIMIT $3) AS events
  ORDER BY job_id
@@ -86,39 +95,46 @@ SELECT job_retention.job_id
   FROM job_retention
   LEFT JOIN retention_ages ON retention_ages.tenant = job_retention.tenant AND rule = 'events'
  WHERE job_retention.job_id = ANY ($1::uuid[]) AND NOT kept
-   AND EXISTS (SELECT FROM job_events
-                WHERE job_events.job_id = job_retention.job_id
+   AND EXISTS (SELECT FROM all_job_events
+                WHERE all_job_events.job_id = job_retention.job_id
                   AND at <= now() - COALESCE(days, $2) * interval '1 day')
 """
 
 _REMOVE_EVENTS = """
 WITH due AS MATERIALIZED (
     SELECT jobs.id AS job_id, now() - COALESCE(days, $2) * interval '1 day' AS until
-      FROM jobs
+      FROM all_jobs AS jobs
       LEFT JOIN retention_ages ON retention_ages.tenant = jobs.tenant AND rule = 'events'
      WHERE jobs.id = ANY ($1::uuid[])
 ), removed AS (
     DELETE FROM job_events USING due
      WHERE job_events.job_id = due.job_id AND job_events.at <= due.until
     RETURNING 1
+), removed_from_shelf AS (
+    DELETE FROM shelved_job_events USING due
+     WHERE shelved_job_events.job_id = due.job_id AND shelved_job_events.at <= due.until
+    RETURNING 1
 )
-SELECT count(*) AS events FROM removed
+SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM removed_from_shelf) AS events
 """
 
-_JOBS = "SELECT id AS job_id FROM jobs WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3"
+_JOBS = "SELECT id AS job_id FROM all_jobs WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3"
 
-# A unique key "for ever" keeps its job for ever, and a published file keeps the job that published it.
+# A unique key "for ever" keeps its job for ever, and a published file keeps the job that published it. What could go
+# with its whole day on the shelf is given a little longer ($3), unless its tenant has an age of its own or a pipeline
+# has rows of it ($4, NULL if that is not known).
 _JOBS_DUE = """
 SELECT job_retention.job_id, now() - COALESCE(days, $2) * interval '1 day' AS until
   FROM job_retention
   LEFT JOIN retention_ages ON retention_ages.tenant = job_retention.tenant AND rule = 'jobs'
  WHERE job_retention.job_id = ANY ($1::uuid[]) AND NOT kept
-   AND finished_at <= now() - COALESCE(days, $2) * interval '1 day'
+   AND finished_at <= now() - COALESCE(
+           days, CASE WHEN shelved AND kind <> ALL ($4::text[]) THEN $2 + $3 ELSE $2 END) * interval '1 day'
    AND (unique_scope IS NULL OR unique_scope = 'active' OR unique_until <= now()) IS TRUE
    AND NOT EXISTS (SELECT FROM job_artefacts WHERE job_artefacts.job_id = job_retention.job_id)
 """
 
-_NEXT_JOBS = "SELECT id FROM jobs WHERE id > $1 ORDER BY id LIMIT $2"
+_NEXT_JOBS = "SELECT id FROM all_jobs WHERE id > $1 ORDER BY id LIMIT $2"
 
 _LEFTOVERS = """
 SELECT job_id, (NOT kept AND finished_at <= now() - $2::float8 * interval '1 second') IS TRUE AS may_go
@@ -156,11 +172,14 @@ class Deleted:
 
 async def lock(connection: Connection, job_ids: JobIds) -> list[uuid.UUID]:
     """Those of the jobs that could be locked, until the transaction ends."""
-    return _ids(await connection.fetch(_LOCK, job_ids), "id")
+    found = _ids(await connection.fetch(_LOCK, job_ids), "id")
+    if len(found) < len(job_ids):
+        found += _ids(await connection.fetch(_LOCK_SHELVED, job_ids), "id")
+    return found
 
 
 async def pin(connection: Connection, job_id: uuid.UUID, *, pinned: bool) -> bool:
-    """Keep a job whatever its age, or no longer. False if it was so already."""
+    """Keep a job that the caller has locked whatever its age, or no longer. False if it was so already."""
     return await connection.fetchval(_PIN, job_id, pinned) is not None
 
 
@@ -199,8 +218,11 @@ async def leftovers_may_go(connection: Connection, job_ids: JobIds, grace: float
     return {row["job_id"]: row["may_go"] for row in await connection.fetch(_LEFTOVERS, job_ids, grace)}
 
 
-def retention(*, events_days: float, jobs_days: float, keepers: Sequence[JobKeeper]) -> PipelineRetention:
-    """The engine's part. `keepers` are the pipelines' answers to whether a job must stay."""
+def retention(
+    *, events_days: float, jobs_days: float, keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str] | None = None
+) -> PipelineRetention:
+    """The engine's part. `keepers` are the pipelines' answers to whether a job must stay, and `kinds_with_rows` the
+    kinds of jobs that pipelines have rows of, if all pipelines say which."""
     events = RetentionRule(
         name="events",
         keeps=RULE_NAMES["events"],
@@ -216,7 +238,7 @@ def retention(*, events_days: float, jobs_days: float, keepers: Sequence[JobKeep
         items="ended jobs past their time",
         default_days=lambda _: jobs_days,
         find=_find_jobs,
-        due=_jobs_due(keepers),
+        due=_jobs_due(keepers, kinds_with_rows),
         remove=_remove_jobs,
     )
     return PipelineRetention(
@@ -244,9 +266,12 @@ async def _find_jobs(connection: Connection, page: IdRange) -> JobIds:
     return _ids(await connection.fetch(_JOBS, *page))
 
 
-def _jobs_due(keepers: Sequence[JobKeeper]) -> Callable[[Connection, JobIds, float], Awaitable[JobIds]]:
+def _jobs_due(
+    keepers: Sequence[JobKeeper], kinds_with_rows: Sequence[str] | None
+) -> Callable[[Connection, JobIds, float], Awaitable[JobIds]]:
     async def due(connection: Connection, job_ids: JobIds, days: float) -> JobIds:
-        until = {row["job_id"]: row["until"] for row in await connection.fetch(_JOBS_DUE, job_ids, days)}
+        rows = await connection.fetch(_JOBS_DUE, job_ids, days, SLACK_DAYS, kinds_with_rows)
+        until = {row["job_id"]: row["until"] for row in rows}
         for keeps in keepers:
             if until:
                 for kept in await keeps(connection, list(until), list(until.values())):

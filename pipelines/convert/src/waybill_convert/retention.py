@@ -21,6 +21,7 @@ from waybill.retention import (
     let_holds_wait,
 )
 from waybill_convert.events import EXPIRED
+from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.repository import durations
 from waybill_convert.repository import retention as repository
 from waybill_convert.settings import ConvertSettings
@@ -133,6 +134,7 @@ RETENTION = PipelineRetention(
         owned=repository.owned, named=repository.named, expected=repository.expected, mark=repository.mark
     ),
     keeps_job=repository.keeps_job,
+    kinds_with_rows=(CONVERT_PDF.name,),
     tables=("conversions",),
     tasks_before=(Durations,),
     tasks_after=(Tombstones,),

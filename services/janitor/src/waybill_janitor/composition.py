@@ -25,6 +25,7 @@ from waybill_janitor.tasks.missing import Missing
 from waybill_janitor.tasks.orphans import Orphans
 from waybill_janitor.tasks.retention import Retention
 from waybill_janitor.tasks.sequences import Sequences
+from waybill_janitor.tasks.shelf import ShelfDays, Shelving
 from waybill_janitor.tasks.workers import Workers
 
 
@@ -33,10 +34,12 @@ def all_tasks(tools: TaskTools) -> list[Task]:
         register_kinds(kinds)  # a listener of what is removed may enqueue another pipeline's jobs by their kind's name
     pipelines: list[PipelineRetention] = brought("retention")
     settings = tools.settings_of(JanitorSettings)
+    kinds_with_rows = kinds_with_rows_of(pipelines)
     of_engine = engine.retention(
         events_days=settings.events_ttl_days,
         jobs_days=settings.jobs_ttl_days,
         keepers=[one.keeps_job for one in pipelines if one.keeps_job is not None],
+        kinds_with_rows=kinds_with_rows,
     )
     everything = [of_engine, *pipelines]
     objects = [one.objects for one in everything if one.objects is not None]
@@ -50,6 +53,8 @@ def all_tasks(tools: TaskTools) -> list[Task]:
         *(task(tools) for one in pipelines for task in one.tasks_before),
         *(Retention(tools, each) for each in by_task(rules)),
         *(task(tools) for one in pipelines for task in one.tasks_after),
+        ShelfDays(tools, kinds_with_rows),
+        Shelving(tools),
         Counters(tools, [rows for one in everything for rows in one.served_rows]),
         Orphans(tools, objects, [prefix for one in everything for prefix in one.prefixes]),
         Garbage(tools),
@@ -60,6 +65,13 @@ def all_tasks(tools: TaskTools) -> list[Task]:
     ]
     _refuse_twins([task.name for task in tasks])
     return tasks
+
+
+def kinds_with_rows_of(pipelines: Sequence[PipelineRetention]) -> list[str] | None:
+    """The kinds whose jobs must go one by one. None if a pipeline keeps jobs and does not say of which kinds."""
+    if any(one.keeps_job is not None and not one.kinds_with_rows for one in pipelines):
+        return None
+    return [kind for one in pipelines for kind in one.kinds_with_rows]
 
 
 def by_task(rules: Sequence[RetentionRule]) -> list[list[RetentionRule]]:

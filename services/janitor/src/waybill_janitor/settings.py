@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from waybill.config.settings import CommonSettings
-from waybill.config.values import Bare, Days, Seconds
+from waybill.config.values import Bare, Days, Named, Seconds
+
+
+def _never(value: object) -> object:
+    return None if value == "never" else value
 
 
 class JanitorSettings(CommonSettings):
@@ -22,6 +26,12 @@ class JanitorSettings(CommonSettings):
         90.0,
         le=36500,
         description="How many days an ended job stays listed. It goes when nothing of it is kept any more.",
+    )
+    shelve_after: Annotated[Seconds | None, Named("duration or `never`"), BeforeValidator(_never)] = Field(
+        86400.0,
+        ge=3600,
+        description="How long after its end a job leaves the table in which jobs wait and run. It is listed, retried"
+        " and deleted as before. `never` keeps all jobs there.",
     )
     worker_ttl_days: Days = Field(
         7.0, le=36500, description="How many days a worker that stopped or went missing stays in the list of workers."

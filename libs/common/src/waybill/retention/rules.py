@@ -136,6 +136,10 @@ class PipelineRetention:
     """Where its objects lie in storage: the first parts of their keys. The key goes on as `yy/mm/dd/<job id>`."""
     objects: ObjectNames | None = None
     keeps_job: JobKeeper | None = None
+    kinds_with_rows: Sequence[str] = ()
+    """The kinds of jobs that it has rows of. Such a job is deleted by itself, so that the pipeline's triggers on `jobs`
+    and `shelved_jobs` see it; jobs of other kinds may go with all of their day. If a pipeline has `keeps_job` and does
+    not say this, every job is deleted by itself."""
     served_rows: Sequence[ServedRows] = ()
     tables: Sequence[str] = ()
     """Its tables with many changes, whose bloat the janitor looks after."""

@@ -5,5 +5,5 @@ from waybill.db.branches import Branch
 BRANCH = Branch(
     "engine",
     migrations="waybill_engine.migrations",
-    models=("waybill_engine.models", "waybill_engine.breaker_models"),
+    models=("waybill_engine.models", "waybill_engine.breaker_models", "waybill_engine.shelf_models"),
 )

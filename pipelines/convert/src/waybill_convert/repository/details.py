@@ -1,7 +1,7 @@
 """What an owner sees of a conversion: the one list of columns behind `GET /api/jobs`, the pages and the stream.
 
 A statement names `DETAILS` where it completes the rows of a page, after it has found them by an index of `conversions`;
-the engine's table is joined by its primary key, for those rows only.
+the engine's jobs are joined by their primary key, for those rows only.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_
        jobs.created_at, jobs.started_at, jobs.finished_at, jobs.pinned_at,
        extract(epoch FROM now() - jobs.started_at)::float8 AS running_for
   FROM conversions
-  JOIN jobs ON jobs.id = conversions.job_id
+  JOIN all_jobs AS jobs ON jobs.id = conversions.job_id
 """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SAMPLES = """
 SELECT recent.bytes, extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
   FROM (SELECT job_id, bytes, status FROM conversions ORDER BY job_id DESC LIMIT 2000) AS recent
-  JOIN jobs ON jobs.id = recent.job_id
+  JOIN all_jobs AS jobs ON jobs.id = recent.job_id
  WHERE recent.status IN ('complete', 'expired') AND jobs.started_at IS NOT NULL AND jobs.finished_at > jobs.started_at
  ORDER BY recent.job_id DESC
  LIMIT $1
@@ -32,7 +32,7 @@ SELECT size::int AS size, count(*)::int AS samples,
   FROM (SELECT floor(log(2, greatest(recent.bytes, 1)::numeric)) AS size,
                extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
           FROM (SELECT job_id, bytes, status FROM conversions ORDER BY job_id DESC LIMIT 5000) AS recent
-          JOIN jobs ON jobs.id = recent.job_id
+          JOIN all_jobs AS jobs ON jobs.id = recent.job_id
          WHERE recent.status IN ('complete', 'expired') AND jobs.finished_at > jobs.started_at) AS samples
  GROUP BY size
  ORDER BY size

@@ -1,14 +1,14 @@
 """Lanes of owners: below a tenant, its owners take turns
 
-Revision: engine_0014, after engine_0013
+Revision: engine_0013, after engine_0012
 """
 
 from __future__ import annotations
 
 from waybill.db.migrations.statements import create_index, execute
 
-revision = "engine_0014"
-down_revision = "engine_0013"
+revision = "engine_0013"
+down_revision = "engine_0012"
 branch_labels = None
 depends_on = None
 

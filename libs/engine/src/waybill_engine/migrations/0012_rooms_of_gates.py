@@ -1,20 +1,20 @@
 """The function `waybill_rooms`: how many jobs caps and rates let through, and how many each lane may give
 
-Revision: engine_0013, after engine_0009
+Revision: engine_0012, after engine_0011
 """
 
 from __future__ import annotations
 
 from waybill.db.migrations.statements import execute
 
-revision = "engine_0013"
-down_revision = "engine_0009"
+revision = "engine_0012"
+down_revision = "engine_0011"
 branch_labels = None
 depends_on = None
 
 # A claim under caps and rates locks their rows, never waiting for another claim, and only then looks at what runs and
 # what was paid. Each statement of a volatile function sees everything that was committed before it, so the function
-# does in one round trip what a claim would otherwise do in several. See `waybill_engine.gated_claim`.
+# does in one round trip what a claim would otherwise do in several. See `waybill_engine.gate_requests`.
 #
 # Gates are numbered: the caps, the rates, then gates whose room the caller knows already. A room is NULL where another
 # worker is claiming under the same cap or rate. A cap or rate that was lifted in the meantime limits nothing.
