@@ -525,6 +525,17 @@ class EngineMachine(RuleBasedStateMachine):
         else:
             assert self.run(cancel(self.on, job_id)).state == expected
 
+    @precondition(lambda self: any(job.parked_for is not None for job in self.model.jobs.values()))
+    @rule(number=which)
+    def places_in_a_sequence_become_free(self, number: int) -> None:
+        """The jobs that hold them are cancelled. Those that run have yet to be stopped."""
+        parked = sorted(job.id for job in self.model.jobs.values() if job.parked_for is not None)
+        waiting = self.model.jobs[parked[number % len(parked)]]
+        mine = (waiting.tenant, waiting.kind, waiting.sequence)
+        for job in sorted(self.model.jobs.values(), key=lambda one: one.id):
+            if job.active and job.parked_for is None and (job.tenant, job.kind, job.sequence) == mine:
+                assert self.run(cancel(self.on, job.id)).state == self.model.cancel(job.id)
+
     @precondition(
         lambda self: any(job.state in ("failed", "dead_letter", "cancelled") for job in self.model.jobs.values())
     )

@@ -52,13 +52,13 @@ def concerns(cap: Cap, lane: Lane) -> bool:
     return cap.tenant in (None, lane.tenant) and cap.kind in (None, lane.kind)
 
 
-def within(plan: GatedPlan, limit: int, rooms: Mapping[Gate, int]) -> list[Portion]:
+def within(plan: GatedPlan, rooms: Mapping[Gate, int]) -> list[Portion]:
     """What the gates let through of a plan, turn after turn."""
     left = dict(rooms)
     quotas = [0] * len(plan.lanes)
     for lane in plan.turns:
         gates = plan.lanes[lane].known.gates
-        if sum(quotas) < limit and all(left.get(gate, 0) > 0 for gate in gates):
+        if sum(quotas) < plan.limit and all(left.get(gate, 0) > 0 for gate in gates):
             quotas[lane] += 1
             for gate in gates:
                 left[gate] -= 1
@@ -115,7 +115,7 @@ class Store:
         for gate, room in rooms.items():
             if room <= 0:
                 self.fair_share.gates.close(gate, self.now)
-        return within(plan, limit, rooms)
+        return within(plan, rooms)
 
     def take(self, portions: Iterable[Portion]) -> list[ClaimedJob]:
         taken: list[ClaimedJob] = []

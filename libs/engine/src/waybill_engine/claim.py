@@ -252,7 +252,7 @@ async def _claim_within(
         return [], []
 
     async def take(admissions: Mapping[str, Admission]) -> tuple[list[Portion], list[ClaimedJob]]:
-        request = GateRequest(plan, limit, admissions)
+        request = GateRequest(plan, admissions)
         *rows, answer = await connection.fetch(
             _CLAIM_PACED if request.pays else _CLAIM_GATED,
             worker_id,

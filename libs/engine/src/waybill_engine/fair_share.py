@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 _LEVELS = 64
 """Priorities that are remembered without having work."""
 
-_SPARE_TURNS = 100
-"""How many more turns than jobs a claim plans at most, if gates may refuse some."""
+_MOST_BEHIND_GATES = 100
+"""The most jobs that a claim behind gates takes, and the most turns that it plans for when gates refuse some. It asks
+for each job by itself, also for those that are not there, and the next claim goes on where it ended."""
 
 
 class FairShare:
@@ -194,15 +195,16 @@ class FairShare:
         """
         level, ready = self._top(now)
         if level is None or limit <= 0:
-            return GatedPlan((), ())
+            return GatedPlan((), (), 0)
         level.advance(ready)
+        limit = min(limit, _MOST_BEHIND_GATES)
         first = list(islice(in_turn(ready), limit))
         gates = {gate for one in first for gate in one.gates}
         open_to_us = [one for one in ready if gates.issuperset(one.gates)]
-        turns = first if len(open_to_us) == 1 else islice(in_turn(open_to_us), limit + min(limit, _SPARE_TURNS))
+        turns = first if len(open_to_us) == 1 else islice(in_turn(open_to_us), 2 * limit)
         numbers: dict[KnownLane, int] = {}
         order = [numbers.setdefault(one, len(numbers)) for one in turns]
-        return GatedPlan([Portion(one, 0, one.changes) for one in numbers], order)
+        return GatedPlan([Portion(one, 0, one.changes) for one in numbers], order, limit)
 
     def turned_away(self, plan: GatedPlan) -> None:
         """Gates let nothing through of what was planned. What keeps that priority waiting is not those above it."""

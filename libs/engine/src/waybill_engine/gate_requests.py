@@ -28,10 +28,9 @@ _ASK_AGAIN = 60.0
 
 
 class GateRequest:
-    def __init__(self, plan: GatedPlan, limit: int, admissions: Mapping[str, Admission]) -> None:
+    def __init__(self, plan: GatedPlan, admissions: Mapping[str, Admission]) -> None:
         """`admissions` is what breakers have said already. Those that are not in it have closed meanwhile."""
         self._plan = plan
-        self._limit = limit
         asked = dict.fromkeys(chain.from_iterable(portion.known.gates for portion in plan.lanes))
         # In this order, so that two claims try to lock their gates in the same one.
         self._caps = sorted((gate for gate in asked if isinstance(gate, Cap)), key=lambda cap: cap.id)
@@ -50,7 +49,7 @@ class GateRequest:
         numbers = {gate: number for number, gate in enumerate(self._gates, 1)}
         behind = [tuple(numbers[gate] for gate in portion.known.gates) or (0,) for portion in self._plan.lanes]
         turns = [(turn, lane + 1, gate) for turn, lane in enumerate(self._plan.turns) for gate in behind[lane]]
-        planned = Counter(self._plan.turns[: self._limit])
+        planned = Counter(self._plan.turns[: self._plan.limit])
         return (
             [cap.id for cap in self._caps],
             [cap.tenant for cap in self._caps],
@@ -61,7 +60,7 @@ class GateRequest:
             [lane for _, lane, _ in turns],
             [gate for _, _, gate in turns],
             [planned[lane] for lane in range(len(behind))],
-            self._limit,
+            self._plan.limit,
         )
 
     def learn(self, answer: str, gates: Gates, now: float) -> list[Portion]:

@@ -118,6 +118,8 @@ class GatedPlan(NamedTuple):
     """Each lane once, with nothing taken from it yet."""
     turns: Sequence[int]
     """Positions in `lanes`. There are more turns than jobs are wanted, because gates refuse some."""
+    limit: int
+    """How many jobs are wanted."""
 
     def portions(self, quotas: Iterable[int]) -> list[Portion]:
         """What is claimed if the gates let so many jobs of each lane through."""
