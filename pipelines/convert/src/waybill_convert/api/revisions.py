@@ -15,6 +15,7 @@ from waybill.http.problems import message_of
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.security import Principal, keys
+from waybill.web.departures import while_connected
 from waybill.web.openapi import refusals
 from waybill_convert.api.downloads import result_name, send_file
 from waybill_convert.kinds import PROVENANCE, XML
@@ -52,15 +53,17 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
     response_model=RevisionSchema,
     responses={
         200: {"model": PreviewSchema, "description": "With `preview`: what would change."},
-        **refusals(404, 409, 413, 507),
+        **refusals(404, 409, 413, 429, 503, 507),
     },
 )
-async def correct(job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Writer) -> Response:
+async def correct(
+    request: Request, job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Writer
+) -> Response:
     """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong."""
     owner, typed = visitor.principal.owner, _typed(wanted)
     try:
         if wanted.preview:
-            preview = await context.reviews.preview(owner, job_id, wanted.base, typed)
+            preview = await while_connected(request, context.reviews.preview(owner, job_id, wanted.base, typed))
             return _json(preview_json(wanted.base, preview))
         await context.space.check()
         author = await author_of(context, visitor.principal)
@@ -108,10 +111,12 @@ async def download_revision(
     return await send_file(request, context.storage, found, name)
 
 
-@router.get("/revisions/{before}/diff/{after}", response_model=DiffSchema, responses=refusals(404, 409))
-async def diff(job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader) -> Response:
+@router.get("/revisions/{before}/diff/{after}", response_model=DiffSchema, responses=refusals(404, 409, 429, 503))
+async def diff(
+    request: Request, job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader
+) -> Response:
     """Compare two revisions value by value, computed ones included."""
-    found = await context.reviews.diff(visitor.principal.owner, job_id, before, after)
+    found = await while_connected(request, context.reviews.diff(visitor.principal.owner, job_id, before, after))
     return _json(diff_json(before, after, found))
 
 

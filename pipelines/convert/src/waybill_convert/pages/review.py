@@ -104,9 +104,8 @@ async def correct(request: Request, job_id: uuid.UUID, caller: Writer, context: 
         author = await author_of(context, caller.principal)
         await context.space.check()
         accept = form.button == "accept"
-        await while_connected(
-            request, context.reviews.save(owner, job_id, form.base, form.typed, author=author, accept=accept)
-        )
+        # Not only while the browser waits: whoever saves and closes the page has saved.
+        await context.reviews.save(owner, job_id, form.base, form.typed, author=author, accept=accept)
     except Outdated as outdated:
         latest = form._replace(base=outdated.latest.number)
         return await _checked(request, caller, context, job_id, latest, note=_outdated(outdated, language), status=409)
