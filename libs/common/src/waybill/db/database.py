@@ -76,6 +76,9 @@ _WRITABLE_FOR = 1.0
 _SAID_FOR = 10.0
 """Seconds for which a server that does not write is not reported again."""
 
+_WATCH_STEPS = 10
+"""In how many steps the time is counted for which a connection may be in use."""
+
 _BORN = "born"
 
 _HOT_CONNECTIONS = 11
@@ -93,6 +96,31 @@ class _HotConnection(Connection):
     def get_reset_query(self) -> str:
         # The engine leaves nothing behind on a connection; the default reset is a round trip per statement.
         return ""
+
+
+class _Watch:
+    """Ends a connection after so many seconds, counted in steps.
+
+    A step that comes late counts once: while this process itself stood still, it was not the server that took so long,
+    and its answer may be waiting to be read.
+    """
+
+    def __init__(self, connection: Connection, patience: float) -> None:
+        self._connection = connection
+        self._step = patience / _WATCH_STEPS
+        self._left = _WATCH_STEPS
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(self._step, self._look)
+
+    def stop(self) -> None:
+        self._next.cancel()
+
+    def _look(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._next = self._loop.call_later(self._step, self._look)
+        else:
+            self._connection.terminate()
 
 
 class Database:
@@ -286,11 +314,11 @@ class Database:
         if self._patience is None:
             yield
             return
-        ending = asyncio.get_running_loop().call_later(self._patience, connection.terminate)
+        watch = _Watch(connection, self._patience)
         try:
             yield
         finally:
-            ending.cancel()
+            watch.stop()
 
     async def _leave_server(self) -> None:
         """Use no connection again that is open now: their server does not write any more, and another one does."""
