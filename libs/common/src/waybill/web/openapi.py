@@ -26,7 +26,7 @@ _ABOUT: dict[int, tuple[Code, str]] = {
     504: (Code.GW_TIMEOUT, "The gateway took too long."),
     507: (Code.IO_ERROR, "There is no room left for documents."),
 }
-_EVERYWHERE = (400, 401, 403, 422, 503)
+_EVERYWHERE = (400, 401, 403, 422, 429, 503)
 
 DESCRIPTION = """\
 Upload PDF invoices, follow their conversion, download XML.

@@ -6,7 +6,7 @@ import uuid
 from typing import Annotated, Any
 
 import pydantic_core
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from waybill.errors import Code, Refused
@@ -17,9 +17,10 @@ from waybill.pg_text import is_storable
 from waybill.security import Principal, keys
 from waybill.web.departures import while_connected
 from waybill.web.openapi import refusals
+from waybill.web.visitors import heavy
 from waybill_convert.api.downloads import result_name, send_file
 from waybill_convert.kinds import PROVENANCE, XML
-from waybill_convert.permissions import Reader, Writer
+from waybill_convert.permissions import Editor, Reader
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.revision_schemas import (
     LARGEST_NUMBER,
@@ -49,15 +50,16 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
 
 @router.post(
     "/revisions",
+    dependencies=[Depends(heavy)],
     status_code=201,
     response_model=RevisionSchema,
     responses={
         200: {"model": PreviewSchema, "description": "With `preview`: what would change."},
-        **refusals(404, 409, 413, 429, 503, 507),
+        **refusals(404, 409, 413, 507),
     },
 )
 async def correct(
-    request: Request, job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Writer
+    request: Request, job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Editor
 ) -> Response:
     """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong."""
     owner, typed = visitor.principal.owner, _typed(wanted)
@@ -111,7 +113,12 @@ async def download_revision(
     return await send_file(request, context.storage, found, name)
 
 
-@router.get("/revisions/{before}/diff/{after}", response_model=DiffSchema, responses=refusals(404, 409, 429, 503))
+@router.get(
+    "/revisions/{before}/diff/{after}",
+    dependencies=[Depends(heavy)],
+    response_model=DiffSchema,
+    responses=refusals(404, 409, 429, 503),
+)
 async def diff(
     request: Request, job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader
 ) -> Response:
@@ -122,6 +129,7 @@ async def diff(
 
 @router.get(
     "/pages/{number}",
+    dependencies=[Depends(heavy)],
     response_class=Response,
     responses={
         200: {"description": "A picture of the page, as it was read.", "content": {"image/png": {}}},

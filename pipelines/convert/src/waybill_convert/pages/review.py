@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from waybill.errors import Expired, NotFound, Refused
@@ -16,18 +16,18 @@ from waybill.pg_text import is_storable
 from waybill.web.departures import while_connected
 from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
-from waybill.web.visitors import Visitor
+from waybill.web.visitors import Visitor, heavy
 from waybill_convert.api.revisions import author_of
 from waybill_convert.download_service import StoredFile
 from waybill_convert.kinds import XML
 from waybill_convert.pages import review_rendering
 from waybill_convert.pages.review_content import Draft, ReviewSubject
 from waybill_convert.pages.review_history import told
-from waybill_convert.permissions import WRITE, Reader, Writer
+from waybill_convert.permissions import WRITE, Editor, Reader
 from waybill_convert.revision_models import Json, Outdated, Typed, Unfit
 from waybill_convert.web_context import ConvertContext, Shared
 
-router = APIRouter(include_in_schema=False, prefix="/review/{job_id}")
+router = APIRouter(include_in_schema=False, prefix="/review/{job_id}", dependencies=[Depends(heavy)])
 
 _MOST_FIELDS = 10_000
 _MOST_WINDOWS = 100
@@ -94,7 +94,7 @@ async def lines(
 
 
 @router.post("")
-async def correct(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared) -> Response:
+async def correct(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared) -> Response:
     """Check the form's corrections or save them, and show the page again."""
     form = await _form(request)
     owner, language = caller.principal.owner, language_of(request)
@@ -116,7 +116,7 @@ async def correct(request: Request, job_id: uuid.UUID, caller: Writer, context: 
 
 
 @router.post("/check")
-async def check(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared) -> Response:
+async def check(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared) -> Response:
     """Preview corrections for the script: the values that would change, and the problems that would remain."""
     form = await _form(request)
     language = language_of(request)
