@@ -66,17 +66,16 @@ def check(
 ) -> dict[str, Any]:
     """What corrections would change on a page that shows these windows, and the problems that would remain."""
     record = loaded(content) if content is not None else None
-    unchanged = Draft(at=draft.at)
     if revise and record is not None:
         draft = _revised(folder, record, draft, language)
-    before = _shown(folder, subject, record, unchanged, language, may_write=True)
     after = _shown(folder, subject, record, draft, language, may_write=True)
-    first = {cell.id: cell for cell in before.seen.cells()}
+    old, new = _Facts(record), _Facts(draft.revised.record if draft.revised is not None else record)
+    typed = {path for path, _ in draft.typed}
     return {
         "values": [
             {"id": cell.id, "text": cell.text, "look": cell.look, "says": cell.says}
             for cell in after.seen.cells()
-            if first.get(cell.id) != cell
+            if cell.path in typed or old.of(cell.path) != new.of(cell.path)
         ],
         "problems": render("convert/review_problems.html", LANGUAGES[language], review=after),
         "doubtful": after.seen.doubtful,
@@ -91,6 +90,28 @@ def changes(before: bytes, after: bytes, folder: Path | None, language: str) -> 
 
     record = loaded(after)
     return compared(reviser_of(folder), record, differences(loaded(before), record), LANGUAGES[language])
+
+
+class _Facts:
+    """What the look of a value depends on. Somebody is typing, and this is cheaper than to show the old record too."""
+
+    def __init__(self, record: Json | None) -> None:
+        given = record or {"data": {}, "provenance": {"fields": {}, "tables": {}}}
+        self._data, self._provenance = given["data"], given["provenance"]
+        self._wrong: dict[str, str] = {}
+        for finding in given.get("findings") or ():
+            if finding.get("path"):
+                self._wrong.setdefault(finding["path"], finding["message"])
+
+    def of(self, path: str) -> tuple[object, ...]:
+        table, _, rest = path.partition("[")
+        index, _, column = rest.partition("].")
+        values, origins, name = self._data, self._provenance["fields"], path
+        if index:
+            values, origins = self._data[table][int(index)], self._provenance["tables"][table][int(index)]
+            name = column
+        origin = origins.get(name, {})
+        return values.get(name), origin.get("confidence"), origin.get("rule"), self._wrong.get(path)
 
 
 def _revised(folder: Path | None, record: Json, draft: Draft, language: str) -> Draft:
