@@ -288,3 +288,49 @@ async def test_every_answer_has_the_headers_that_keep_browsers_safe(api: Api) ->
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert "no-" in answer.headers["cache-control"]
         assert "server" not in answer.headers
+
+
+async def test_a_copied_cookie_is_of_no_use_once_its_session_has_ended(serve: Serve) -> None:
+    async with serve() as one, serve() as two:
+        key, browser = await one.key("acme"), one.client()
+        assert (await browser.post("/session", json={"key": key})).status_code == 200
+        thieves = [replica.client(cookies=dict(browser.cookies)) for replica in (one, two)]
+        for thief in thieves:
+            assert (await thief.get("/api/session")).json()["tenant"] == "acme"
+        assert (await browser.post("/session/end")).status_code == 204
+        await two.heard()
+        for thief in thieves:
+            assert (await thief.get("/api/session")).json() == (await one.client().get("/api/session")).json()
+        # Not by signing out with it again, and not by signing in from it.
+        assert (await thieves[0].post("/session/end")).status_code == 204
+        assert not (await thieves[0].get("/api/session")).json()["signed_in"]
+
+
+async def test_the_session_that_signed_in_ends_unless_its_browser_returns_to_it(api: Api) -> None:
+    adopted, kept = await api.browser(), await api.browser()
+    copies = [api.client(cookies=dict(browser.cookies)) for browser in (adopted, kept)]
+    mine = await uploaded(kept)
+    assert (await adopted.post("/session", json={"key": await api.key()})).status_code == 200
+    assert (await kept.post("/session", json={"key": await api.key("acme", "convert:read")})).status_code == 200
+    assert "set-cookie" in (await upload(copies[0])).headers, "what it had is the tenant's, so it is nobody now"
+    assert (await kept.get(f"/api/jobs/{mine}")).status_code == 404
+    await kept.post("/session/end")
+    assert (await kept.get(f"/api/jobs/{mine}")).status_code == 200
+    assert (await copies[1].get(f"/api/jobs/{mine}")).status_code == 200
+
+
+async def test_a_session_that_was_erased_has_ended(api: Api) -> None:
+    browser = await api.browser()
+    await uploaded(browser)
+    copy = api.client(cookies=dict(browser.cookies))
+    assert (await browser.delete("/api/session")).status_code == 200
+    assert "set-cookie" in (await upload(copy)).headers
+
+
+async def test_a_right_key_is_taken_while_a_neighbour_guesses(api: Api) -> None:
+    key = await api.key()
+    for _ in range(12):
+        guess = await api.client().post("/session", json={"key": "wb_x"})
+    assert guess.status_code == 429
+    assert int(guess.headers["retry-after"]) > 0
+    assert (await api.client().post("/session", json={"key": key})).status_code == 200

@@ -78,13 +78,15 @@ async def make_stack(
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def still(make_stack: MakeStack, browser: Browser) -> Stack:
     """Nothing is converted here: jobs stay as the test puts them."""
-    return await make_stack(WAYBILL_API_UPLOADS_PER_MINUTE="1000")
+    return await make_stack(WAYBILL_API_UPLOADS_PER_MINUTE="1000", WAYBILL_API_ADDRESS_UPLOADS_PER_MINUTE="0")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def working(make_stack: MakeStack, browser: Browser) -> Stack:
     """The whole product."""
-    return await make_stack("gateway", "worker", WAYBILL_API_UPLOADS_PER_MINUTE="1000")
+    return await make_stack(
+        "gateway", "worker", WAYBILL_API_UPLOADS_PER_MINUTE="1000", WAYBILL_API_ADDRESS_UPLOADS_PER_MINUTE="0"
+    )
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -77,6 +76,7 @@ async def test_a_value_and_its_place_light_each_other_up(
     await expect(page.get_by_role("img", name="Page 1 of")).to_have_js_property("complete", True)
     assert await page.get_by_role("img", name="Page 1 of").evaluate("each => each.naturalWidth") > 500
 
+    await page.locator("tbody.later").first.scroll_into_view_if_needed()
     await value(page, "lines.60.amount").scroll_into_view_if_needed()
     await value(page, "lines.60.amount").hover()
     await expect(box(page, "lines.60.amount")).to_have_class(re.compile("lit"))
@@ -292,8 +292,70 @@ async def test_a_long_invoice_scrolls_without_stutter(
         }"""
     )
     assert spent[len(spent) // 2] < 16
+    assert await page.locator(".lines tbody tr[id]").count() < 510, "lines that nobody looks at are not sent"
+    nodes = await page.evaluate("document.querySelectorAll('*').length")
+    assert nodes < 15_000, nodes
+
+
+async def test_lines_come_when_somebody_goes_there_and_corrections_stay(working: Stack, open_page: OpenPage) -> None:
+    page = await open_page(working, expected=("422",))
+    wrong = wrong_amount(make_invoice(515, 170), 163)
+    job = await uploaded(page, print_invoice(wrong, REFERENCE), "failed")
+    await page.goto(f"/review/{job}")
+    await expect(page.locator("tbody.later")).to_have_count(3)
+    await value(page, "lines.2.name").focus()
+    await page.keyboard.press("Enter")
+    await page.locator(".typing").fill("Nama baru")
+    await page.keyboard.press("Enter")
+
+    # By a problem's link, by the key for the next doubtful value, and by the arrow keys.
+    await page.locator("#problems li").filter(has_text="163").first.locator("a, button").click()
+    await expect(page.locator(".v.lit")).to_have_attribute("id", re.compile(r"v-lines\.162\."))
+    await expect(box(page, "lines.162.amount")).to_be_attached()
     await page.keyboard.press("F8")
-    assert Decimal(await page.evaluate("document.querySelectorAll('.lines tbody tr').length")) == 510
+    await value(page, "lines.49.name").focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(value(page, "lines.50.name")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await page.locator(".typing").fill("Nama lain")
+    await page.keyboard.press("Enter")
+    await expect(value(page, "lines.50.name")).to_have_class(re.compile("changed"))
+    await expect(value(page, "lines.2.name")).to_have_text(re.compile("^Nama baru"))
+
+    right = "".join(filter(str.isdigit, await value(page, "lines.162.amount").inner_text()))
+    assert right
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.locator("#problems li").first).to_be_visible()
+    await page.get_by_role("button", name="Save anyway").click()
+    await expect(page.get_by_text("Revision 1").first).to_be_visible()
+    changed = (await (await page.request.get(f"/api/jobs/{job}/revisions")).json())["revisions"][0]["changes"]
+    assert {change["path"]: change["to"] for change in changed} == {
+        "lines[2].name": "Nama baru",
+        "lines[50].name": "Nama lain",
+    }
+
+
+async def test_without_a_script_lines_are_on_pages_and_corrections_go_along(
+    working: Stack, open_page: OpenPage, printed: Callable[..., bytes]
+) -> None:
+    page = await open_page(working, java_script_enabled=False)
+    job = await uploaded(page, printed(516, 120))
+    await page.goto(f"/review/{job}")
+    await page.get_by_role("link", name="Lines 101 to 120").click()
+    await expect(value(page, "lines.0.name")).to_have_count(0)
+    await page.get_by_role("link", name="Edit line 110").click()
+    await page.locator('[name="v.lines[109].name"]').fill("Satu")
+    await page.locator("#editing").get_by_role("button", name="Check").click()
+    await expect(page.get_by_role("button", name="Lines 51 to 100")).to_be_visible()
+    await page.get_by_role("button", name="Lines 1 to 50").click()
+    await page.get_by_role("button", name="Edit line 3", exact=True).click()
+    await page.locator('[name="v.lines[2].name"]').fill("Dua")
+    await page.locator("#editing").get_by_role("button", name="Check").click()
+    await expect(value(page, "lines.2.name")).to_have_text(re.compile("^Dua"))
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Revision 1").first).to_be_visible()
+    changed = (await (await page.request.get(f"/api/jobs/{job}/revisions")).json())["revisions"][0]["changes"]
+    assert {change["path"]: change["to"] for change in changed} == {"lines[109].name": "Satu", "lines[2].name": "Dua"}
 
 
 async def test_on_a_phone(working: Stack, open_page: OpenPage, printed: Callable[..., bytes]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from convert.conftest import put
 from support.api_server import Converter
 from support.clock import Clock
 from support.janitor import DAY, document, janitor, status, stored_keys
-from support.reviewed_invoices import end, good
+from support.reviewed_invoices import end, good, review_desk
 from waybill.changes import Subscriptions, events
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -24,7 +24,6 @@ from waybill.security import Principal
 from waybill.storage import LocalStorage
 from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.review_service import Reviews
-from waybill_convert.reviser import MappingReviser
 from waybill_convert.service import Conversions
 
 DIARY = """
@@ -75,9 +74,10 @@ async def heard(diary: Connection) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def reviews(db: Database, storage: LocalStorage) -> Reviews:
+async def reviews(db: Database, storage: LocalStorage) -> AsyncIterator[Reviews]:
     renderer = GatewayRenderer("http://127.0.0.1:1", storage)
-    return Reviews(db, storage, Subscriptions(db), MappingReviser(), renderer)
+    async with review_desk(storage) as desk:
+        yield Reviews(db, storage, Subscriptions(db), desk, renderer)
 
 
 @pytest.fixture

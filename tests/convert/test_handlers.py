@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from support.api_server import Converter, pdf
 from support.clock import Clock
 from support.engine import NO_SETTLE, Connect, failure, take_isolated
 from support.janitor import DAY, Janitor, janitor, page_key, status, stored_keys
-from support.reviewed_invoices import good
+from support.reviewed_invoices import good, review_desk
 from support.sick_gateway import answering, sick_gateway
 from support.workers import StartWorker, the_end, worker_starter
 from waybill.changes import Subscriptions
@@ -39,7 +39,6 @@ from waybill_convert.handlers import ConvertPayload, note_conversion
 from waybill_convert.kinds import CONVERT_PDF, KINDS
 from waybill_convert.repository import listing
 from waybill_convert.review_service import Reviews
-from waybill_convert.reviser import MappingReviser
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
 from waybill_engine import (
@@ -92,9 +91,10 @@ async def begin(db: Database, claimed: ClaimedJob) -> None:
 
 
 @pytest.fixture
-def reviews(db: Database, storage: LocalStorage) -> Reviews:
+async def reviews(db: Database, storage: LocalStorage) -> AsyncIterator[Reviews]:
     renderer = GatewayRenderer("http://127.0.0.1:1", storage)
-    return Reviews(db, storage, Subscriptions(db), MappingReviser(), renderer)
+    async with review_desk(storage) as desk:
+        yield Reviews(db, storage, Subscriptions(db), desk, renderer)
 
 
 @pytest.fixture

@@ -36,7 +36,13 @@ def serve(database_url: str, db: Database, folder: Path) -> Serve:
     """Returns a function that starts an API with the given settings."""
 
     def start(storage: Any = None, **settings: Any) -> AbstractAsyncContextManager[Api]:
-        unlimited = {"api_uploads_per_minute": 1000, "api_address_uploads_per_minute": 0}
+        unlimited = {
+            "api_uploads_per_minute": 1000,
+            "api_address_uploads_per_minute": 0,
+            "api_reads_per_minute": 0,
+            "api_address_reads_per_minute": 0,
+            "api_key_reads_per_minute": 0,
+        }
         given = {"database_url": database_url, "storage_min_free_mb": 0, **unlimited, **settings}
         return serving(given, db, folder, storage)
 

@@ -34,3 +34,12 @@ def wait_until(true: Callable[[], object], what: str, within: float = PATIENCE) 
         if time.monotonic() > deadline:
             raise AssertionError(f"did not happen within {within:g} s: {what}")
         time.sleep(0.01)
+
+
+async def until(holds: Callable[[], bool], *, within: float = 30.0) -> None:
+    """Wait until something holds that can be seen without asking anybody."""
+
+    async def look() -> bool:
+        return holds()
+
+    await eventually(look, within=within)

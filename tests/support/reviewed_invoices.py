@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,9 +20,9 @@ from support.invoices.tamper import wrong_subtotal
 from support.patience import PATIENCE
 from support.records import pt_simon_loaded
 from waybill.errors import Code, Failure
+from waybill.storage import LocalStorage, Storage, Stored
 from waybill_convert.kinds import PROVENANCE
-from waybill_convert.reviser import MappingReviser
-from waybill_convert.revision_models import Json, Revised, Typed
+from waybill_convert.review_desk import ReviewDesk
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentRejected
 from waybill_engine import ClaimedJob
@@ -89,13 +90,25 @@ async def end(converter: Converter, document: Read) -> ClaimedJob:
     return claimed
 
 
-class Together(MappingReviser):
-    """A reviser that waits until `parties` corrections run: all have read the record, and none has saved."""
+class Together(LocalStorage):
+    """A storage that waits until `parties` corrections are about to be stored: all are computed, and none is saved."""
 
-    def __init__(self, parties: int) -> None:
-        super().__init__()
-        self.barrier = threading.Barrier(parties)
+    def __init__(self, parties: int, folder: Path) -> None:
+        super().__init__(folder)
+        self.barrier = asyncio.Barrier(parties)
 
-    def revise(self, record: Json, typed: Sequence[Typed]) -> Revised:
-        self.barrier.wait(PATIENCE)
-        return super().revise(record, typed)
+    async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
+        if key.endswith(".xml"):
+            async with asyncio.timeout(PATIENCE):
+                await self.barrier.wait()
+        return await super().put(key, data, limit=limit)
+
+
+@asynccontextmanager
+async def review_desk(storage: Storage) -> AsyncIterator[ReviewDesk]:
+    """A desk with side processes of its own, as an API process has."""
+    desk = ReviewDesk(storage, processes=2)
+    try:
+        yield desk
+    finally:
+        await desk.close()

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,4 +182,23 @@ async def test_a_full_disk_is_noticed(small_disk: Path) -> None:
         assert is_database_outage(caught.value)
         (small_disk / "filler").unlink()
         await db.check_writable()
+        await db.close()
+
+
+async def test_a_connection_is_not_ended_because_this_process_stood_still(database_url: str) -> None:
+    db = await Database.connect(settings(database_url), patience=0.5)
+    try:
+        async with db.hot() as connection:
+            asking = asyncio.create_task(connection.fetchval("SELECT 'here'"))
+            await asyncio.sleep(0)  # it is on its way
+            time.sleep(1)
+            assert await asking == "here"
+            assert await connection.fetchval("SELECT 'still here'") == "still here"
+        async with db.transaction() as session:
+            time.sleep(1)
+            assert await (await driver(session)).fetchval("SELECT 1") == 1
+        with pytest.raises(asyncpg.PostgresConnectionError):
+            async with db.hot() as connection:  # one that the server takes too long for still is
+                await connection.fetchval("SELECT pg_sleep(30)")
+    finally:
         await db.close()

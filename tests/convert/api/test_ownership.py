@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from support.api_server import Api, Converter, uploaded
+from support.reviewed_invoices import end, good
 from waybill.security import ADMIN
 
 # What each endpoint answers: (owner, everybody else). A foreign id looks like a missing one; only downloads say 403.
@@ -146,3 +147,22 @@ async def test_an_archive_holds_what_was_asked_for(api: Api, converter: Converte
     assert (await client.get("/api/jobs/download?ids=nonsense")).status_code == 422
     assert (await client.get("/api/jobs/download?ids=")).status_code == 422
     assert json.loads((await api.client().get("/api/jobs/download")).text)["code"] == "NOT_READY"
+
+
+async def test_a_key_that_may_only_write_reads_nothing(api: Api, converter: Converter) -> None:
+    owner, writer = api.client(await api.key("acme")), api.client(await api.key("acme", "convert:write"))
+    job = await uploaded(owner, good().pdf)
+    await end(converter, good())
+    change = {"base": 0, "changes": [{"path": "buyer_name", "value": "PT Baru"}]}
+    answers = [
+        await writer.post(f"/api/jobs/{job}/revisions", json={**change, "preview": True}),
+        await writer.post(f"/api/jobs/{job}/revisions", json=change),
+        await writer.post(f"/review/{job}", data={"base": "0", "do": "check"}),
+        await writer.post(f"/review/{job}/check", data={"base": "0"}),
+        await writer.post(f"/queue/{job}/pin"),
+        await writer.post(f"/queue/{job}/unpin"),
+        await writer.get(f"/review/{job}/lines", params={"at": "lines[0]"}),
+    ]
+    assert [answer.status_code for answer in answers] == [403] * 7
+    assert good().data["buyer_name"] not in "".join(answer.text for answer in answers)
+    assert (await owner.get(f"/api/jobs/{job}/revisions")).json()["revisions"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -111,6 +111,18 @@ async def test_an_owner_has_so_many_streams_and_no_more(serve: Serve) -> None:
                 return again.status_code == 200
 
         await eventually(room)
+
+
+async def test_who_drops_the_cookie_gains_no_streams(serve: Serve) -> None:
+    async with serve(api_streams_per_address=3) as api, AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(following(api.client())) for _ in range(3)]
+        for events in opened:
+            await events.next()
+        answer = await api.client().get("/api/stream")
+        assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")
+        assert int(answer.headers["retry-after"]) > 0
+        async with following(api.client(await api.key())) as program:
+            await program.next()
 
 
 async def test_streams_end_when_the_server_stops(serve: Serve) -> None:

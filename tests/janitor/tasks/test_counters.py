@@ -14,10 +14,16 @@ async def test_small_rows_go_when_they_have_served(cleaner: Janitor, hot: Connec
         await idempotency.begin(hot, tenant="acme", key=str(number), fingerprint="f")
     await hot.execute("INSERT INTO breaker_counts VALUES ('gateway', now(), 1, 1)")
     await hot.execute("INSERT INTO breaker_events (name, at, event, detail) VALUES ('gateway', now(), 'opened', '{}')")
+    await hot.execute("INSERT INTO ended_sessions VALUES (gen_random_uuid(), now() + interval '1 hour')")
     await hot.execute("INSERT INTO storage_copies VALUES ('/there', 'a', 1, 'ab', now())")
     assert await cleaner.clean() == {}
     await clock.forward(2 * DAY)
-    assert await cleaner.would() == {"counters": 7}
-    assert (await cleaner.clean())["counters"] == {"rate_limits": 3, "idempotency_keys": 3, "breaker_counts": 1}
+    assert await cleaner.would() == {"counters": 8}
+    assert (await cleaner.clean())["counters"] == {
+        "rate_limits": 3,
+        "idempotency_keys": 3,
+        "ended_sessions": 1,
+        "breaker_counts": 1,
+    }
     await clock.forward(100 * DAY)
     assert (await cleaner.clean())["counters"] == {"breaker_events": 1, "storage_copies": 1}

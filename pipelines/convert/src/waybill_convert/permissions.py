@@ -13,3 +13,5 @@ WRITE = "convert:write"
 
 Reader = Annotated[Visitor, Depends(needs(READ))]
 Writer = Annotated[Visitor, Depends(needs(WRITE))]
+Editor = Annotated[Visitor, Depends(needs(READ, WRITE))]
+"""For changes whose answer shows what was there before."""

@@ -1,18 +1,17 @@
 """Reviewing a document: show its record, and correct it. Each correction makes a new revision.
 
-A `Reviser` computes the revision, whose files are stored under keys of their own. One statement then makes it the
+`review_work` computes the revision, whose files are stored under keys of their own. One statement then makes it the
 latest, unless somebody else was faster: in that case the caller is told what changed, and the files are removed.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import secrets
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -20,13 +19,13 @@ from waybill.changes import Event, publish
 from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
 from waybill.messages import msg
 from waybill.storage.keys import dated
-from waybill_convert.differences import ChangedValue, differences, moved
 from waybill_convert.download_service import StoredFile
 from waybill_convert.events import CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import conversions, revisions
-from waybill_convert.revision_models import Difference, Json, Outdated, Revised, Reviser, Revision, Typed, Unfit
+from waybill_convert.review_work import Preview, compare, correct, preview
+from waybill_convert.revision_models import Difference, Json, Outdated, Revision, Typed
 from waybill_convert.status import Status
 from waybill_convert.stored_files import remove
 
@@ -35,23 +34,14 @@ if TYPE_CHECKING:
     from waybill.db import Database
     from waybill.db.database import Connection
     from waybill.storage import Storage, Stored
+    from waybill_convert.review_desk import ReviewDesk
     from waybill_convert.revision_models import Renderer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-T = TypeVar("T")
-
 MOST_REVISIONS = 1000
 SCALES = (1, 2, 3)
 """Pixels per point that pages can be drawn with. There are few, so that few pictures are stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a correction would change."""
-
-    revised: Revised
-    moved: list[ChangedValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +57,21 @@ class Reviews:
     """The service; one per process."""
 
     def __init__(
-        self, database: Database, storage: Storage, changes: Subscriptions, reviser: Reviser, renderer: Renderer
+        self,
+        database: Database,
+        storage: Storage,
+        changes: Subscriptions,
+        desk: ReviewDesk,
+        renderer: Renderer,
+        *,
+        mappings_dir: Path | None = None,
     ) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
-        self._reviser = reviser
+        self._desk = desk
         self._pages = PageImages(storage, renderer)
-        self._computing = asyncio.Lock()
+        self._mappings_dir = mappings_dir
 
     async def close(self) -> None:
         await self._pages.close()
@@ -98,18 +95,10 @@ class Reviews:
                 raise NotFound(msg("convert.review.no_revision", number=wanted))
             return await self._file(connection, row, wanted, name)
 
-    async def record(self, owner: str, job_id: uuid.UUID, number: int | None = None) -> tuple[int, Json]:
-        """A revision's number and record; by default the latest revision's."""
-        async with self._database.hot() as connection:
-            row = await _reviewable(connection, owner, job_id)
-        wanted = row["revision"] if number is None else number
-        content = await self._content(await self.file(owner, job_id, wanted))
-        return wanted, await self._compute(lambda: _loaded(content))
-
     async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
         """The values that differ between two revisions."""
-        contents = [await self._content(await self.file(owner, job_id, number)) for number in (before, after)]
-        return await self._compute(lambda: differences(*(_loaded(content) for content in contents)))
+        files = [await self.file(owner, job_id, number) for number in (before, after)]
+        return await self._desk.work(owner, files, compare)
 
     async def document(self, owner: str, job_id: uuid.UUID) -> Document:
         """The PDF itself, while it is stored."""
@@ -138,14 +127,11 @@ class Reviews:
     async def preview(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> Preview:
         """What these corrections would change in the latest revision."""
         found = await self._base(owner, job_id, base, typed)
-        content = await self._content(found.record)
+        return await self._desk.work(owner, [found.record], preview, self._mappings_dir, typed)
 
-        def work() -> Preview:
-            before = _loaded(content)
-            revised = self._reviser.revise(before, typed)
-            return Preview(revised, moved(before, revised.record))
-
-        return await self._compute(work)
+    async def check_base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> None:
+        """Outdated if `base` is not the latest revision any more."""
+        await self._base(owner, job_id, base, typed)
 
     async def save(
         self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed], *, author: str, accept: bool = False
@@ -155,10 +141,10 @@ class Reviews:
         Outdated if `base` is not the latest any more, Unfit if a value cannot be read or something is still wrong.
         """
         found = await self._base(owner, job_id, base, typed)
-        content = await self._content(found.record)
-        revised, xml, record = await self._compute(lambda: self._made(content, typed, found.accepted, accept))
+        made = await self._desk.work(owner, [found.record], correct, self._mappings_dir, typed, found.accepted, accept)
         number = base + 1
-        stored = await self._store(f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}", xml, record)
+        stem = f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}"
+        stored = await self._store(stem, made.xml, made.record)
         # If this transaction is interrupted, the files stay: it may have been committed, and then it names them.
         async with self._database.hot() as connection, connection.transaction():
             saved = await revisions.save(
@@ -167,8 +153,8 @@ class Reviews:
                 owner,
                 number,
                 author=author,
-                changes=revised.changes,
-                accepted=revised.findings,
+                changes=made.changes,
+                accepted=made.findings,
                 xml=stored[0],
                 record=stored[1],
             )
@@ -200,19 +186,6 @@ class Reviews:
             record = await self._file(connection, row, base, PROVENANCE)
             return _Base(row["tenant"], record, made[0].accepted if made else None)
 
-    def _made(
-        self, content: bytes, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
-    ) -> tuple[Revised, bytes, bytes]:
-        """What to store: the XML, and the record as JSON."""
-        revised = self._reviser.revise(_loaded(content), typed)
-        if revised.refused:
-            raise Unfit(_sentence(revised.refused), refused=revised.refused, findings=revised.findings)
-        if not revised.changes and revised.findings == (accepted or []):
-            raise Refused(msg("convert.review.unchanged"))
-        if revised.findings and not accept:
-            raise Unfit(_sentence(revised.findings), findings=revised.findings)
-        return revised, revised.xml(), json.dumps(revised.record, ensure_ascii=False, separators=(",", ":")).encode()
-
     async def _store(self, stem: str, xml: bytes, record: bytes) -> tuple[Stored, Stored]:
         try:
             return await self._storage.put(f"{stem}.xml", xml), await self._storage.put(f"{stem}.json", record)
@@ -229,17 +202,6 @@ class Reviews:
         if found is None:
             raise NotFound(_NO_XML if name == XML else _NO_RECORD)
         return StoredFile(row["job_id"], row["original_name"], *found)
-
-    async def _content(self, file: StoredFile) -> bytes:
-        try:
-            return await self._storage.get(file.storage_key)
-        except NotFound:
-            raise Expired() from None
-
-    async def _compute(self, work: Callable[[], T]) -> T:
-        """Run CPU-bound work in a thread, one at a time, so that other requests are not held up."""
-        async with self._computing:
-            return await asyncio.to_thread(work)
 
 
 _NO_XML = msg("convert.review.no_xml")
@@ -262,15 +224,3 @@ async def _reviewable(connection: Connection, owner: str, job_id: uuid.UUID) -> 
     if status in _NOT_READY:
         raise NotReady(_NOT_READY[status])
     return row
-
-
-def _loaded(content: bytes) -> Json:
-    record: Json = json.loads(content)
-    if not {"mapping", "data", "provenance"} <= record.keys():
-        raise NotFound(_NO_RECORD)
-    return record
-
-
-def _sentence(findings: Sequence[Json]) -> str:
-    first, *others = findings
-    return f"{first['message']}{f' (and {len(others)} more)' if others else ''}"

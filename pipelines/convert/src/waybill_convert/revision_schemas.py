@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from waybill.web.schemas import Schema
-from waybill_convert.review_service import Preview
+from waybill_convert.review_work import Preview
 from waybill_convert.revision_models import Difference, Revision
 
 MOST_CHANGES = 1000
@@ -45,13 +45,12 @@ def revisions_json(job_id: uuid.UUID, latest: int, revisions: list[Revision]) ->
 
 
 def preview_json(base: int, preview: Preview) -> dict[str, Any]:
-    revised = preview.revised
     return {
         "base": base,
-        "changes": revised.changes,
-        "refused": revised.refused,
-        "findings": revised.findings,
-        "checks": revised.record["checks"],
+        "changes": preview.changes,
+        "refused": preview.refused,
+        "findings": preview.findings,
+        "checks": preview.checks,
         "values": [
             {"path": path, "value": value, "confidence": confidence} for path, value, confidence in preview.moved
         ],

@@ -49,6 +49,14 @@ class ConvertSettings(ProcessSettings):
         " can start sessions. 0 switches this limit off. Offices often share one address. Behind a proxy, set"
         " `WAYBILL_API_TRUSTED_PROXIES` too, or everybody has the proxy's address.",
     )
+    api_review_processes: int = Field(
+        2,
+        ge=1,
+        le=64,
+        description="How many processes an API process has for the review page and for corrections. They are started"
+        " when they are needed and run behind everything else. One owner never has all of them, unless there is only"
+        " one. Each needs about 50 MB, and up to 250 MB for a document with thousands of lines.",
+    )
     gateway_url: Annotated[str, Bare("GATEWAY_URL")] = Field(
         "http://127.0.0.1:8081", description="The URL of the gateway, which turns documents into XML."
     )

@@ -15,8 +15,8 @@ from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import CONVERT_PDF, with_retries
 from waybill_convert.listing_cache import ListingCache
 from waybill_convert.permissions import WRITE
+from waybill_convert.review_desk import ReviewDesk
 from waybill_convert.review_service import Reviews
-from waybill_convert.reviser import MappingReviser
 from waybill_convert.service import Conversions
 from waybill_convert.settings import ConvertSettings
 from waybill_convert.upload_service import Uploads
@@ -44,8 +44,15 @@ class ConvertContext:
         )
         self.downloads = Downloads(context.database)
         self.listings = ListingCache(self.conversions, context.changes)
-        self.reviser = MappingReviser(settings.gateway_mappings_dir)
-        self.reviews = Reviews(context.database, context.storage, context.changes, self.reviser, renderer)
+        self.desk = ReviewDesk(context.storage, processes=settings.api_review_processes)
+        self.reviews = Reviews(
+            context.database,
+            context.storage,
+            context.changes,
+            self.desk,
+            renderer,
+            mappings_dir=settings.gateway_mappings_dir,
+        )
 
 
 @asynccontextmanager
@@ -57,6 +64,7 @@ async def open_services(context: Context) -> AsyncIterator[ConvertContext]:
         yield services
     finally:
         await services.reviews.close()
+        await services.desk.close()
         await renderer.close()
 
 

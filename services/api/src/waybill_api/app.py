@@ -16,6 +16,7 @@ from waybill.http import SafeHeaders
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
+from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.page_headers import PageHeaders
 from waybill_api import account, health, problem_pages, problems, sessions
@@ -77,5 +78,6 @@ def _guard(app: FastAPI, settings: ApiSettings, large_bodies: frozenset[str]) ->
     app.add_middleware(problem_pages.ProblemPages)
     if settings.api_trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.api_trusted_proxies)
+    app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)

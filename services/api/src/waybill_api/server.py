@@ -1,13 +1,18 @@
-"""uvicorn with one addition: live streams end as soon as we are asked to stop."""
+"""uvicorn with additions: live streams end as soon as we are asked to stop, and connections are our own
+(`waybill.http.timed_protocol`).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from waybill.http.accept_errors import AcceptErrors
+from waybill.http.timed_protocol import TimedProtocol
 from waybill.readiness import notify_ready
 from waybill.web.context import Context
 
@@ -25,6 +30,7 @@ class ApiServer(uvicorn.Server):
         self._context = context
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        AcceptErrors().install(asyncio.get_running_loop())
         await super().startup(sockets)
         log.info("listening", host=self.config.host, port=self.config.port)
         notify_ready()
@@ -39,6 +45,7 @@ def configured(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
+        http=TimedProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -10,12 +10,13 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from waybill import rate_limits
-from waybill.errors import Conflict, RateLimited, is_database_outage
+from waybill.errors import Conflict, RateLimited, Unauthorized, is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.messages import msg
 from waybill.pipelines import brought
 from waybill.security import COOKIE, Principal, Session, of_session
-from waybill.security.sessions import ended_topic, tell_ended
+from waybill.security.sessions import end, ended_topic, tell_left
+from waybill.web.addresses import address_of
 from waybill.web.context import Context
 from waybill.web.layout import landing
 from waybill.web.openapi import refusals
@@ -59,6 +60,7 @@ async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> R
     erasers = brought("erasure")
     done = await erasure.erase(context.database, context.storage, erasers, erasure_id, within=_ERASING_MAY_TAKE)
     context.changes.changed(principal.owner)
+    await _end(context, visitor.session)
     finished = done.finished_at is not None
     answer = ErasureSchema(finished=finished, jobs=done.jobs, files=done.files)
     response = JSONResponse(answer.model_dump(), 200 if finished else 202)
@@ -85,13 +87,12 @@ async def sign_in(request: Request, context: Shared) -> Response:
 
     Its earlier uploads become the tenant's, if the key may upload. Otherwise they are back after signing out.
     """
-    address = request.client.host if request.client else "unknown"
-    async with context.database.hot() as connection:
-        wait = await rate_limits.take(connection, f"sign-in:{address}", limit=_TRIES_PER_MINUTE)
-    if wait is not None:
-        raise RateLimited(retry_after=wait)
     is_form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
-    principal = await context.keys.of_text(await _key(request, is_form=is_form))
+    try:
+        principal = await context.keys.of_text(await _key(request, is_form=is_form))
+    except Unauthorized:
+        await _count_guess(request, context)
+        raise
     session = await _begin(request, context, principal)
     response: Response
     if is_form:
@@ -100,6 +101,14 @@ async def sign_in(request: Request, context: Shared) -> Response:
         response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)
     return response
+
+
+async def _count_guess(request: Request, context: Context) -> None:
+    """RateLimited if too many keys were wrong. A right one is never refused: others may guess from the same address."""
+    async with context.database.hot() as connection:
+        wait = await rate_limits.take(connection, f"sign-in:{address_of(request)}", limit=_TRIES_PER_MINUTE)
+    if wait is not None:
+        raise RateLimited(retry_after=wait)
 
 
 async def _key(request: Request, *, is_form: bool) -> str:
@@ -119,7 +128,7 @@ async def _key(request: Request, *, is_form: bool) -> str:
 )
 async def sign_out(request: Request, context: Shared) -> Response:
     """Sign this browser out. It returns to its earlier session, or gets a new one with its next page."""
-    session = context.signer.load(request.cookies.get(COOKIE), time.time())
+    session = await _current(request, context)
     if session is not None:
         await _end(context, session)
     wants_page = "text/html" in request.headers.get("accept", "")
@@ -134,21 +143,41 @@ async def sign_out(request: Request, context: Shared) -> Response:
 async def _begin(request: Request, context: Context, principal: Principal) -> Session:
     """Start the session of a browser that signed in, and hand over what it uploaded before."""
     now = time.time()
-    old = context.signer.load(request.cookies.get(COOKIE), now)
+    old = await _current(request, context)
     own = None if old is None else old.id if old.key_id is None else old.before
     if own is not None and await context.adopt(of_session(own).owner, principal):
         own = None
     if old is not None:
-        await _end(context, old)
+        await _end(context, old, comes_back=old.id == own)
     return context.signer.start(now, principal.key_id, own)
 
 
-async def _end(context: Context, session: Session) -> None:
-    """Tell the replicas that serve its streams. Signing out works during a database outage, too."""
-    context.changes.changed(ended_topic(session.id))
+async def _current(request: Request, context: Context) -> Session | None:
+    """The session of the request's cookie, unless it has ended. Signing out works during a database outage, too."""
+    session = context.signer.load(request.cookies.get(COOKIE), time.time())
+    try:
+        return None if session is None or await context.sessions.has_ended(session.id) else session
+    except Exception as error:
+        if not is_database_outage(error):
+            raise
+        return session
+
+
+async def _end(context: Context, session: Session, *, comes_back: bool = False) -> None:
+    """End a session, or only its streams if the browser comes back to it after signing out.
+
+    During a database outage only this replica knows, and not for ever: the log says so.
+    """
+    if comes_back:
+        context.changes.changed(ended_topic(session.id))
+    else:
+        context.sessions.end(session.id)
     try:
         async with context.database.hot() as connection:
-            await tell_ended(connection, session.id)
+            if comes_back:
+                await tell_left(connection, session.id)
+            else:
+                await end(connection, session.id, lasts=context.signer.max_age)
     except Exception as error:
         if not is_database_outage(error):
             raise

@@ -207,6 +207,33 @@ class ApiSettings(CommonSettings):
     api_streams_per_owner: int = Field(
         10, ge=1, le=1000, description="How many live streams (`/api/stream`) one owner may have open per replica."
     )
+    api_streams_per_address: int = Field(
+        100,
+        ge=0,
+        le=100_000,
+        description="How many live streams all browsers of one network address that did not sign in may have open per"
+        " replica, because anybody can start sessions. 0 switches this limit off.",
+    )
+    api_reads_per_minute: int = Field(
+        1200,
+        ge=0,
+        le=10_000_000,
+        description="How many requests a browser session may make in a minute, per replica. A review page, a check of"
+        " corrections or a picture of a page counts as five. 0 switches this limit off.",
+    )
+    api_address_reads_per_minute: int = Field(
+        6000,
+        ge=0,
+        le=10_000_000,
+        description="The same for all browsers of one network address that did not sign in. A /64 of IPv6 is one"
+        " address. Behind a proxy, set `WAYBILL_API_TRUSTED_PROXIES` too, or everybody has the proxy's address.",
+    )
+    api_key_reads_per_minute: int = Field(
+        60_000,
+        ge=0,
+        le=10_000_000,
+        description="The same for all API keys and signed-in browsers of a tenant.",
+    )
     api_session_secret: SecretStr | None = Field(
         None,
         min_length=32,

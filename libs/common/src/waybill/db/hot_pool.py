@@ -30,6 +30,9 @@ MOST = 11
 _LETTING_GO = 1.0
 """Seconds that calling off a statement may take."""
 
+_WATCH_STEPS = 10
+"""In how many steps the time is counted for which a connection may be in use."""
+
 
 class _HotConnection(Connection):
     def get_reset_query(self) -> str:
@@ -159,6 +162,31 @@ class HotPool:
         )
 
 
+class _Watch:
+    """Ends a connection after so many seconds, counted in steps.
+
+    A step that comes late counts once: while this process itself stood still, it was not the server that took so long,
+    and its answer may be waiting to be read.
+    """
+
+    def __init__(self, connection: Connection, patience: float) -> None:
+        self._connection = connection
+        self._step = patience / _WATCH_STEPS
+        self._left = _WATCH_STEPS
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(self._step, self._look)
+
+    def stop(self) -> None:
+        self._next.cancel()
+
+    def _look(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._next = self._loop.call_later(self._step, self._look)
+        else:
+            self._connection.terminate()
+
+
 @contextlib.contextmanager
 def watched(connection: Connection, patience: float | None) -> Iterator[None]:
     """Ends a connection that is in use for too long: whoever waits for it then hears of an outage.
@@ -168,8 +196,8 @@ def watched(connection: Connection, patience: float | None) -> Iterator[None]:
     if patience is None:
         yield
         return
-    ending = asyncio.get_running_loop().call_later(patience, connection.terminate)
+    watch = _Watch(connection, patience)
     try:
         yield
     finally:
-        ending.cancel()
+        watch.stop()

@@ -1,4 +1,4 @@
-"""The tables of API keys, shared secrets and rate limits."""
+"""The tables of API keys, ended sessions, shared secrets and rate limits."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ class ApiKey(SQLModel, table=True):
     expires_at: datetime | None = _time(nullable=True)
     revoked_at: datetime | None = _time(nullable=True)
     last_used_at: datetime | None = _time(nullable=True)
+
+
+class EndedSession(SQLModel, table=True):
+    """A session that was ended before its cookie expired; see `waybill.security.sessions`."""
+
+    __tablename__ = "ended_sessions"
+
+    session_id: uuid.UUID = Field(primary_key=True)
+    until: datetime = _time()
+    """When every cookie of the session has expired, so that the row has served."""
 
 
 class Secret(SQLModel, table=True):

@@ -1,7 +1,8 @@
 """A browser's session: a signed cookie that says who the browser is.
 
-Sessions are not stored. A session that signed in names its API key, and is valid no longer than that key. When a
-session ends, the replicas that still stream to it are notified.
+Sessions are not stored. A session that signed in names its API key, and is valid no longer than that key. What is
+stored is which sessions have ended, for as long as a copy of their cookie could be presented. When a session ends, all
+replicas are notified.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ _LONGEST = 512
 
 _TELL = "SELECT pg_notify('waybill_changes', $1)"
 
+_END = """
+INSERT INTO ended_sessions (session_id, until) VALUES ($1, now() + $2::float8 * interval '1 second')
+    ON CONFLICT (session_id) DO NOTHING
+"""
+
+_HAS_ENDED = "SELECT EXISTS (SELECT FROM ended_sessions WHERE session_id = $1)"
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -43,8 +51,21 @@ def ended_topic(session_id: uuid.UUID) -> str:
     return f"ended:{session_id}"
 
 
-async def tell_ended(connection: Connection, session_id: uuid.UUID) -> None:
+async def tell_left(connection: Connection, session_id: uuid.UUID) -> None:
+    """Tell the replicas that a browser has left this session. It may come back to it."""
     await connection.execute(_TELL, ended_topic(session_id))
+
+
+async def end(connection: Connection, session_id: uuid.UUID, *, lasts: float) -> None:
+    """End a session for good: its cookie is of no use any more, wherever a copy of it is. `lasts` is how long one would
+    have been valid, in seconds."""
+    async with connection.transaction():
+        await connection.execute(_END, session_id, lasts)
+        await tell_left(connection, session_id)
+
+
+async def has_ended(connection: Connection, session_id: uuid.UUID) -> bool:
+    return bool(await connection.fetchval(_HAS_ENDED, session_id))
 
 
 class SessionSigner:

@@ -17,6 +17,8 @@ from waybill.security.secrets import shared_secret
 from waybill.storage import Space, Storage
 from waybill.web.key_cache import KeyCache
 from waybill.web.live_streams import LiveStreams
+from waybill.web.request_limits import RequestLimits
+from waybill.web.session_cache import SessionCache
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ProcessSettings)
@@ -55,7 +57,14 @@ class Context:
         self.space = Space(storage, settings.storage_min_free_mb * 2**20)
         self.changes = Subscriptions(database)
         self.keys = KeyCache(database, self.changes)
-        self.streams = LiveStreams(self.changes, self.keys, most_per_owner=settings.api_streams_per_owner)
+        self.sessions = SessionCache(database, self.changes)
+        self.limits = RequestLimits(settings)
+        self.streams = LiveStreams(
+            self.changes,
+            self.keys,
+            most_per_owner=settings.api_streams_per_owner,
+            most_per_address=settings.api_streams_per_address,
+        )
         self._pipeline_settings: dict[type, ProcessSettings] = {type(given): given for given in pipeline_settings}
         self._services: dict[type, object] = {}
 

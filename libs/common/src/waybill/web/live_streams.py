@@ -69,10 +69,14 @@ class Feed(Protocol):
 
 
 class LiveStreams:
-    def __init__(self, changes: Subscriptions, keys: KeyCache, *, most_per_owner: int) -> None:
+    def __init__(
+        self, changes: Subscriptions, keys: KeyCache, *, most_per_owner: int, most_per_address: int = 0
+    ) -> None:
+        """`most_per_address` is for browsers that did not sign in; 0 means any number."""
         self._changes = changes
         self._keys = keys
         self._most = most_per_owner
+        self._most_per_address = most_per_address
         self._open: Counter[str] = Counter()
         self.closing = False
 
@@ -82,17 +86,21 @@ class LiveStreams:
         self._changes.changed(_CLOSING)
 
     @contextmanager
-    def enter(self, owner: str) -> Iterator[None]:
-        """Count one more stream of this owner; RateLimited if there are too many."""
-        if self._open[owner] >= self._most:
+    def enter(self, caller: Principal, address: str) -> Iterator[None]:
+        """Count one more stream; RateLimited if the owner, or the address of somebody unknown, has too many."""
+        counted = {caller.owner: self._most}
+        if self._most_per_address and not caller.signed_in:  # who drops the cookie is another owner each time
+            counted[f"address {address}"] = self._most_per_address
+        if any(self._open[subject] >= most for subject, most in counted.items()):
             raise RateLimited(msg("request.too_many_streams"), retry_after=10)
-        self._open[owner] += 1
+        self._open.update(counted.keys())
         try:
             yield
         finally:
-            self._open[owner] -= 1
-            if not self._open[owner]:
-                del self._open[owner]
+            self._open.subtract(counted.keys())
+            for subject in counted:
+                if not self._open[subject]:
+                    del self._open[subject]
 
     async def follow(
         self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None
@@ -138,7 +146,7 @@ class LiveStreams:
                 raise
 
     def response(
-        self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None
+        self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None, *, address: str
     ) -> StreamingResponse:
         """The HTTP response that streams the feed."""
 
@@ -150,19 +158,19 @@ class LiveStreams:
                 else:
                     yield b"event: change\nid: %s\ndata: %s\n\n" % (answer.cursor.encode(), answer.body)
 
-        return _EventStream(self, caller.owner, events())
+        return _EventStream(self, caller, address, events())
 
 
 class _EventStream(StreamingResponse):
-    """Counts as one of the owner's streams for as long as it is open."""
+    """Counts as one of the owner's and the address's streams for as long as it is open."""
 
-    def __init__(self, streams: LiveStreams, owner: str, body: AsyncIterator[bytes]) -> None:
+    def __init__(self, streams: LiveStreams, caller: Principal, address: str, body: AsyncIterator[bytes]) -> None:
         headers = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
         super().__init__(body, headers=headers, media_type="text/event-stream")
-        self._streams, self._owner = streams, owner
+        self._streams, self._caller, self._address = streams, caller, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.enter(self._owner):
+        with self._streams.enter(self._caller, self._address):
             await super().__call__(scope, receive, send)
 
 

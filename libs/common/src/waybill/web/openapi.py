@@ -22,11 +22,11 @@ _ABOUT: dict[int, tuple[Code, str]] = {
     422: (Code.VALIDATION_ERROR, "A parameter is not right."),
     429: (Code.RATE_LIMITED, "There were too many requests: wait for `Retry-After` seconds."),
     502: (Code.GW_5XX, "The gateway, which draws pages, had a problem or is busy: wait for `Retry-After` seconds."),
-    503: (Code.DB_UNAVAILABLE, "The database cannot be reached."),
+    503: (Code.DB_UNAVAILABLE, "The database cannot be reached, or too much is asked for at the moment."),
     504: (Code.GW_TIMEOUT, "The gateway took too long."),
     507: (Code.IO_ERROR, "There is no room left for documents."),
 }
-_EVERYWHERE = (400, 401, 403, 422, 503)
+_EVERYWHERE = (400, 401, 403, 422, 429, 503)
 
 DESCRIPTION = """\
 Upload PDF invoices, follow their conversion, download XML.

@@ -16,7 +16,9 @@ from fastapi import Depends, Request, Response
 from waybill.errors import Forbidden, Unauthorized
 from waybill.messages import msg
 from waybill.security import ADMIN, COOKIE, Principal, Session, of_session
+from waybill.web.addresses import address_of
 from waybill.web.context import Context, context_of
+from waybill.web.request_limits import HEAVY, READ
 
 
 @dataclass(slots=True)
@@ -61,7 +63,10 @@ async def visitor(request: Request) -> Visitor:
     """Who is asking. Within one request, this is worked out once."""
     known: Visitor | None = getattr(request.state, "visitor", None)
     if known is None:
-        known = request.state.visitor = await _find(request, context_of(request))
+        context = context_of(request)
+        known = await _find(request, context)
+        context.limits.take(known, address_of(request), READ)
+        request.state.visitor = known
     return known
 
 
@@ -74,7 +79,7 @@ async def _find(request: Request, context: Context) -> Visitor:
         return Visitor(await context.keys.of_text(key.strip()))
     now = time.time()
     session = context.signer.load(request.cookies.get(COOKIE), now)
-    if session is None:
+    if session is None or await context.sessions.has_ended(session.id):
         session = context.signer.start(now)
         return Visitor(of_session(session.id), session, met_before=False)
     if session.key_id is None:
@@ -86,12 +91,13 @@ async def _find(request: Request, context: Context) -> Visitor:
         return Visitor(of_session(session.id), session, met_before=False)
 
 
-def needs(permission: str) -> Callable[..., Awaitable[Visitor]]:
-    """A dependency that lets in only visitors with this permission."""
+def needs(*permissions: str) -> Callable[..., Awaitable[Visitor]]:
+    """A dependency that lets in only visitors with all these permissions."""
 
     async def allowed(found: Annotated[Visitor, Depends(visitor)]) -> Visitor:
-        if not found.principal.may(permission):
-            raise Forbidden(msg("api_key.permission", permission=permission))
+        for permission in permissions:
+            if not found.principal.may(permission):
+                raise Forbidden(msg("api_key.permission", permission=permission))
         return found
 
     return allowed
@@ -100,6 +106,11 @@ def needs(permission: str) -> Callable[..., Awaitable[Visitor]]:
 async def _shared(request: Request) -> Context:
     """`context_of` as a dependency. It is a coroutine because FastAPI runs plain functions in a thread."""
     return context_of(request)
+
+
+async def heavy(request: Request, found: Annotated[Visitor, Depends(visitor)]) -> None:
+    """A dependency of routes that cost more than a plain read."""
+    context_of(request).limits.take(found, address_of(request), HEAVY - READ)
 
 
 AnyVisitor = Annotated[Visitor, Depends(visitor)]

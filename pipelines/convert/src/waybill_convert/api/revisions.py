@@ -6,7 +6,7 @@ import uuid
 from typing import Annotated, Any
 
 import pydantic_core
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from waybill.errors import Code, Refused
@@ -15,10 +15,12 @@ from waybill.http.problems import message_of
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.security import Principal, keys
+from waybill.web.departures import while_connected
 from waybill.web.openapi import refusals
+from waybill.web.visitors import heavy
 from waybill_convert.api.downloads import result_name, send_file
 from waybill_convert.kinds import PROVENANCE, XML
-from waybill_convert.permissions import Reader, Writer
+from waybill_convert.permissions import Editor, Reader
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.revision_schemas import (
     LARGEST_NUMBER,
@@ -48,6 +50,7 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
 
 @router.post(
     "/revisions",
+    dependencies=[Depends(heavy)],
     status_code=201,
     response_model=RevisionSchema,
     responses={
@@ -55,12 +58,14 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
         **refusals(404, 409, 413, 507),
     },
 )
-async def correct(job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Writer) -> Response:
+async def correct(
+    request: Request, job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Editor
+) -> Response:
     """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong."""
     owner, typed = visitor.principal.owner, _typed(wanted)
     try:
         if wanted.preview:
-            preview = await context.reviews.preview(owner, job_id, wanted.base, typed)
+            preview = await while_connected(request, context.reviews.preview(owner, job_id, wanted.base, typed))
             return _json(preview_json(wanted.base, preview))
         await context.space.check()
         author = await author_of(context, visitor.principal)
@@ -108,15 +113,23 @@ async def download_revision(
     return await send_file(request, context.storage, found, name)
 
 
-@router.get("/revisions/{before}/diff/{after}", response_model=DiffSchema, responses=refusals(404, 409))
-async def diff(job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader) -> Response:
+@router.get(
+    "/revisions/{before}/diff/{after}",
+    dependencies=[Depends(heavy)],
+    response_model=DiffSchema,
+    responses=refusals(404, 409, 429, 503),
+)
+async def diff(
+    request: Request, job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader
+) -> Response:
     """Compare two revisions value by value, computed ones included."""
-    found = await context.reviews.diff(visitor.principal.owner, job_id, before, after)
+    found = await while_connected(request, context.reviews.diff(visitor.principal.owner, job_id, before, after))
     return _json(diff_json(before, after, found))
 
 
 @router.get(
     "/pages/{number}",
+    dependencies=[Depends(heavy)],
     response_class=Response,
     responses={
         200: {"description": "A picture of the page, as it was read.", "content": {"image/png": {}}},

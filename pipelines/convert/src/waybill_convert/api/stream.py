@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from waybill.web.addresses import address_of
 from waybill.web.openapi import refusals
 from waybill_convert.cursors import parse_since
 from waybill_convert.permissions import Reader
@@ -28,6 +29,7 @@ router = APIRouter(prefix="/api", tags=["stream"])
     },
 )
 async def stream(
+    request: Request,
     context: Shared,
     visitor: Reader,
     since: Annotated[
@@ -41,4 +43,6 @@ async def stream(
     begin = last_event_id or since
     if begin is not None:
         parse_since(begin)  # refuse it now, before the response begins
-    return context.streams.response(context.listings, visitor.principal, visitor.session, begin)
+    return context.streams.response(
+        context.listings, visitor.principal, visitor.session, begin, address=address_of(request)
+    )

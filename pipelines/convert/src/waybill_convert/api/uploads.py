@@ -11,6 +11,7 @@ from waybill import rate_limits
 from waybill.errors import RateLimited, Refused
 from waybill.http import Problem
 from waybill.http.problems import message_of
+from waybill.web.addresses import address_of
 from waybill.web.openapi import refusals
 from waybill.web.visitors import Visitor
 from waybill_convert.kinds import DEFAULT_MAPPING
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/api", tags=["upload"])
 
 async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> None:
     """Count one upload request; RateLimited if there were too many in the last minute."""
-    settings, address = context.settings, request.client.host if request.client else "unknown"
+    settings, address = context.settings, address_of(request)
     limits: list[tuple[str, int]] = []
     if visitor.session is None or visitor.principal.signed_in:
         limits.append((f"upload:{visitor.principal.owner}", settings.api_key_uploads_per_minute))

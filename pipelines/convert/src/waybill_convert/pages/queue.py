@@ -15,7 +15,7 @@ from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Visitor
 from waybill_convert.pages.queue_rows import QueueRow, row
-from waybill_convert.permissions import Reader, Writer
+from waybill_convert.permissions import Editor, Reader
 from waybill_convert.status import ACTIVE, Status
 from waybill_convert.views import Listing
 from waybill_convert.web_context import Shared
@@ -165,25 +165,25 @@ async def look(request: Request, caller: Reader, context: Shared, asked: Asked) 
 
 
 @router.post("/queue/{job_id}/retry")
-async def retry(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+async def retry(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked) -> Response:
     await context.conversions.retry(caller.principal.owner, job_id)
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/cancel")
-async def cancel(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+async def cancel(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked) -> Response:
     await context.conversions.cancel(caller.principal.owner, job_id)
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/pin")
-async def pin(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+async def pin(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked) -> Response:
     await context.conversions.pin(caller.principal.owner, job_id, pinned=True)
     return await _answer(request, caller, context, asked)
 
 
 @router.post("/queue/{job_id}/unpin")
-async def unpin(request: Request, job_id: uuid.UUID, caller: Writer, context: Shared, asked: Asked) -> Response:
+async def unpin(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked) -> Response:
     await context.conversions.pin(caller.principal.owner, job_id, pinned=False)
     return await _answer(request, caller, context, asked)
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from waybill.errors import Refused
 from waybill.web.languages import Language
 from waybill_convert.pages.fault_words import fault_words
+from waybill_convert.pages.line_windows import window_of, windows_of
 from waybill_convert.pages.review_history import HistoryEntry, history, told
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Revision, Typed
@@ -30,8 +31,6 @@ class ReviewSubject:
     latest: int
     number: int
     revisions: list[Revision]
-    record: Json | None
-    """None if nothing could be read."""
     first_xml: bool
     """Whether revision 0 has XML."""
 
@@ -46,6 +45,8 @@ class Draft:
     note: str = ""
     edit: str = ""
     """The path of the value or line to show a form for."""
+    at: tuple[str, ...] = ()
+    """Paths on the lines to show."""
 
 
 class Note(NamedTuple):
@@ -94,6 +95,7 @@ class Review:
     can_accept: bool
     editing: EditForm | None
     pending: list[Typed]
+    lines_at: tuple[str, ...]
     seen: ShownRecord
     leaves: list[Leaf]
     no_paper: str
@@ -102,24 +104,42 @@ class Review:
     news: str
 
 
-def shown(reviser: MappingReviser, page: ReviewSubject, draft: Draft, language: Language, *, may_write: bool) -> Review:
-    return _Showing(reviser, page, draft, language, may_write).review()
+def shown(
+    reviser: MappingReviser,
+    page: ReviewSubject,
+    record: Json | None,
+    draft: Draft,
+    language: Language,
+    *,
+    may_write: bool,
+) -> Review:
+    """Everything that the page shows. The record is None if nothing could be read."""
+    return _Showing(reviser, page, record, draft, language, may_write).review()
 
 
 class _Showing:
     def __init__(
-        self, reviser: MappingReviser, page: ReviewSubject, draft: Draft, language: Language, may_write: bool
+        self,
+        reviser: MappingReviser,
+        page: ReviewSubject,
+        record: Json | None,
+        draft: Draft,
+        language: Language,
+        may_write: bool,
     ) -> None:
         from waybill_convert.pages.review_pages import leaves
         from waybill_convert.pages.review_values import see
         from waybill_convert.pages.shown_record import ShownRecord
 
-        self._page, self._draft, self._language = page, draft, language
+        self._page, self._record, self._draft, self._language = page, record, draft, language
         self._notes: list[Note] = [Note(draft.note)] if draft.note else []
         self._loaded = self._find_mapping(reviser)
-        record = draft.revised.record if draft.revised is not None else page.record
+        record = draft.revised.record if draft.revised is not None else record
         changed = {path for path, _ in draft.typed}
-        self._seen = see(self._loaded, record, language, changed=changed) if record else ShownRecord([], [], [], [])
+        windows = windows_of(draft.edit or "", *draft.at)
+        self._seen = ShownRecord([], [], [], [])
+        if record:
+            self._seen = see(self._loaded, record, language, changed=changed, windows=windows)
         self._refused = self._refusals()
         source = f"/api/jobs/{page.view.id}/pages"
         self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []
@@ -159,6 +179,7 @@ class _Showing:
             can_accept=self._editable and not self._refused and bool(seen.problems),
             editing=self._editing(),
             pending=[each for each in self._draft.typed if not self._is_edited(each[0])],
+            lines_at=self._draft.at or ((self._draft.edit,) if self._draft.edit else ()),
             seen=seen,
             leaves=self._leaves,
             no_paper=language.say("convert.review_page.no_paper"),
@@ -168,10 +189,10 @@ class _Showing:
         )
 
     def _find_mapping(self, reviser: MappingReviser) -> LoadedMapping | None:
-        if self._page.record is None:
+        if self._record is None:
             return None
         try:
-            found = reviser.mapping_of(self._page.record)
+            found = reviser.mapping_of(self._record)
         except Refused as refused:
             self._notes.append(Note(self._language.explain(refused)))
             return None
@@ -193,17 +214,19 @@ class _Showing:
 
         if self._draft.revised is None:
             return []
+        sent = {cell.path for cell in self._seen.cells()}
         said = []
         for finding in self._draft.revised.refused:
-            id_ = id_of(finding.get("path") or "")
-            said.append(Wrong(tell(finding, self._language.code, self._loaded), f"#v-{id_}", id_))
+            path = finding.get("path") or ""
+            at = "" if path in sent or window_of(path) is None else path
+            said.append(Wrong(tell(finding, self._language.code, self._loaded), f"#v-{id_of(path)}", id_of(path), at))
         return said
 
     def _has_xml(self, number: int) -> bool:
         return number > 0 or self._page.first_xml
 
     def _sureness(self) -> str:
-        if self._page.record is None:
+        if self._record is None:
             return ""
         count = self._seen.doubtful
         return (

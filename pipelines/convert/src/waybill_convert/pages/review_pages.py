@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from waybill.web.languages import Language
-from waybill_convert.pages.shown_record import ShownRecord
+from waybill_convert.pages.shown_record import ShownCell, ShownRecord
 from waybill_documents.geometry import Place
 
 _LONGEST_LABEL = 120
@@ -41,20 +41,15 @@ class Leaf(NamedTuple):
 
 
 def leaves(seen: ShownRecord, record: Mapping[str, Any], language: Language, source: str) -> list[Leaf]:
-    """The document's pages, each with the boxes of its values."""
+    """The document's pages, each with the boxes of the values that are sent."""
     sizes = record.get("source", {}).get("pages")
     if not isinstance(sizes, list):
         return []
-    marks: defaultdict[int, list[Mark]] = defaultdict(list)
-    for cell in seen.cells():
-        look = " ".join(word for word in ("wrong", "doubt") if word in cell.look)
-        label = f"{cell.label}: {cell.text}"[:_LONGEST_LABEL]
-        for index, place in enumerate(cell.places):
-            marks[place.page].append(_mark(cell.id, place, look, f"v-{cell.id}", label, first=index == 0))
+    boxes = marks(seen.cells())
     for id_, places in seen.looked.items():
         label = language.say("convert.review_page.looked", label=id_)
         for index, place in enumerate(places):
-            marks[place.page].append(_mark(id_, place, "looked", f"v-{id_}", label, first=index == 0))
+            boxes[place.page].append(_mark(id_, place, "looked", f"v-{id_}", label, first=index == 0))
     return [
         Leaf(
             size["number"],
@@ -63,10 +58,21 @@ def leaves(seen: ShownRecord, record: Mapping[str, Any], language: Language, sou
             size["width"],
             size["height"],
             (round(size["width"]), round(size["width"] * 2), round(size["width"] * 3)),
-            marks[size["number"]],
+            boxes[size["number"]],
         )
         for size in sizes
     ]
+
+
+def marks(cells: Iterable[ShownCell]) -> defaultdict[int, list[Mark]]:
+    """The boxes of these values, by page."""
+    found: defaultdict[int, list[Mark]] = defaultdict(list)
+    for cell in cells:
+        look = " ".join(word for word in ("wrong", "doubt") if word in cell.look)
+        label = f"{cell.label}: {cell.text}"[:_LONGEST_LABEL]
+        for index, place in enumerate(cell.places):
+            found[place.page].append(_mark(cell.id, place, look, f"v-{cell.id}", label, first=index == 0))
+    return found
 
 
 def _mark(id_: str, place: Place, look: str, href: str, label: str, *, first: bool) -> Mark:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from waybill.web.languages import Language
+from waybill_convert.pages.line_windows import LINES, Window
 from waybill_convert.pages.shown_record import (
     Choices,
     ColumnHeading,
@@ -13,6 +14,7 @@ from waybill_convert.pages.shown_record import (
     ShownLine,
     ShownRecord,
     ShownTable,
+    ShownWindow,
     Wrong,
     id_of,
 )
@@ -32,15 +34,28 @@ _NUMERIC: Collection[ValueType] = ("decimal", "integer")
 
 
 def see(
-    loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, *, changed: Collection[str] = ()
+    loaded: LoadedMapping | None,
+    record: Mapping[str, Any],
+    language: Language,
+    *,
+    changed: Collection[str] = (),
+    windows: Collection[Window] = (),
 ) -> ShownRecord:
-    """A record as the page shows it. `changed` are the paths of corrections that are not saved yet."""
-    return _RecordView(loaded, record, language, changed).seen()
+    """A record as the page shows it. `changed` are the paths of corrections that are not saved yet.
+
+    Lines are sent in these windows, and in the first one of a table that has none of them.
+    """
+    return _RecordView(loaded, record, language, changed, windows).seen()
 
 
 class _RecordView:
     def __init__(
-        self, loaded: LoadedMapping | None, record: Mapping[str, Any], language: Language, changed: Collection[str]
+        self,
+        loaded: LoadedMapping | None,
+        record: Mapping[str, Any],
+        language: Language,
+        changed: Collection[str],
+        windows: Collection[Window],
     ) -> None:
         self._loaded = loaded
         self._language = language
@@ -51,6 +66,7 @@ class _RecordView:
         self._findings: Sequence[Mapping[str, Any]] = record.get("findings") or ()
         self._looked: Mapping[str, Any] = record.get("looked") or {}
         self._changed = changed
+        self._windows = windows
         self._wrong: dict[str, str] = {}
         for finding in self._findings:
             if finding.get("path"):
@@ -60,12 +76,12 @@ class _RecordView:
     def seen(self) -> ShownRecord:
         fields = [self._field(name, value) for name, value in self._extracted.fields.items()]
         tables = [self._table(name, rows) for name, rows in self._extracted.tables.items()]
-        known = {cell.id for cell in fields}
-        known.update(cell.id for table in tables for row in table.rows for cell in row.cells)
+        shown = ShownRecord(fields, tables, [], [])
+        sent = {cell.id for cell in shown.cells()}
         return ShownRecord(
             fields,
             tables,
-            [self._problem(finding, known) for finding in self._findings],
+            [self._problem(finding, sent) for finding in self._findings],
             [Choices(of, texts) for of, texts in self._choices.items() if texts],
             {
                 id_of(path): tuple(Place(each["page"], tuple(each["box"])) for each in places)
@@ -90,9 +106,10 @@ class _RecordView:
         labels = {column: self._describe(f"{name}.{column}") for column in shown}
         types = column_types(rule)
         columns = [ColumnHeading(labels[column], _is_numeric(rows, column, types.get(column))) for column in shown]
-        lines: list[ShownLine] = []
-        for index, row in enumerate(rows):
-            path = f"{name}[{index}]"
+        sent = {window.first for window in self._windows if window.table == name and window.first < len(rows)} or {0}
+
+        def line(index: int) -> ShownLine:
+            path, row = f"{name}[{index}]", rows[index]
             cells = [
                 self._cell(
                     f"{path}.{column}",
@@ -106,9 +123,24 @@ class _RecordView:
                 for column, heading in zip(shown, columns, strict=True)
             ]
             edit = self._language.say("convert.review_page.edit_line", number=index + 1)
-            lines.append(ShownLine(id_of(path), path, index + 1, edit, cells))
+            return ShownLine(id_of(path), path, index + 1, edit, cells)
+
+        def window(first: int) -> ShownWindow:
+            last = min(first + LINES, len(rows))
+            label = self._language.say("convert.review_page.lines", first=first + 1, last=last)
+            lines = [line(index) for index in range(first, last)] if first in sent else None
+            doubtful = sum(self._doubts(f"{name}[{index}].", rows[index], shown) for index in range(first, last))
+            pages = {place.page for row in rows[first:last] for value in row.values() for place in value.places}
+            return ShownWindow(Window(name, first).path, label, last - first, sorted(pages), doubtful, lines)
+
         numbered = any(all(row[column].value == index for index, row in enumerate(rows, 1)) for column in types)
-        return ShownTable(name, self._describe(name), columns, lines, numbered)
+        windows = [window(first) for first in range(0, len(rows), LINES)]
+        return ShownTable(name, self._describe(name), columns, windows, numbered)
+
+    def _doubts(self, path: str, row: Row, columns: Iterable[str]) -> int:
+        """How many values of a line are doubtful."""
+        found = ((f"{path}{column}", row.get(column)) for column in columns)
+        return sum(each in self._wrong or (value is not None and _is_doubtful(value)) for each, value in found)
 
     def _cell(
         self,
@@ -142,7 +174,7 @@ class _RecordView:
         if wrong is not None:
             looks += ["wrong", "doubt"]
             says.append(wrong)
-        elif value.places and value.confidence < SURE:  # a value that is not on the page cannot be checked there
+        elif _is_doubtful(value):
             looks.append("doubt")
             says.append(self._language.say("convert.review_page.sure", percent=value.confidence))
         if path in self._changed:
@@ -160,15 +192,28 @@ class _RecordView:
             self._choices[of] = choices(self._loaded, of) if self._loaded else []
         return of if self._choices[of] else ""
 
-    def _problem(self, finding: Mapping[str, Any], known: Collection[str]) -> Wrong:
+    def _problem(self, finding: Mapping[str, Any], sent: Collection[str]) -> Wrong:
         path, page = finding.get("path"), finding.get("page")
         text = self._tell(finding)
         goes = id_of(path) if path else ""
-        if goes in known:
+        if goes in sent:
             return Wrong(text, f"#v-{goes}", goes)
+        if path and self._is_on_line(path):
+            return Wrong(text, f"#v-{goes}", goes, at=path)
         if goes and path in self._looked:
             return Wrong(text, f"#b-{goes}", goes)
         return Wrong(text, f"#page-{page}" if page else "", goes)
+
+    def _is_on_line(self, path: str) -> bool:
+        """Whether the path is a value of a line that was read."""
+        table, _, rest = path.partition("[")
+        index, _, column = rest.partition("].")
+        rows = self._extracted.tables.get(table, [])
+        return index.isdigit() and int(index) < len(rows) and column in rows[int(index)]
+
+
+def _is_doubtful(value: Value) -> bool:
+    return bool(value.places) and value.confidence < SURE  # a value that is not on the page cannot be checked there
 
 
 def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:

@@ -48,13 +48,32 @@ class ShownLine(NamedTuple):
     cells: list[ShownCell]
 
 
+class ShownWindow(NamedTuple):
+    """Some lines of a table."""
+
+    path: str
+    """Of its first line."""
+    label: str
+    lines: int
+    pages: list[int]
+    """The document's pages that its lines are on."""
+    doubtful: int
+    rows: list[ShownLine] | None
+    """None if they are not sent now."""
+
+
 class ShownTable(NamedTuple):
     name: str
     title: str
     columns: list[ColumnHeading]
-    rows: list[ShownLine]
+    windows: list[ShownWindow]
     numbered: bool
     """Whether one of its columns holds the line numbers."""
+
+    def lines(self) -> Iterator[ShownLine]:
+        """The lines that are sent."""
+        for window in self.windows:
+            yield from window.rows or ()
 
 
 class Wrong(NamedTuple):
@@ -62,6 +81,8 @@ class Wrong(NamedTuple):
     href: str
     goes: str
     """The id of the value it is about."""
+    at: str = ""
+    """The path of that value, if it is on a line that is not sent."""
 
 
 class Choices(NamedTuple):
@@ -80,14 +101,18 @@ class ShownRecord:
     looked: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
     def cells(self) -> Iterator[ShownCell]:
+        """The values that are sent."""
         yield from self.fields
         for table in self.tables:
-            for row in table.rows:
+            for row in table.lines():
                 yield from row.cells
 
     @property
     def doubtful(self) -> int:
-        return sum(cell.doubtful for cell in self.cells())
+        """How many values are doubtful, wherever they are."""
+        return sum(cell.doubtful for cell in self.fields) + sum(
+            window.doubtful for table in self.tables for window in table.windows
+        )
 
 
 def id_of(path: str) -> str:

@@ -1,5 +1,5 @@
-"""Small rows that have served: rate limits, idempotency keys, notes of copies, and what the engine and the pipelines
-add."""
+"""Small rows that have served: rate limits, idempotency keys, notes of copies, ended sessions, and what the engine and
+the pipelines add."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ DELETE FROM storage_copies WHERE (place, key) IN
        (SELECT place, key FROM storage_copies WHERE copied_at <= now() - interval '30 days' LIMIT $1)
 """
 
+_EXPIRED_SESSIONS = "SELECT count(*) FROM ended_sessions WHERE until <= now()"
+
+_FORGET_SESSIONS = """
+DELETE FROM ended_sessions WHERE session_id IN
+       (SELECT session_id FROM ended_sessions WHERE until <= now() LIMIT $1)
+"""
+
 
 async def _idle_limits(connection: Connection, _days: float) -> int:
     return int(await connection.fetchval(_IDLE_LIMITS))
@@ -48,6 +55,7 @@ _PLATFORM = (
     ServedRows("rate_limits", _idle_limits, _forget_limits),
     ServedRows("idempotency_keys", _expired_keys, _forget_keys),
     served_rows("storage_copies", count=_OLD_COPIES, forget=_FORGET_COPIES),
+    served_rows("ended_sessions", count=_EXPIRED_SESSIONS, forget=_FORGET_SESSIONS),
 )
 
 

@@ -18,6 +18,87 @@ const valueOf = (id) => document.getElementById(`v-${id}`);
 /** `lines.3.amount` is `lines[3].amount` on the server. */
 const pathOf = (id) => id.replace(/\.(\d+)(?=\.|$)/, "[$1]");
 
+// Lines come in windows: those that are not on the page yet are loaded when somebody scrolls or goes there. -----------
+
+const loading = new Map(); // window -> what the others wait for
+
+/** The window of a value or line that is not on the page yet, or undefined. */
+function laterOf(id) {
+  const [, table, index] = /^([a-z][a-z0-9_]*)\.(\d+)(?:\.|$)/.exec(id) ?? [];
+  if (table === undefined) return undefined;
+  return [...values.querySelectorAll("tbody.later")].find((each) => {
+    const [, of, first] = /^(.*)\[(\d+)\]$/.exec(each.dataset.at);
+    return of === table && +index >= +first && +index < +first + each.lines;
+  });
+}
+
+/** Loads a window's lines, and their boxes on the document's pages. False if that was not possible. */
+function load(later) {
+  if (!later.classList.contains("later")) return Promise.resolve(true);
+  if (!loading.has(later)) loading.set(later, fetchLines(later).finally(() => loading.delete(later)));
+  return loading.get(later);
+}
+
+async function fetchLines(later) {
+  const query = new URLSearchParams({ at: later.dataset.at, revision: review.elements.base.value });
+  let answer;
+  try {
+    let response = await fetch(`${review.dataset.lines}?${query}`);
+    for (let again = 0; again < 5 && (response.status === 429 || response.status === 503); again++) {
+      const seconds = Number(response.headers.get("Retry-After")) || 1;
+      await new Promise((after) => setTimeout(after, Math.min(seconds, 10) * 1000));
+      response = await fetch(`${review.dataset.lines}?${query}`);
+    }
+    if (!response.ok) throw new Error(String(response.status));
+    answer = await response.json();
+  } catch {
+    announce(t("convert.reviewing.no_lines"), { seen: true });
+    return false;
+  }
+  const above = later.getBoundingClientRect().bottom <= values.getBoundingClientRect().top;
+  const height = later.offsetHeight;
+  later.innerHTML = answer.rows;
+  later.classList.remove("later");
+  later.style.height = "";
+  if (above) values.scrollTop += later.offsetHeight - height; // what is in sight stays where it is
+  for (const [page, boxes] of Object.entries(answer.boxes)) {
+    document.querySelector(`#page-${page} svg`)?.insertAdjacentHTML("beforeend", boxes);
+  }
+  if (typed.size) check(); // these lines came without the corrections that are not saved yet
+  return true;
+}
+
+for (const table of values.querySelectorAll(".lines table")) {
+  const shown = table.querySelector("tbody:not(.later) tr");
+  for (const later of table.querySelectorAll("tbody.later")) {
+    later.lines = Number(later.dataset.lines);
+    // As high as its lines will be, so that the scroll bar tells the truth.
+    const row = later.querySelector("tr");
+    if (shown && row) row.style.height = `${later.lines * shown.offsetHeight}px`;
+  }
+}
+
+const coming = new IntersectionObserver((entries) => {
+  for (const each of entries) if (each.isIntersecting) load(each.target).then(() => coming.unobserve(each.target));
+}, { root: matchMedia("(min-width: 60rem)").matches ? values : null, rootMargin: "600px 0px" });
+for (const later of values.querySelectorAll("tbody.later")) coming.observe(later);
+// A page of the document needs the boxes of the lines that are on it.
+const leafing = new IntersectionObserver((entries) => {
+  for (const each of entries.filter((entry) => entry.isIntersecting)) {
+    const page = each.target.id.slice("page-".length);
+    for (const later of values.querySelectorAll("tbody.later")) {
+      if (later.dataset.pages.split(" ").includes(page)) load(later);
+    }
+  }
+}, { threshold: 0.2 });
+for (const leaf of paper.querySelectorAll(".leaf")) leafing.observe(leaf);
+values.addEventListener("click", (event) => {
+  const later = event.target.closest("tbody.later");
+  if (!later) return;
+  event.preventDefault();
+  load(later);
+});
+
 // Highlighting --------------------------------------------------------------------------------------------------------
 
 let lit = [];
@@ -85,10 +166,14 @@ paper.addEventListener("click", (event) => {
   go(box.dataset.of);
 });
 
-/** Goes to a value: scrolls to it, focuses and highlights it. */
+/** Goes to a value: scrolls to it, focuses and highlights it. It may have to be loaded first. */
 function go(id) {
   const value = valueOf(id);
-  if (!value) return;
+  if (!value) {
+    const later = laterOf(id);
+    if (later) load(later).then((there) => there && go(id));
+    return;
+  }
   bring(values, value);
   value.focus({ preventScroll: true });
   showOnPaper(id);
@@ -98,8 +183,8 @@ problems.addEventListener("click", (event) => {
   const link = event.target.closest("[data-goes]");
   if (!link) return;
   event.preventDefault();
-  if (valueOf(link.dataset.goes)) go(link.dataset.goes);
-  else {
+  if (valueOf(link.dataset.goes) || laterOf(link.dataset.goes)) go(link.dataset.goes);
+  else if (link.hash) {
     const box = document.getElementById(link.hash.slice(1));
     if (box) bring(paper, box);
     if (box?.dataset.of) light(box.dataset.of);
@@ -108,8 +193,10 @@ problems.addEventListener("click", (event) => {
 
 // The next doubtful value ---------------------------------------------------------------------------------------------
 
-function goOn(backwards) {
-  const doubts = [...values.querySelectorAll(".v.doubt, .v.refused")];
+async function goOn(backwards) {
+  // A window that is not loaded stands for the doubtful values in it.
+  const doubts = [...values.querySelectorAll(".v.doubt, .v.refused, tbody.later")]
+    .filter((each) => !each.classList.contains("later") || Number(each.dataset.doubtful));
   if (!doubts.length) {
     announce(t("convert.reviewing.no_doubt"), { seen: true });
     return;
@@ -118,8 +205,14 @@ function goOn(backwards) {
   const after = (each) => here && here.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING;
   const before = (each) => here && here.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING;
   const found = backwards ? doubts.findLast(before) ?? doubts.at(-1) : doubts.find(after) ?? doubts[0];
+  if (found.classList.contains("later")) {
+    if (await load(found)) await goOn(backwards);
+    return;
+  }
   go(idOf(found));
-  announce(t("convert.reviewing.doubt", { number: doubts.indexOf(found) + 1, count: doubts.length }));
+  const size = (each) => (each.classList.contains("later") ? Number(each.dataset.doubtful) : 1);
+  const sum = (some) => some.reduce((count, each) => count + size(each), 0);
+  announce(t("convert.reviewing.doubt", { number: sum(doubts.slice(0, doubts.indexOf(found))) + 1, count: sum(doubts) }));
 }
 next?.addEventListener("click", () => goOn(false));
 
@@ -132,8 +225,18 @@ function neighbour(value, rows, columns) {
     const beside = columns > 0 ? cell.nextElementSibling : cell.previousElementSibling;
     return beside?.querySelector(".v");
   }
-  const row = rows > 0 ? cell.parentElement.nextElementSibling : cell.parentElement.previousElementSibling;
-  return row?.children[cell.cellIndex]?.querySelector(".v");
+  const row = cell.parentElement, body = row.parentElement;
+  const beyond = rows > 0 ? body.nextElementSibling : body.previousElementSibling;
+  const next = rows > 0 ? row.nextElementSibling ?? beyond?.firstElementChild
+    : row.previousElementSibling ?? (beyond?.matches("tbody") ? beyond.lastElementChild : null);
+  if (next?.parentElement.classList.contains("later")) {
+    load(next.parentElement).then((there) => {
+      const again = there && neighbour(value, rows, columns);
+      if (again) go(idOf(again));
+    });
+    return null;
+  }
+  return next?.children[cell.cellIndex]?.querySelector(".v");
 }
 
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -300,6 +403,7 @@ async function ask() {
   try {
     const form = new URLSearchParams({ base: review.elements.base.value });
     for (const [id, text] of typed) form.append(`v.${pathOf(id)}`, text);
+    for (const each of values.querySelectorAll("tbody[data-at]:not(.later)")) form.append("at", each.dataset.at);
     const response = await fetch(review.dataset.check, { method: "POST", body: form, signal: mine.signal });
     if (!response.ok) throw new Error(String(response.status));
     answer = await response.json();
@@ -331,6 +435,7 @@ async function ask() {
     const value = document.getElementById(id);
     if (value && !told.has(id) && !typed.has(id.slice(2))) restore(value);
   }
+  for (const later of values.querySelectorAll("tbody.later")) later.dataset.doubtful = answer.windows[later.dataset.at] ?? 0;
   document.getElementById("doubtful").textContent = answer.doubtful;
   next.hidden = !answer.doubtful;
   announce(answer.news);

@@ -1,0 +1,82 @@
+"""What is computed about records. These functions run in the side processes of `review_desk`.
+
+They take and return what can be pickled, and keep nothing but the mappings they have loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from waybill.errors import NotFound, Refused
+from waybill.messages import msg
+from waybill_convert.differences import ChangedValue, differences, moved
+from waybill_convert.reviser import MappingReviser
+from waybill_convert.revision_models import Difference, Json, Typed, Unfit
+
+
+class Preview(NamedTuple):
+    """What a correction would change."""
+
+    changes: list[Json]
+    refused: list[Json]
+    findings: list[Json]
+    checks: list[Json]
+    moved: list[ChangedValue]
+
+
+class NextRevision(NamedTuple):
+    """A revision that is ready to be stored."""
+
+    changes: list[Json]
+    findings: list[Json]
+    xml: bytes
+    record: bytes
+
+
+def preview(content: bytes, folder: Path | None, typed: Sequence[Typed]) -> Preview:
+    before = loaded(content)
+    revised = reviser_of(folder).revise(before, typed)
+    return Preview(
+        revised.changes, revised.refused, revised.findings, revised.record["checks"], moved(before, revised.record)
+    )
+
+
+def correct(
+    content: bytes, folder: Path | None, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
+) -> NextRevision:
+    """The next revision. Unfit if a value cannot be read, or if something is wrong and that is not accepted."""
+    revised = reviser_of(folder).revise(loaded(content), typed)
+    if revised.refused:
+        raise Unfit(_sentence(revised.refused), refused=revised.refused, findings=revised.findings)
+    if not revised.changes and revised.findings == (accepted or []):
+        raise Refused(msg("convert.review.unchanged"))
+    if revised.findings and not accept:
+        raise Unfit(_sentence(revised.findings), findings=revised.findings)
+    record = json.dumps(revised.record, ensure_ascii=False, separators=(",", ":")).encode()
+    return NextRevision(revised.changes, revised.findings, revised.xml(), record)
+
+
+def compare(before: bytes, after: bytes) -> list[Difference]:
+    return differences(loaded(before), loaded(after))
+
+
+def loaded(content: bytes) -> Json:
+    """A record. NotFound if the file is none, as with results of handlers that are not ours."""
+    record: Any = json.loads(content)
+    if not {"mapping", "data", "provenance"} <= record.keys():
+        raise NotFound(msg("convert.review.no_record"))
+    return record  # type: ignore[no-any-return]
+
+
+@cache
+def reviser_of(folder: Path | None) -> MappingReviser:
+    return MappingReviser(folder)
+
+
+def _sentence(findings: Sequence[Json]) -> str:
+    first, *others = findings
+    return f"{first['message']}{f' (and {len(others)} more)' if others else ''}"

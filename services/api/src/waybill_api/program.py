@@ -1,0 +1,54 @@
+"""The program: load the settings, connect to the database, and serve HTTP until SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import structlog
+
+from waybill.config import ApiSettings, ProcessSettings
+from waybill.config.registry import load_service
+from waybill.db import Database
+from waybill.errors import WaybillError
+from waybill.log import configure
+from waybill.storage import storage_of
+from waybill_api.app import create_app
+from waybill_api.server import ApiServer, configured
+
+log = structlog.get_logger()
+
+
+def main() -> None:
+    """Run the API. SIGTERM and SIGINT exit with 0."""
+    settings, pipeline_settings = load_service(ApiSettings)
+    configure(settings, service="api")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log starts and stops ourselves
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client hears what is wrong with its form
+    # uvicorn finishes its requests on SIGTERM and then raises the signal again, for these handlers.
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        asyncio.run(_serve(settings, pipeline_settings))
+    except WaybillError as error:
+        log.error("cannot_start", reason=error.message)
+        sys.exit(1)
+
+
+async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]) -> None:
+    database = await Database.connect(settings, name="waybill api", patience=settings.api_database_timeout)
+    try:
+        app = create_app(settings, database, storage_of(settings), pipeline_settings=pipeline_settings)
+        config = configured(app, host=settings.api_host, port=settings.api_port)
+        await ApiServer(config, app.state.context).serve()
+    finally:
+        log.info("stopped")
+        await database.close()
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(0)

@@ -1,0 +1,74 @@
+"""The review page under load: one visitor's open pages neither stop the API nor keep others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+
+import httpx
+
+from support.api_server import Api, Converter, uploaded
+from support.invoices import make_invoice, print_invoice
+from support.invoices.layouts import REFERENCE
+from support.patience import until
+from support.reviewed_invoices import Read, end, good, read
+from waybill_convert.web_context import ConvertContext
+
+
+@cache
+def long() -> Read:
+    return read(print_invoice(make_invoice(7, 250), REFERENCE))
+
+
+async def reviewable(client: httpx.AsyncClient, converter: Converter, document: Read) -> str:
+    job = await uploaded(client, document.pdf)
+    await end(converter, document)
+    return job
+
+
+async def test_many_pages_of_one_visitor_are_bounded_and_another_one_is_served_meanwhile(
+    api: Api, converter: Converter
+) -> None:
+    many, other = await api.browser(), await api.browser()
+    many.timeout = other.timeout = httpx.Timeout(None)  # a busy machine takes long; the test has a limit of its own
+    theirs, mine = await reviewable(many, converter, long()), await reviewable(other, converter, good())
+    assert (await other.get(f"/review/{mine}")).status_code == 200
+    opening = [asyncio.create_task(many.get(f"/review/{theirs}")) for _ in range(40)]
+    places = api.context.service(ConvertContext).desk._places
+    await until(lambda: places.waiting > 5)
+    assert (await other.get(f"/review/{mine}")).status_code == 200
+    assert places.waiting, "the newcomer did not wait for all of them"
+    answers = await asyncio.gather(*opening)
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers if answer.status_code == 429)
+
+
+async def test_pages_that_nobody_waits_for_are_not_made(api: Api, converter: Converter) -> None:
+    browser = await api.browser()
+    browser.timeout = httpx.Timeout(None)
+    job = await reviewable(browser, converter, long())
+    assert (await browser.get(f"/review/{job}")).status_code == 200
+    places = api.context.service(ConvertContext).desk._places
+    opening = [asyncio.create_task(browser.get(f"/review/{job}")) for _ in range(10)]
+    await until(lambda: places.waiting > 5)
+    for task in opening:
+        task.cancel()
+    await asyncio.gather(*opening, return_exceptions=True)
+    await until(lambda: not places.waiting and not places.running)
+    assert (await browser.get("/livez")).status_code == 200
+
+
+async def test_the_page_sends_one_window_of_lines_and_the_rest_on_demand(api: Api, converter: Converter) -> None:
+    browser = await api.browser()
+    job = await reviewable(browser, converter, long())
+    page = (await browser.get(f"/review/{job}")).text
+    assert (page.count('id="r-lines.'), page.count('class="later"')) == (50, 4)
+    other = (await browser.get(f"/review/{job}?at=lines[120]")).text
+    assert 'id="r-lines.120"' in other
+    assert 'id="r-lines.0"' not in other
+    lines = (await browser.get(f"/review/{job}/lines", params={"at": "lines[249]", "revision": "0"})).json()
+    assert lines["rows"].count('<tr id="r-lines.') == 50
+    assert 'id="b-lines.249.amount"' in "".join(lines["boxes"].values())
+    for nowhere in ("lines[250]", "other[0]", "number", "lines[99999999]"):
+        assert (await browser.get(f"/review/{job}/lines", params={"at": nowhere})).status_code == 404
+    assert (await (await api.browser()).get(f"/review/{job}/lines", params={"at": "lines[0]"})).status_code == 404

@@ -1,0 +1,101 @@
+"""One visitor opens forty reviews of a long invoice at once, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.api_server import Converter, uploaded
+from support.invoices import make_invoice, print_invoice
+from support.invoices.layouts import REFERENCE
+from support.patience import eventually
+from support.reviewed_invoices import end, read
+from support.stack import Stack
+from waybill.db import Database
+from waybill.security import keys
+from waybill.storage import LocalStorage
+
+
+def resident(pid: int) -> float:
+    """Megabytes of a process and all below it, without counting twice what they share."""
+    pids, found = [pid], 0.0
+    while pids:
+        each = pids.pop()
+        with contextlib.suppress(OSError):
+            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
+            found += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
+            for task in Path(f"/proc/{each}/task").iterdir():
+                pids += map(int, (task / "children").read_text().split())
+    return found
+
+
+async def latencies(client: httpx.AsyncClient, path: str, until: asyncio.Event) -> list[float]:
+    took = []
+    while not until.is_set():
+        begun = time.perf_counter()
+        answer = await client.get(path)
+        took.append(time.perf_counter() - begun)
+        assert answer.status_code == 200
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await until.wait()
+    return sorted(took)
+
+
+def p99(took: list[float]) -> float:
+    return took[int(len(took) * 0.99)]
+
+
+async def calm(client: httpx.AsyncClient, path: str) -> list[float]:
+    until = asyncio.Event()
+    asyncio.get_running_loop().call_later(5, until.set)
+    return await latencies(client, path, until)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(600)
+async def test_a_storm_of_reviews_leaves_other_visitors_alone(database_url: str, db: Database, tmp_path: Path) -> None:
+    stack = Stack(database_url, tmp_path, shared_imports=False)
+    try:
+        await stack.start_all("api")
+        pid = stack._processes["api"].pid
+        document = read(print_invoice(make_invoice(1, 3000), REFERENCE))
+        async with (
+            db.hot() as connection,
+            httpx.AsyncClient(base_url=stack.url, timeout=300, limits=httpx.Limits(max_connections=50)) as stormy,
+            httpx.AsyncClient(base_url=stack.url, timeout=60) as other,
+        ):
+            converter = await Converter.start(connection, LocalStorage(stack.home / "storage"))
+            job = await uploaded(stormy, document.pdf)
+            await end(converter, document)
+            key = await keys.create(
+                connection, tenant="acme", name="other", permissions=("convert:read", "convert:write")
+            )
+            other.headers["Authorization"] = f"Bearer {key.text}"
+            mine = f"/api/jobs/{await uploaded(other)}"
+            for _ in range(3):
+                assert (await stormy.get(f"/review/{job}")).status_code == 200
+            before, memory = await calm(other, mine), resident(pid)
+
+            over = asyncio.Event()
+            watching = [asyncio.create_task(latencies(other, path, over)) for path in (mine, "/livez")]
+            answers = await asyncio.gather(*(stormy.get(f"/review/{job}") for _ in range(40)))
+            over.set()
+            during, alive = [await each for each in watching]
+
+            assert {answer.status_code for answer in answers} <= {200, 429, 503}
+            assert all("retry-after" in answer.headers for answer in answers if answer.status_code != 200)
+            assert p99(during) <= 3 * p99(before)
+            assert p99(alive) <= 0.1
+
+            async def returned() -> bool:
+                return resident(pid) <= memory + 32
+
+            await eventually(returned)
+    finally:
+        stack.close()
