@@ -24,7 +24,8 @@ from waybill_convert.service import Conversions
 
 @pytest.fixture
 def cleaner(db: Database, storage: LocalStorage) -> Janitor:
-    return janitor(db, storage)
+    # What the shelf does to conversions is in tests/janitor/tasks/test_shelf.py.
+    return janitor(db, storage, shelve_after="never")
 
 
 async def test_documents_go_after_a_week_results_after_a_month_jobs_after_three(
