@@ -340,7 +340,7 @@ async def test_a_borrowed_document_outlives_convert_and_the_rest_goes_in_time(
     await enqueuer.finish()
     await storage.put(page_key(job), b"PNG")
     await clock.forward(6 * DAY)
-    assert await cleaner.clean() == {}, "it is no orphan while convert needs it"
+    assert set(await cleaner.clean()) <= {"shelf"}, "it is no orphan while convert needs it"
     await storage.put(other := "batches/26/01/02/x", b"%PDF")
     await hot.execute("UPDATE conversions SET upload_key = $1", other)  # where the janitor does not look for orphans
     await clock.forward(1.1 * DAY)
@@ -353,7 +353,7 @@ async def test_a_borrowed_document_outlives_convert_and_the_rest_goes_in_time(
     assert await status(hot, job) == "expired"
     await clock.forward(61 * DAY)
     await cleaner.clean()
-    assert await hot.fetchval("SELECT count(*) FROM jobs WHERE kind = 'convert_pdf'") == 0
+    assert await hot.fetchval("SELECT count(*) FROM all_jobs WHERE kind = 'convert_pdf'") == 0
     assert await hot.fetchval("SELECT count(*) FROM conversions") == 0, "what was in no list leaves no tombstone"
     assert await storage.exists(other)
 
@@ -422,4 +422,4 @@ async def test_a_result_without_a_row_goes_in_time_too(
     await converter.finish_all()
     await clock.forward(31 * DAY)
     assert (await cleaner.clean())["results"] == {"results": 2, "bytes": 6}
-    assert await hot.fetchval("SELECT state FROM jobs") == State.SUCCEEDED
+    assert await hot.fetchval("SELECT state FROM all_jobs") == State.SUCCEEDED

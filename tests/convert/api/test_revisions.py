@@ -238,10 +238,11 @@ async def test_a_key_corrects_only_if_it_may(api: Api, converter: Converter) -> 
     job = await uploaded(full, good().pdf)
     await end(converter, good())
     for method, path, body in ENDPOINTS:
-        refused = writes if method == "GET" else reads
-        answer = await refused.request(method, f"/api/jobs/{job}/{path}", json=body)
-        assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN"), path
-    assert (await writes.post(f"/api/jobs/{job}/revisions", json=corrections(0, number="1"))).status_code == 201
+        # Whoever corrects is shown what there was, so a key that may only write is not enough for that.
+        for refused in [writes] if method == "GET" else [reads, writes]:
+            answer = await refused.request(method, f"/api/jobs/{job}/{path}", json=body)
+            assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN"), path
+    assert (await full.post(f"/api/jobs/{job}/revisions", json=corrections(0, number="1"))).status_code == 201
     assert (await reads.get(f"/api/jobs/{job}/revisions")).json()["latest"] == 1
 
 

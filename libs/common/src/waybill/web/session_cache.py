@@ -20,7 +20,7 @@ _MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownSession:
     ended: bool
     version: int
     until: float
@@ -30,7 +30,7 @@ class SessionCache:
     def __init__(self, database: Database, changes: Subscriptions) -> None:
         self._database = database
         self._changes = changes
-        self._known: OrderedDict[uuid.UUID, _Known] = OrderedDict()
+        self._known: OrderedDict[uuid.UUID, _KnownSession] = OrderedDict()
 
     async def has_ended(self, session_id: uuid.UUID) -> bool:
         version = self._changes.version(ended_topic(session_id))
@@ -39,18 +39,18 @@ class SessionCache:
             return known.ended
         async with self._database.hot() as connection:
             ended = await sessions.has_ended(connection, session_id)
-        self._remember(session_id, _Known(ended, version, time.monotonic() + self._lasts()))
+        self._remember(session_id, _KnownSession(ended, version, time.monotonic() + self._lasts()))
         return ended
 
     def end(self, session_id: uuid.UUID) -> None:
         """Remember that a session has ended, even if the database cannot be told."""
-        self._remember(session_id, _Known(True, 0, 0.0))
+        self._remember(session_id, _KnownSession(True, 0, 0.0))
         self._changes.changed(ended_topic(session_id))
 
     def _lasts(self) -> float:
         return _LASTS if self._changes.listening else BLIND
 
-    def _remember(self, session_id: uuid.UUID, known: _Known) -> None:
+    def _remember(self, session_id: uuid.UUID, known: _KnownSession) -> None:
         self._known[session_id] = known
         self._known.move_to_end(session_id)
         while len(self._known) > _MOST:
