@@ -180,3 +180,24 @@ async def test_two_enqueuers_at_once_ask_for_a_relay(connect: Connect) -> None:
             await some_jobs(other, 1)
         assert {channel for channel, _ in await listener.heard()} == {LANES, RELAY}
     assert [channel for channel, _ in await listener.heard()] == [LANES]
+
+
+async def test_changes_that_pages_follow_go_through_the_relay_too(connect: Connect) -> None:
+    connection, relay = await connect(), await connect()
+    ear = await Ear.on(await connect(), "waybill_changes")
+    await connection.execute("SELECT waybill_tell('tenant:acme')")
+    assert await ear.heard() == [("waybill_changes", "tenant:acme")]
+
+    await switch_on(relay)
+    for _ in range(3):
+        await connection.execute("SELECT waybill_tell('tenant:acme')")
+    assert await ear.heard() == []
+    await pass_on(relay)
+    assert await ear.heard() == [("waybill_changes", "tenant:acme")], "once for all of them"
+
+
+async def test_no_function_notifies_in_each_transaction(connection: Connection) -> None:
+    """Postgres would let the transactions that use it commit one at a time."""
+    notifying = await connection.fetch("SELECT proname FROM pg_proc WHERE prosrc LIKE '%pg\\_notify%'")
+    ours = {row["proname"] for row in notifying if not row["proname"].startswith("pg_")}
+    assert ours == {"waybill_announce"}

@@ -14,6 +14,8 @@ Advisory locks of the class 8422 are the protocol. None of them is ever waited f
   for itself: then no row is left behind, because nobody is about to write one.
 - 4: held by the relay, so that there is only one.
 
+Changes that web pages follow (`waybill_tell`) go through it, too.
+
 A relay that dies loses its locks with its connection, and everybody announces for themselves again.
 """
 

@@ -18,7 +18,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db.database import Connection, driver
 from waybill.pipelines import installed, resolve
 
-_TELL = "SELECT pg_notify('waybill_changes', $1)"
+_TELL = "SELECT waybill_tell($1)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,13 @@ WITH adopted AS (
      WHERE job_id = ANY ($3::uuid[]) AND owner = $1
     RETURNING job_id
 )
-SELECT ARRAY(SELECT job_id FROM adopted) AS jobs, pg_notify('waybill_changes', $1), pg_notify('waybill_changes', $2)
+SELECT ARRAY(SELECT job_id FROM adopted) AS jobs, waybill_tell($1), waybill_tell($2)
 """
 
 _STILL_GOOD = "SELECT job_id FROM conversions WHERE job_id = $1 AND status = ANY ($2::text[])"
 
 _INSERT = """
-WITH told AS (SELECT pg_notify('waybill_changes', $3))
+WITH told AS (SELECT waybill_tell($3))
 INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
                          changed, changed_at)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), now() FROM told
@@ -84,7 +84,7 @@ WITH made AS (
         ON CONFLICT DO NOTHING
     RETURNING owner, listed_at
 )
-SELECT pg_notify('waybill_changes', owner) FROM made WHERE listed_at IS NOT NULL
+SELECT waybill_tell(owner) FROM made WHERE listed_at IS NOT NULL
 """
 
 _REUSE = """
@@ -95,7 +95,7 @@ WITH reused AS (
      WHERE job_id = $1
     RETURNING owner
 )
-SELECT pg_notify('waybill_changes', owner) FROM reused
+SELECT waybill_tell(owner) FROM reused
 """
 
 _REMOVE_REVISIONS = "DELETE FROM revisions WHERE job_id = $1 RETURNING xml_key, record_key"
@@ -105,7 +105,7 @@ _TELL = """
 WITH changed AS (
     UPDATE conversions SET changed = pg_current_xact_id(), changed_at = now() WHERE job_id = $1 RETURNING owner
 )
-SELECT pg_notify('waybill_changes', owner) FROM changed
+SELECT waybill_tell(owner) FROM changed
 """
 
 

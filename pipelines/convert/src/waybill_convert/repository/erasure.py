@@ -32,7 +32,7 @@ _REMOVE = """
 WITH removed AS (
     DELETE FROM conversions WHERE job_id = ANY ($1::uuid[]) RETURNING owner, upload_deleted_at, upload_borrowed
 ), told AS (
-    SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
+    SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
 )
 SELECT count(*) FILTER (WHERE upload_deleted_at IS NULL AND NOT upload_borrowed) FROM removed, told
 """

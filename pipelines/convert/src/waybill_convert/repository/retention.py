@@ -42,7 +42,7 @@ WITH removed AS (
      WHERE job_id = ANY ($1::uuid[]) AND upload_deleted_at IS NULL
     RETURNING owner, bytes, upload_borrowed
 ), told AS (
-    SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
+    SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM removed) AS owners
 )
 SELECT count(*) FILTER (WHERE NOT upload_borrowed) AS documents,
        COALESCE(sum(bytes) FILTER (WHERE NOT upload_borrowed), 0)::bigint AS bytes,
@@ -130,7 +130,7 @@ WITH marked AS (
        AND (upload_missing_at IS NOT NULL) <> missing
     RETURNING conversions.owner
 )
-SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM marked) AS owners
+SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM marked) AS owners
 """
 
 # A result that is missing shows as expired, so that its owner is told to upload again. In a statement of its own: a
@@ -146,7 +146,7 @@ WITH shown AS (
        AND status <> CASE WHEN missing_at IS NULL THEN 'complete' ELSE 'expired' END
     RETURNING owner
 )
-SELECT count(pg_notify('waybill_changes', owner)) FROM (SELECT DISTINCT owner FROM shown) AS owners
+SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM shown) AS owners
 """
 
 _TOMBSTONES = """
