@@ -11,7 +11,7 @@ import hashlib
 from waybill.db import Database
 from waybill.errors import Conflict, NotFound
 from waybill.security.secrets import shared_secret
-from waybill.storage import Storage
+from waybill.storage.interface import Storage
 
 KEY = "waybill-owner"
 
