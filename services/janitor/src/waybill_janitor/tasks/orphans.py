@@ -46,7 +46,9 @@ class Orphans:
     async def plan(self) -> AsyncIterator[Batch]:
         await check_owner(self._tools.database, self._tools.storage, claim=False)
         async with self._tools.database.hot() as connection:
-            scan = await resume(connection, self.name, self._settings.janitor_scan_interval)
+            interval = self._settings.janitor_scan_interval
+            scan = await resume(connection, self.name, interval, anew=self._tools.compare_all)
+        yield Batch([], scan.found)
         if scan.rests:
             return
         until = scan.now - timedelta(seconds=self._settings.orphan_grace)
