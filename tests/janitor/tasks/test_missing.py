@@ -14,6 +14,7 @@ from waybill.db.database import Connection
 from waybill.errors import Expired
 from waybill.janitor.history import runs
 from waybill.storage import LocalStorage, upload_key
+from waybill.storage.owner_mark import MarkedStorage
 from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
@@ -104,3 +105,18 @@ async def test_a_storage_that_has_nothing_is_not_believed(
     reports = await elsewhere.run()
     assert "the storage is probably wrong" in (reports["missing"].error or "")
     assert {await status(hot, job) for job in jobs} == {"complete"}
+
+
+async def test_one_stray_object_does_not_make_an_unmounted_storage_believable(
+    db: Database, hot: Connection, storage: LocalStorage, tmp_path: Path
+) -> None:
+    jobs = [await document(hot, storage) for _ in range(3)]
+    await MarkedStorage(storage, db, strict=True).check()
+    bare = LocalStorage(tmp_path / "not-mounted")
+    await bare.put(result_key(jobs[0], 1, XML), b"<a/>")
+    await hot.execute("INSERT INTO garbage (key, since) VALUES ($1, now())", upload_key(jobs[1]))
+    reports = await janitor(db, MarkedStorage(bare, db, strict=True)).run()
+    assert "not mounted" in (reports["missing"].error or "")
+    assert "not mounted" in (reports["garbage"].error or "")
+    assert {await status(hot, job) for job in jobs} == {"complete"}
+    assert await hot.fetchval("SELECT count(*) FROM garbage") == 1, "what could not be removed is not forgotten"

@@ -19,7 +19,7 @@ from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready
-from waybill.storage import storage_of
+from waybill.storage import service_storage
 from waybill_janitor.composition import all_tasks
 from waybill_janitor.lease import JanitorLease, holder
 from waybill_janitor.report import counts, line, record
@@ -56,7 +56,8 @@ async def _work(
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return UNREACHABLE if is_database_outage(error) else 2
-    tools = TaskTools(database, storage_of(settings), settings, *pipeline_settings, compare_all=arguments.all)
+    storage = service_storage(settings, database)
+    tools = TaskTools(database, storage, settings, *pipeline_settings, compare_all=arguments.all)
     try:
         if arguments.every:
             return await _again_and_again(tools)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from waybill.errors import Conflict, IoFailure, NotFound
 from waybill.storage.interface import Listed, Storage
-from waybill.storage.owner_mark import KEY
+from waybill.storage.owner_mark import KEY, mark_of
 
 if TYPE_CHECKING:
     from waybill.db import Database
@@ -100,7 +100,7 @@ class Copier:
 
         A place that another database's rows refer to is not ours to write into.
         """
-        ours, theirs = [await _mark(storage) for storage in (self._source, self._target)]
+        ours, theirs = [await mark_of(storage) for storage in (self._source, self._target)]
         if ours is not None and theirs is None:
             await self._target.put(KEY, ours)
         elif None not in (ours, theirs) and ours != theirs:
@@ -185,10 +185,3 @@ async def _side_by_side(work: Callable[[], Coroutine[None, None, None]], number:
                 group.create_task(work())
     except* IoFailure as failures:
         raise failures.exceptions[0] from None
-
-
-async def _mark(storage: Storage) -> bytes | None:
-    try:
-        return await storage.get(KEY)
-    except NotFound:
-        return None

@@ -15,9 +15,12 @@ from waybill.config.storage_url import StorageUrl
 from waybill.errors import IoFailure
 from waybill.storage.interface import Storage
 from waybill.storage.local import LocalStorage
+from waybill.storage.owner_mark import MarkedStorage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+    from waybill.db import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,11 @@ def storage_of(settings: CommonSettings) -> Storage:
     """The storage in a service's settings."""
     access = StorageAccess(settings.storage_key_id, settings.storage_secret, settings.storage_timeout)
     return open_storage(settings.storage_url, access)
+
+
+def service_storage(settings: CommonSettings, database: Database) -> Storage:
+    """The storage in a service's settings, used only while it carries the mark of the database (`owner_mark`)."""
+    return MarkedStorage(storage_of(settings), database, strict=settings.storage_url.folder is not None)
 
 
 def open_storage(url: StorageUrl | str | Path, access: StorageAccess | None = None) -> Storage:
