@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -25,9 +26,7 @@ class Disk:
         self.point.mkdir()
 
     def mount(self) -> None:
-        for one in self.point.iterdir():
-            one.unlink()
-        self.point.rmdir()
+        shutil.rmtree(self.point)
         self._away.rename(self.point)
 
     def strays(self) -> list[str]:

@@ -159,6 +159,8 @@ async def erase(
         # All of it, ours among it: only then is the erasure what it says.
         and not (await garbage.sweep_all(database, storage)).failed
     ):
+        # A process that was killed while it stored something of theirs has left a part of it.
+        await storage.remove_abandoned()
         async with database.hot() as connection:
             await connection.execute(_FINISH, erasure_id)
     async with database.hot() as connection:

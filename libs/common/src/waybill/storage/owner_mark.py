@@ -142,6 +142,10 @@ class MarkedStorage:
         async for one in self._storage.list(prefix):
             yield one
 
+    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
+        await self._must_be_ours()
+        return await self._storage.remove_abandoned(older_than=older_than, dry_run=dry_run)
+
     async def free_space(self) -> int | None:
         return await self._storage.free_space()
 
