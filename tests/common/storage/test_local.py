@@ -171,7 +171,6 @@ import asyncio, ctypes, json, os, resource, signal, sys
 from pathlib import Path
 from waybill.errors import classify
 from waybill.storage import LocalStorage
-from waybill.storage.abandoned_files import WRITING
 
 root = Path(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)

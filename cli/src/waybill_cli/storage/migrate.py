@@ -91,7 +91,10 @@ def migrate(
         remark("Call it again to try these once more.")
         raise typer.Exit(ExitCode.REFUSED)
     if not as_json:
-        remark("Now give all services WAYBILL_STORAGE_URL=TO, then call this once more for what came in meanwhile.")
+        remark(
+            "Now give all services WAYBILL_STORAGE_URL=TO and WAYBILL_STORAGE_OLD_URL=FROM, then call this once more "
+            "for what came in meanwhile."
+        )
 
 
 def _access(settings: CommonSettings, key_id: str | None = None, secret: str | None = None) -> StorageAccess:

@@ -159,6 +159,19 @@ class CommonSettings(ProcessSettings):
         description="The secret that belongs to `WAYBILL_STORAGE_KEY_ID`. It is the secret access key (`s3://`), the"
         " account's key (`az://`) or a service account's key as JSON (`gs://`), and never logged.",
     )
+    storage_old_url: Annotated[StorageUrl | None, NoDecode] = Field(
+        None,
+        examples=["/srv/waybill"],
+        description="The place that the storage is moving away from. What is not found in `WAYBILL_STORAGE_URL` is"
+        " looked for here, and what is removed goes from both. Set it while services are switched to a new place, and"
+        " remove it when everything has been copied.",
+    )
+    storage_old_key_id: str | None = Field(
+        None, description="Like `WAYBILL_STORAGE_KEY_ID`, if the old place needs another one."
+    )
+    storage_old_secret: SecretStr | None = Field(
+        None, description="Like `WAYBILL_STORAGE_SECRET`, if the old place needs another one."
+    )
     storage_timeout: Seconds = Field(
         30.0,
         gt=0,
