@@ -125,10 +125,10 @@ class CommonSettings(ProcessSettings):
         10,
         ge=1,
         le=1000,
-        description="The most connections that one process of the API or the janitor opens for ordinary reads and"
-        " writes; for its hot statements it opens up to eleven more, and one that listens. Ten serve a busy process;"
-        " raise it only with the server's `max_connections` in mind, since every process of every replica has its own"
-        " pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
+        description="How many connections a process of the API or the janitor shares for ordinary reads and writes. It"
+        " is not all that the process opens: up to eleven more are for hot statements, and one listens, so a process"
+        " needs at most 12 + this. Ten serve a busy process; raise it only with the server's `max_connections` in mind,"
+        " since every process of every replica has its own pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
     )
     database_pgbouncer: bool = Field(
         False,
