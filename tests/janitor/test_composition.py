@@ -24,6 +24,7 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "jobs",
         "tombstones",
         "counters",
+        "abandoned",
         "orphans",
         "garbage",
         "missing",
