@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,13 +17,15 @@ import pytest
 from fastapi import FastAPI
 
 from support.api_fixtures import Serve
-from support.api_server import Api, serving
+from support.api_server import Api, serving, upload
 from support.child_processes import free_port
 from support.patience import eventually
 from support.server import embedded
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
+from waybill.storage import LocalStorage
+from waybill.storage.owner_mark import MarkedStorage
 
 
 @pytest.fixture
@@ -47,6 +50,25 @@ async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncC
         assert_problem(answer, 503, "NOT_READY")
         assert "waybill migrate" in answer.json()["detail"]
     assert (await client.get("/livez")).status_code == 200, "restarting would not help"
+
+
+async def test_not_ready_while_the_storage_is_not_mounted_and_nothing_is_accepted(
+    serve: Serve, db: Database, folder: Path, tmp_path: Path
+) -> None:
+    async with serve(MarkedStorage(LocalStorage(folder), db, strict=True)) as api:
+        client = await api.browser()
+        assert (await client.get("/readyz")).status_code == 200
+        folder.rename(tmp_path / "away")
+        folder.mkdir()
+        assert_problem(await client.get("/readyz"), 503, "IO_ERROR")
+        answer = await upload(client)
+        assert_problem(answer, answer.status_code, "IO_ERROR")
+        assert answer.status_code >= 500
+        assert [one for one in folder.rglob("*") if one.is_file()] == []
+        shutil.rmtree(folder)
+        (tmp_path / "away").rename(folder)
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await upload(client)).status_code == 201
 
 
 async def test_not_ready_while_postgres_is_away_and_ready_again_by_itself(tmp_path: Path) -> None:

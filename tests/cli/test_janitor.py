@@ -100,13 +100,22 @@ async def test_everything_is_copied_verified_and_the_rest_later(
     for size in (0, 10, 3_000_000):
         await here.put(upload_key(new_id()), b"x" * size)
     said = await waybill("storage", "migrate", tmp_path / "here", tmp_path / "there")
-    assert (said.code, said.out) == (0, "3 objects copied and verified (3.0 MB), 0 were there already.\n")
+    assert (said.code, said.out) == (
+        0,
+        "3 objects copied and verified (3.0 MB), 0 were there already (their size compared).\n",
+    )
     assert await stored_keys(there) == await stored_keys(here)
     late = upload_key(new_id())
     await here.put(late, b"late")
     told = await waybill("storage", "migrate", tmp_path / "here", tmp_path / "there", "--json")
-    assert told.json == {"objects": 1, "bytes": 4, "known": 3, "gone": 0, "failed": []}
+    assert told.json == {"objects": 1, "bytes": 4, "known": 3, "lost": 0, "gone": 0, "failed": []}
     assert await there.get(late) == b"late"
+    await there.delete(late)
+    again = await waybill("storage", "migrate", tmp_path / "here", tmp_path / "there", "--verify")
+    assert again.out == (
+        "1 object copied and verified (4 B), 3 were there already (their content compared).\n"
+        "1 earlier copy was missing or different at the target, and copied again.\n"
+    )
     same = await waybill("storage", "migrate", tmp_path / "here", tmp_path / "here")
     assert same.code == 1
     assert (await waybill("storage", "migrate", "ftp://x", tmp_path / "here")).code == 2

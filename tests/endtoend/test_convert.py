@@ -229,7 +229,7 @@ async def test_a_document_that_is_gone_is_not_tried_again(make_stack: MakeStack,
     job = await someone.upload("faktur.pdf", pdf(10))
     for stored in (stack.home / "storage" / "uploads").rglob("*.pdf"):
         stored.unlink()
-    stack.start("worker")
+    stack.start("worker", WAYBILL_DOCUMENT_WAIT="0")
     ended = await someone.ended(job["id"])
     assert ended["status"] == "failed"
     assert ended["error"]["code"] == "EXPIRED"

@@ -89,10 +89,11 @@ class Janitor:
         return {report.task.name: report.planned for report in reports if report.planned}
 
 
-def janitor(db: Database, storage: Storage, **settings: Any) -> Janitor:
+def janitor(db: Database, storage: Storage, *, compare_all: bool = False, **settings: Any) -> Janitor:
     """A janitor with these settings of its own and of the convert pipeline; all others have their defaults."""
     given = {"database_url": db.url, "janitor_scan_interval": 0, **settings}
-    return Janitor(TaskTools(db, storage, JanitorSettings.model_validate(given), ConvertSettings.model_validate(given)))
+    both = JanitorSettings.model_validate(given), ConvertSettings.model_validate(given)
+    return Janitor(TaskTools(db, storage, *both, compare_all=compare_all))
 
 
 async def document(

@@ -9,7 +9,7 @@ import pytest
 
 from support.janitor import stored_keys
 from waybill.db import Database
-from waybill.errors import IoFailure
+from waybill.errors import Conflict, IoFailure
 from waybill.ids import new_id
 from waybill.storage import LocalStorage, Stored, upload_key
 from waybill.storage.copier import Copier
@@ -86,3 +86,46 @@ async def test_what_arrives_changed_is_no_copy(db: Database, source: Source, tmp
     assert (done.objects, len(done.failed)) == (0, 10)
     assert set(done.failed.values()) == {"The copy differs from the original."}
     assert await stored_keys(target) == set()
+
+
+async def test_what_was_copied_and_is_gone_from_the_target_is_copied_again(
+    db: Database, source: Source, tmp_path: Path
+) -> None:
+    target = LocalStorage(tmp_path / "there")
+    await Copier(db, source, target, "there").run()
+    gone, short, *_ = keys = sorted(await stored_keys(target))
+    await target.delete(gone)
+    await target.put(short, b"cut off")
+    done = await Copier(db, source, target, "there").run()
+    assert (done.objects, done.known, done.lost, done.failed) == (2, 8, 2, {})
+    for key in keys:
+        assert await target.get(key) == await source.get(key)
+    done = await Copier(db, source, LocalStorage(tmp_path / "wiped"), "there").run()
+    assert (done.objects, done.known, done.lost) == (10, 0, 10)
+
+
+async def test_on_request_all_that_is_at_the_target_is_read_back(db: Database, source: Source, tmp_path: Path) -> None:
+    target = LocalStorage(tmp_path / "there")
+    await Copier(db, source, target, "there").run()
+    key = sorted(await stored_keys(target))[0]
+    await target.put(key, b"r" * 1000)
+    assert (await Copier(db, source, target, "there").run()).lost == 0, "its size is right"
+    done = await Copier(db, source, target, "there", verify=True).run()
+    assert (done.objects, done.known, done.lost, done.failed) == (1, 9, 1, {})
+    assert await target.get(key) == await source.get(key)
+
+
+async def test_the_target_gets_the_mark_of_the_database_first_and_a_foreign_one_is_refused(
+    db: Database, source: Source, tmp_path: Path
+) -> None:
+    await source.put("waybill-owner", b"ours")
+    full = Full(tmp_path / "there")
+    full.room = 1
+    await Copier(db, source, full, "there").run()
+    assert [one.key async for one in full.list()] == ["waybill-owner"]
+    foreign = LocalStorage(tmp_path / "foreign")
+    await foreign.put("waybill-owner", b"theirs")
+    with pytest.raises(Conflict, match="different databases"):
+        await Copier(db, source, foreign, "foreign").run()
+    assert await foreign.get("waybill-owner") == b"theirs"
+    assert await stored_keys(foreign) == set()

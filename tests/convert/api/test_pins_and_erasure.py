@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from support.api_server import Api, Converter, uploaded
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.api_server import Api, Converter, pdf, uploaded
+from support.patience import eventually
 from waybill import retention
+from waybill.pipelines import brought
 from waybill.storage import LocalStorage
+from waybill_engine import erasure
 
 
 async def test_a_pin_is_set_shown_and_taken_away(api: Api, converter: Converter) -> None:
@@ -99,3 +109,85 @@ async def test_under_legal_hold_nobody_removes_anything(api: Api, converter: Con
         assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
         assert "legal hold" in answer.json()["detail"]
     assert (await person.get(f"/api/jobs/{job}")).status_code == 200
+
+
+class SlowUpload:
+    """An upload whose sender stops in the middle of the document until `finish`."""
+
+    def __init__(self, client: httpx.AsyncClient, path: str, folder: Path) -> None:
+        self._go_on = asyncio.Event()
+        self._folder = folder
+        headers = {"Content-Type": "multipart/form-data; boundary=b"}
+        self._answer = asyncio.create_task(client.post(path, content=self._body(), headers=headers))
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+        yield head + pdf() + b"%" * 2_000_000
+        await self._go_on.wait()
+        yield b"\n%%EOF\r\n--b--\r\n"
+
+    async def begun(self) -> SlowUpload:
+        async def is_being_written() -> bool:
+            return any(one.stat().st_size for one in self._folder.rglob(".*") if one.is_file())
+
+        await eventually(is_being_written, what="the document is being written")
+        return self
+
+    async def finish(self) -> httpx.Response:
+        self._go_on.set()
+        return await self._answer
+
+
+async def everything(folder: Path) -> list[str]:
+    return [one.name for one in folder.rglob("*") if one.is_file()]
+
+
+@pytest.mark.parametrize("path", ["/api/upload", "/api/uploads", "/"])
+async def test_an_upload_that_was_on_its_way_does_not_outlive_the_erasure_of_its_session(
+    api: Api, converter: Converter, folder: Path, path: str
+) -> None:
+    leaving = await api.browser()
+    cookie = dict(leaving.cookies)
+    slow = await SlowUpload(leaving, path, folder).begun()
+    again = api.client(cookies=cookie)
+    assert (await again.delete("/api/session")).json() == {"finished": True, "jobs": 0, "files": 0}
+    answer = await slow.finish()
+    assert (answer.status_code, "being erased" in answer.text) == (409, True)
+    assert await converter.connection.fetchval("SELECT count(*) FROM jobs") == 0
+    assert await everything(folder) == []
+
+
+async def test_an_upload_that_was_on_its_way_does_not_outlive_the_erasure_of_its_tenant(
+    api: Api, converter: Converter, folder: Path
+) -> None:
+    slow = await SlowUpload(api.client(await api.key("acme")), "/api/upload", folder).begun()
+    storage: LocalStorage = api.context.storage  # type: ignore[assignment]
+    request = await erasure.request(converter.connection, "acme")
+    done = await erasure.erase(api.context.database, storage, brought("erasure"), request, within=60)
+    assert done.finished_at is not None
+    assert (await slow.finish()).status_code == 409
+    assert await converter.connection.fetchval("SELECT count(*) FROM jobs") == 0
+    assert await everything(folder) == []
+    await uploaded(api.client(await api.key("acme")))  # somebody who begins anew under that name
+
+
+async def test_while_an_erasure_goes_on_nothing_is_accepted_and_nothing_is_handed_over(
+    api: Api, converter: Converter
+) -> None:
+    leaving = await api.browser()
+    cookie = dict(leaving.cookies)
+    job = await uploaded(leaving)
+    (claimed,) = await converter.take()
+    assert (await leaving.delete("/api/session")).status_code == 202
+    again = api.client(cookies=cookie)
+    answer = await again.post("/api/upload", files={"file": ("a.pdf", pdf(), "application/pdf")})
+    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+    assert (await again.post("/session", json={"key": await api.key("acme")})).status_code == 200
+    assert (await again.get(f"/api/jobs/{job}")).status_code == 404, "what is being erased is not given away"
+    # The worker had its result all but published when it was asked to stop. It goes with the job.
+    await converter.finish(claimed)
+    storage: LocalStorage = api.context.storage  # type: ignore[assignment]
+    (open_one,) = await erasure.open_ones(converter.connection)
+    done = await erasure.erase(api.context.database, storage, brought("erasure"), open_one, within=60)
+    assert (done.finished_at is not None, done.jobs) == (True, 1)
+    assert [one.key async for one in storage.list()] == []

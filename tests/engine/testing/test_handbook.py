@@ -1,4 +1,4 @@
-"""The chapter "Testing a handler" is true: its tests, copied from the page, pass in a project of their own."""
+"""The chapters with whole programs are true: what they show is copied from the page and runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+from waybill.db import Database
+from waybill.storage import LocalStorage
+from waybill_engine import NewJob, State
+from waybill_engine.testing import run_inline
 
 PAGE = Path(__file__).parents[3] / "docs" / "handlers.md"
 
@@ -34,3 +40,25 @@ async def test_the_tests_of_the_handbook_pass(empty_database_url: str, tmp_path:
     said, _ = await process.communicate()
     assert process.returncode == 0, said.decode()
     assert f"{len(re.findall('async def test_', (tmp_path / 'test_reports.py').read_text()))} passed" in said.decode()
+
+
+async def test_the_handler_with_rows_of_its_own_runs(db: Database, database_url: str, tmp_path: Path) -> None:
+    totals, program = blocks("Rows of your own")
+    module: dict[str, Any] = {"__name__": "totals"}
+    exec(totals, module)  # noqa: S102 - our own page
+    await module["make_tables"](db)
+    for numbers in ([1, 2], [3, 4]):
+        outcome = await run_inline(
+            db, LocalStorage(tmp_path), NewJob(module["NOTE_TOTAL"], "acme", {"numbers": numbers})
+        )
+        assert (outcome.state, outcome.message) == (State.SUCCEEDED, None)
+    async with db.hot() as connection:
+        assert [row["total"] for row in await connection.fetch("SELECT total FROM report_totals")] == [7]
+    (tmp_path / "program.py").write_text(f"{program}\n\nimport asyncio\nasyncio.run(main())\n")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "program.py",
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "WAYBILL_DATABASE_URL": database_url},
+    )
+    assert await process.wait() == 0

@@ -12,10 +12,13 @@ from waybill.changes import Subscriptions
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Expired
+from waybill.janitor.history import runs
 from waybill.storage import LocalStorage, upload_key
+from waybill.storage.owner_mark import MarkedStorage
 from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import XML
 from waybill_convert.service import Conversions
+from waybill_janitor.report import line, record
 
 
 async def test_everything_is_compared_once_a_day_and_a_pass_goes_on_where_it_was(
@@ -32,11 +35,40 @@ async def test_everything_is_compared_once_a_day_and_a_pass_goes_on_where_it_was
     # A pass that was interrupted after this job begins there, and does not see what is before.
     await storage.put(result_key(job, 1, XML), b"<a/>")
     await hot.execute(
-        "UPDATE janitor_places SET place = json_build_object('after', $1::text) WHERE task = 'missing'", str(job)
+        "UPDATE janitor_places SET place = place::jsonb - 'over' || jsonb_build_object('after', $1::text)"
+        " WHERE task = 'missing'",
+        str(job),
     )
     assert await daily.clean() == {}
     await clock.forward(DAY)
     assert (await daily.clean())["missing"] == {"unmarked": 1}
+
+
+async def test_not_looked_and_nothing_found_are_two_sentences(
+    db: Database, hot: Connection, storage: LocalStorage, clock: Clock
+) -> None:
+    daily = janitor(db, storage, janitor_scan_interval=DAY)
+    job = await document(hot, storage)
+    reports = await daily.run()
+    assert [line(reports[task])[:27] for task in ("missing", "orphans")] == [
+        "missing      nothing to do,",
+        "orphans      nothing to do,",
+    ]
+    assert record(reports["missing"])["looked"]
+    await storage.delete(result_key(job, 1, XML))
+    await clock.forward(DAY / 4)
+    reports = await daily.run()
+    for task in ("missing", "orphans"):
+        assert f"{task:<13}not looked: it has compared everything before, and does so again in 1" in line(reports[task])
+        assert not record(reports[task])["looked"]
+    assert (await runs(hot))[0][0].tasks[-4].found.keys() == {"next_look_seconds"}
+    everything = janitor(db, storage, compare_all=True, janitor_scan_interval=DAY)
+    assert await everything.would() == {"missing": 1}, "whoever asks for everything gets everything"
+    # A scan that an earlier run began has not looked at everything, either.
+    await hot.execute(
+        "UPDATE janitor_places SET place = place::jsonb - 'over' || jsonb_build_object('after', $1::text)", str(job)
+    )
+    assert "nothing to do in the rest of a scan that an earlier run began" in line((await daily.run())["missing"])
 
 
 async def test_a_row_whose_object_is_missing_says_so_and_says_when_it_is_back(
@@ -73,3 +105,18 @@ async def test_a_storage_that_has_nothing_is_not_believed(
     reports = await elsewhere.run()
     assert "the storage is probably wrong" in (reports["missing"].error or "")
     assert {await status(hot, job) for job in jobs} == {"complete"}
+
+
+async def test_one_stray_object_does_not_make_an_unmounted_storage_believable(
+    db: Database, hot: Connection, storage: LocalStorage, tmp_path: Path
+) -> None:
+    jobs = [await document(hot, storage) for _ in range(3)]
+    await MarkedStorage(storage, db, strict=True).check()
+    bare = LocalStorage(tmp_path / "not-mounted")
+    await bare.put(result_key(jobs[0], 1, XML), b"<a/>")
+    await hot.execute("INSERT INTO garbage (key, since) VALUES ($1, now())", upload_key(jobs[1]))
+    reports = await janitor(db, MarkedStorage(bare, db, strict=True)).run()
+    assert "not mounted" in (reports["missing"].error or "")
+    assert "not mounted" in (reports["garbage"].error or "")
+    assert {await status(hot, job) for job in jobs} == {"complete"}
+    assert await hot.fetchval("SELECT count(*) FROM garbage") == 1, "what could not be removed is not forgotten"

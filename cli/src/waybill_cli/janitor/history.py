@@ -18,6 +18,7 @@ from waybill.db import Database
 from waybill.janitor import history as runs
 from waybill.janitor.history import Figures, RunRecord, TaskRecord
 from waybill.janitor.models import TaskOutcome
+from waybill.janitor.task import NEXT_LOOK
 
 _RUNS = (
     Column("RUN"),
@@ -83,7 +84,7 @@ def _task_row(task: TaskRecord) -> list[Text]:
         Text(task.task),
         Text(task.outcome, _STYLES.get(task.outcome, "")),
         Text(_took(task.started_at, task.finished_at)),
-        styled(task.error or _counts(task.done) or "nothing to do"),
+        styled(task.error or _counts(task.done) or ("not looked" if NEXT_LOOK in task.found else "nothing to do")),
     ]
 
 

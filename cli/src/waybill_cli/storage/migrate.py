@@ -35,11 +35,19 @@ From = Annotated[StorageUrl, typer.Argument(parser=_place, metavar="FROM", hidde
 To = Annotated[StorageUrl, typer.Argument(parser=_place, metavar="TO", hidden=True)]
 
 
-def migrate(source: From, target: To, as_json: AsJson = False) -> None:
+def migrate(
+    source: From,
+    target: To,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read everything at TO back and compare it, not only what is new.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Copy everything from one storage to another, verified by hash, while the system runs.
 
-    Interrupted, it goes on where it was when it is called again. Credentials are the configured ones; where TO needs
-    others: WAYBILL_STORAGE_TO_KEY_ID and WAYBILL_STORAGE_TO_SECRET.
+    Interrupted, it goes on where it was when it is called again. What was copied earlier is looked for at TO, and is
+    copied again if it is gone or has another size; --verify compares its hash, too. Credentials are the configured
+    ones; where TO needs others: WAYBILL_STORAGE_TO_KEY_ID and WAYBILL_STORAGE_TO_SECRET.
     """
     if source == target:
         raise Refused("These are the same place.")
@@ -54,7 +62,7 @@ def migrate(source: From, target: To, as_json: AsJson = False) -> None:
             bar = progress.add_task("counting", total=None)
             objects, size = await counted(here)
             progress.update(bar, description=f"{objects:,} objects", total=size)
-            migration = Copier(database, here, there, str(target))
+            migration = Copier(database, here, there, str(target), verify=verify)
             return await migration.run(lambda done: progress.update(bar, completed=done.bytes + done.known_bytes))
 
     done = with_database(work)
@@ -64,6 +72,7 @@ def migrate(source: From, target: To, as_json: AsJson = False) -> None:
                 "objects": done.objects,
                 "bytes": done.bytes,
                 "known": done.known,
+                "lost": done.lost,
                 "gone": done.gone,
                 "failed": sorted(done.failed),
             }
@@ -71,15 +80,21 @@ def migrate(source: From, target: To, as_json: AsJson = False) -> None:
     else:
         print_line(
             f"{human_units.counted(done.objects, 'object')} copied and verified ({human_units.size(done.bytes)}), "
-            f"{done.known:,} were there already."
+            f"{done.known:,} were there already (their {'content' if verify else 'size'} compared)."
         )
+        if done.lost:
+            lost = human_units.counted(done.lost, "earlier copy was", "earlier copies were")
+            print_line(f"{lost} missing or different at the target, and copied again.")
     for key, why in list(done.failed.items())[:20]:
         complain(f"{key}: {why}")
     if done.failed:
         remark("Call it again to try these once more.")
         raise typer.Exit(ExitCode.REFUSED)
     if not as_json:
-        remark("Now give all services WAYBILL_STORAGE_URL=TO, then call this once more for what came in meanwhile.")
+        remark(
+            "Now give all services WAYBILL_STORAGE_URL=TO and WAYBILL_STORAGE_OLD_URL=FROM, then call this once more "
+            "for what came in meanwhile."
+        )
 
 
 def _access(settings: CommonSettings, key_id: str | None = None, secret: str | None = None) -> StorageAccess:

@@ -16,7 +16,7 @@ from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
 from waybill.pipelines import brought
-from waybill.storage import storage_of
+from waybill.storage import service_storage
 from waybill_cli.tenants.fair_share import Name
 from waybill_engine import erasure
 from waybill_engine.erasure import Erasure
@@ -41,10 +41,11 @@ def erase(
     if not yes and not _agreed(tenant):
         remark("Nothing was removed. --yes removes without asking.")
         raise typer.Exit(ExitCode.REFUSED)
-    storage = storage_of(find_settings()[0])
+    settings, _ = find_settings()
     erasers = brought("erasure")
 
     async def work(database: Database) -> Erasure:
+        storage = service_storage(settings, database)
         async with database.hot() as connection:
             erasure_id: uuid.UUID = await erasure.request(connection, tenant)
         until = time.monotonic() + wait

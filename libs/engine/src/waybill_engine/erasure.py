@@ -21,7 +21,7 @@ from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
 from waybill.messages import msg
 from waybill.retention.holds import let_holds_wait, refuse_if_held
-from waybill_engine import control
+from waybill_engine import arrivals, control
 from waybill_engine.artefacts import artefact_folder
 from waybill_engine.retention import delete
 
@@ -122,6 +122,7 @@ async def request(connection: Connection, tenant: str, *, owner: str | None = No
     async with connection.transaction():
         await let_holds_wait(connection)
         await refuse_if_held(connection, tenant)
+        await arrivals.await_arrivals(connection, tenant, owner)
         whole = tenant if owner is None else None
         known = await connection.fetchval(_OPEN_ALREADY, whole, owner)
         if known is not None:
@@ -154,15 +155,29 @@ async def erase(
         erasure = await get(connection, erasure_id)
         if erasure.tenant is not None:
             await connection.fetchval(_REVOKE_KEYS, erasure.tenant)
-    if erasure.finished_at is None and await _remove_jobs(database, erasers, erasure, until):
-        if erasure.tenant is not None:
-            await _remove_rest(database, erasers, erasure.tenant)
+    if (
+        erasure.finished_at is None
+        and await _remove_all(database, erasers, erasure, until)
         # All of it, ours among it: only then is the erasure what it says.
-        if not (await garbage.sweep_all(database, storage)).failed:
-            async with database.hot() as connection:
-                await connection.execute(_FINISH, erasure_id)
+        and not (await garbage.sweep_all(database, storage)).failed
+    ):
+        # A process that was killed while it stored something of theirs has left a part of it.
+        await storage.remove_abandoned()
+        async with database.hot() as connection:
+            await connection.execute(_FINISH, erasure_id)
     async with database.hot() as connection:
         return await get(connection, erasure_id)
+
+
+async def _remove_all(database: Database, erasers: Sequence[Eraser], erasure: Erasure, until: float) -> bool:
+    """True when no row is left."""
+    if not await _remove_jobs(database, erasers, erasure, until):
+        return False
+    if erasure.tenant is None:
+        return True
+    await _remove_rest(database, erasers, erasure.tenant)
+    # Once more: a schedule may have made a job before it went with the rest.
+    return await _remove_jobs(database, erasers, erasure, until)
 
 
 async def _remove_jobs(database: Database, erasers: Sequence[Eraser], erasure: Erasure, until: float) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from waybill.changes import Event, publish
+from waybill.config import load
 from waybill.db import driver
 from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
 from waybill.files.names import safe_name
@@ -21,13 +22,19 @@ from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.models import Upload
 from waybill_convert.repository import conversions
 from waybill_convert.repository.results import note_result
+from waybill_convert.settings import ConvertSettings
 from waybill_documents.catalogue import summary
-from waybill_engine import ClaimedJob, JobContext, handles
+from waybill_engine import ClaimedJob, JobContext, Snooze, handles
 from waybill_engine.artefacts import published
 from waybill_engine.job_locks import lock_job
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
+
+
+_WAITED = "waited_for_document"
+_FIRST_WAIT, _LONGEST_WAIT = 5.0, 60.0
+"""Seconds between two looks for a document: the first, and the longest when they have doubled often enough."""
 
 
 class ConvertPayload(BaseModel):
@@ -63,6 +70,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     try:
         conversion = await gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
     except NotFound as error:
+        await _wait_for_document(job)
         raise Expired(msg("convert.document_gone")) from error
     except Rejected as error:
         await _keep_what_was_found(job, error)
@@ -100,6 +108,21 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         borrowed=plan.upload_key != upload_key(job.id),
         listed_at=job.created_at if locked.parent_id is None else None,
     )
+
+
+async def _wait_for_document(job: JobContext) -> None:
+    """Look again later, for a while, if nobody has removed the document: during a move it may be in the other place."""
+    async with job.transaction() as session:
+        if not await conversions.keeps_document(await driver(session), job.id):
+            return
+    left_behind = await job.last_checkpoint() or {}
+    waited = float(left_behind.get(_WAITED, 0.0))
+    longest = load(ConvertSettings).document_wait
+    if waited >= longest:
+        return
+    wait = min(max(waited, _FIRST_WAIT), _LONGEST_WAIT, longest - waited)
+    await job.checkpoint({**left_behind, _WAITED: waited + wait})
+    raise Snooze(wait, "Its document is not in the storage now, and is looked for again")
 
 
 def _check(root: str, mapping: str) -> None:

@@ -81,6 +81,12 @@ class ConvertSettings(ProcessSettings):
         " calls it. Workers set this cap when they start, unless `waybill caps` was ever used for the kind. 32 keep ten"
         " processors busy with two documents waiting for each; raise it together with the gateway. 0 means no cap.",
     )
+    document_wait: Seconds = Field(
+        3600.0,
+        ge=0,
+        description="How long a conversion waits for a document that was accepted and is not in the storage, before it"
+        " ends as `EXPIRED`. While the storage moves to another place, it may be in the other one. 0 means not at all.",
+    )
     gateway_mappings_dir: LocalPath | None = Field(
         None,
         description="The gateway's folder with further mappings, if it has one. The API needs it too, to correct"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import structlog
 
 from waybill.changes import Event, publish
-from waybill.security.principals import Principal
+from waybill.security.principals import PUBLIC, Principal
 from waybill.storage import Storage
 from waybill_convert.events import UPLOADED
 from waybill_convert.kinds import CONVERT_PDF
@@ -15,7 +16,7 @@ from waybill_convert.models import Upload
 from waybill_convert.repository import conversions
 from waybill_convert.stored_files import remove
 from waybill_convert.views import Uploaded
-from waybill_engine import JobKind, NewJob, enqueue
+from waybill_engine import JobKind, NewJob, arrivals, enqueue
 
 if TYPE_CHECKING:
     from waybill.changes import Subscriptions
@@ -43,12 +44,17 @@ class Uploads:
         self._outlook = outlook
         self._kind = kind
 
-    async def upload(self, principal: Principal, upload: Upload, *, force: bool = False) -> Uploaded:
+    async def upload(
+        self, principal: Principal, upload: Upload, *, force: bool = False, begun_at: datetime | None = None
+    ) -> Uploaded:
         """Create a job for a stored PDF, or find the job that the same document has already.
+
+        Conflict if its owner is being erased, or was since `begun_at`, when the document began to arrive.
 
         The stored object belongs to the job from now on. If there was such a job before, the object is removed.
         """
         async with self._database.hot() as connection, connection.transaction():
+            await arrivals.refuse_if_erased(connection, principal.tenant, principal.owner, begun_at)
             existing = None
             if not force:
                 await conversions.lock_same(connection, principal.owner, upload)
@@ -85,9 +91,12 @@ class Uploads:
     async def adopt(self, session: str, principal: Principal) -> int:
         """Give a tenant what a browser uploaded before it signed in. Returns the number of jobs.
 
-        They stay billed to the tenant that they were queued for: that is decided once.
+        They stay billed to the tenant that they were queued for: that is decided once. What is being erased stays the
+        session's.
         """
         async with self._database.hot() as connection, connection.transaction():
+            if await arrivals.is_erased(connection, PUBLIC, session, None):
+                return 0
             adopted = await conversions.adopt(connection, session, principal.owner)
         self._changes.changed(session)
         self._changes.changed(principal.owner)

@@ -16,7 +16,7 @@ from waybill.config.registry import load_service
 from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.log import configure
-from waybill.storage import storage_of
+from waybill.storage import service_storage
 from waybill_api.app import create_app
 from waybill_api.server import ApiServer, configured
 
@@ -42,7 +42,7 @@ def main() -> None:
 async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]) -> None:
     database = await Database.connect(settings, name="waybill api", patience=settings.api_database_timeout)
     try:
-        app = create_app(settings, database, storage_of(settings), pipeline_settings=pipeline_settings)
+        app = create_app(settings, database, service_storage(settings, database), pipeline_settings=pipeline_settings)
         config = configured(app, host=settings.api_host, port=settings.api_port)
         await ApiServer(config, app.state.context).serve()
     finally:

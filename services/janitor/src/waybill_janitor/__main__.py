@@ -19,7 +19,7 @@ from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready
-from waybill.storage import storage_of
+from waybill.storage import service_storage
 from waybill_janitor.composition import all_tasks
 from waybill_janitor.lease import JanitorLease, holder
 from waybill_janitor.report import counts, line, record
@@ -43,6 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="waybill_janitor", description="Cleans up once, and exits.")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument("--json", action="store_true", help="say it as JSON")
+    parser.add_argument("--all", action="store_true", help="compare all of the storage with all rows, now")
     parser.add_argument("--every", action="store_true", help="go on, every WAYBILL_JANITOR_INTERVAL")
     return parser.parse_args()
 
@@ -55,7 +56,8 @@ async def _work(
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return UNREACHABLE if is_database_outage(error) else 2
-    tools = TaskTools(database, storage_of(settings), settings, *pipeline_settings)
+    storage = service_storage(settings, database)
+    tools = TaskTools(database, storage, settings, *pipeline_settings, compare_all=arguments.all)
     try:
         if arguments.every:
             return await _again_and_again(tools)
@@ -75,7 +77,8 @@ async def _work(
 
 
 async def _look(tools: TaskTools, *, as_json: bool) -> int:
-    limit = tools.settings_of(JanitorSettings).janitor_task_time_limit
+    # Whoever asks for a look at everything wants all of it. It locks nothing, so it may take its time.
+    limit = None if tools.compare_all else tools.settings_of(JanitorSettings).janitor_task_time_limit
     reports = await plan(all_tasks(tools), _silent if as_json else _say_plan, task_limit=limit)
     if as_json:
         _print(json.dumps({"dry_run": True, "tasks": [record(one, dry_run=True) for one in reports]}, indent=2))

@@ -14,6 +14,7 @@ from waybill.retention import PipelineRetention, RetentionRule
 from waybill_engine import register_kinds
 from waybill_engine import retention as engine
 from waybill_janitor.settings import JanitorSettings
+from waybill_janitor.tasks.abandoned import Abandoned
 from waybill_janitor.tasks.counters import Counters
 from waybill_janitor.tasks.dead_letters import DeadLetters
 from waybill_janitor.tasks.erasures import Erasures
@@ -56,6 +57,7 @@ def all_tasks(tools: TaskTools) -> list[Task]:
         ShelfDays(tools, kinds_with_rows),
         Shelving(tools),
         Counters(tools, [rows for one in everything for rows in one.served_rows]),
+        Abandoned(tools),
         Orphans(tools, objects, [prefix for one in everything for prefix in one.prefixes]),
         Garbage(tools),
         Missing(tools, objects),

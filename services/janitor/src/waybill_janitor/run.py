@@ -45,7 +45,7 @@ class TaskReport:
 Reported = Callable[[TaskReport], None]
 
 
-async def plan(tasks: Sequence[Task], reported: Reported, *, task_limit: float) -> list[TaskReport]:
+async def plan(tasks: Sequence[Task], reported: Reported, *, task_limit: float | None) -> list[TaskReport]:
     """Only look: what a run would do now, by the same plans."""
     reports = []
     for task in tasks:

@@ -125,10 +125,10 @@ class CommonSettings(ProcessSettings):
         10,
         ge=1,
         le=1000,
-        description="The most connections that one process of the API or the janitor opens for ordinary reads and"
-        " writes; for its hot statements it opens up to eleven more, and one that listens. Ten serve a busy process;"
-        " raise it only with the server's `max_connections` in mind, since every process of every replica has its own"
-        " pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
+        description="How many connections a process of the API or the janitor shares for ordinary reads and writes. It"
+        " is not all that the process opens: up to eleven more are for hot statements, and one listens, so a process"
+        " needs at most 12 + this. Ten serve a busy process; raise it only with the server's `max_connections` in mind,"
+        " since every process of every replica has its own pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
     )
     database_pgbouncer: bool = Field(
         False,
@@ -158,6 +158,19 @@ class CommonSettings(ProcessSettings):
         None,
         description="The secret that belongs to `WAYBILL_STORAGE_KEY_ID`. It is the secret access key (`s3://`), the"
         " account's key (`az://`) or a service account's key as JSON (`gs://`), and never logged.",
+    )
+    storage_old_url: Annotated[StorageUrl | None, NoDecode] = Field(
+        None,
+        examples=["/srv/waybill"],
+        description="The place that the storage is moving away from. What is not found in `WAYBILL_STORAGE_URL` is"
+        " looked for here, and what is removed goes from both. Set it while services are switched to a new place, and"
+        " remove it when everything has been copied.",
+    )
+    storage_old_key_id: str | None = Field(
+        None, description="Like `WAYBILL_STORAGE_KEY_ID`, if the old place needs another one."
+    )
+    storage_old_secret: SecretStr | None = Field(
+        None, description="Like `WAYBILL_STORAGE_SECRET`, if the old place needs another one."
     )
     storage_timeout: Seconds = Field(
         30.0,

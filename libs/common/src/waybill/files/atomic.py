@@ -1,13 +1,16 @@
 """Writes a file atomically: under its name it is complete or absent, even after a power cut.
 
-The data goes to a temporary file in the same folder, which is flushed and renamed. Then the folder is flushed.
+The data goes to a temporary file on the same disk, which is flushed and renamed. Then the folder is flushed. The
+temporary file is locked as long as its writer lives, so that others can tell which ones were abandoned.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,6 +23,13 @@ from uuid import uuid4
 from waybill.errors import StorageFull
 from waybill.files.paths import NEW_FILE
 from waybill.messages import msg
+
+_TEMPORARY = re.compile(r"\.waybill-[0-9a-f]{1,32}\.tmp")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file with this name is one that is still being written, or was when its writer was killed."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +61,14 @@ class AtomicFile:
 
     def __init__(self, folder: int, name: str, *, mode: int = NEW_FILE) -> None:
         self._name = name
-        self._temporary = f".waybill-{uuid4().hex}.tmp"
+        self._temporary = ""
         self._lock = threading.Lock()
         self._hash = hashlib.sha256()
         self._size = 0
         self._open = True
         self._folder = os.dup(folder)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(self._temporary, flags, mode, dir_fd=self._folder)
+            self._file = self._locked_file(mode)
         except OSError as error:
             os.close(self._folder)
             self._give_up(error)
@@ -74,15 +83,16 @@ class AtomicFile:
             self._hash.update(chunk)
             self._size += len(chunk)
 
-    def commit(self) -> Written:
-        """Give the file its name, durably."""
+    def commit(self, folder: int | None = None) -> Written:
+        """Give the file its name, durably: in another folder on the same disk, if one is given."""
         with self._lock:
             self._must_be_open()
+            target = self._folder if folder is None else folder
             try:
                 os.fsync(self._file)
-                os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=target)
                 self._temporary = ""
-                os.fsync(self._folder)
+                os.fsync(target)
             except OSError as error:
                 self._give_up(error)
             self._close()
@@ -106,6 +116,18 @@ class AtomicFile:
         # A caller that was cancelled while a thread created this object never gets to call `abort`.
         if hasattr(self, "_file"):
             self.abort()
+
+    def _locked_file(self, mode: int) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            self._temporary = f".waybill-{uuid4().hex}.tmp"
+            file = os.open(self._temporary, flags, mode, dir_fd=self._folder)
+            with suppress(OSError):  # some network file systems know no locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file).st_nlink:
+                return file
+            # Whoever removes abandoned files found it before it was locked.
+            os.close(file)
 
     def _must_be_open(self) -> None:
         if not self._open:

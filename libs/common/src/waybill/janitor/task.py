@@ -24,6 +24,11 @@ _LONG = 0.2
 """Seconds, for a transaction."""
 _FEWEST = 20
 
+NEXT_LOOK = "next_look_seconds"
+"""The figure of a task that did not look, because it has looked at everything not long ago: when it will again."""
+RESUMED = "resumed"
+"""The figure of a task that looked only at the rest, because an earlier run had looked at the beginning."""
+
 
 @dataclass(slots=True)
 class BatchSize:
@@ -41,9 +46,13 @@ class BatchSize:
 class TaskTools:
     """What tasks work with."""
 
-    def __init__(self, database: Database, storage: Storage, *settings: ProcessSettings) -> None:
+    def __init__(
+        self, database: Database, storage: Storage, *settings: ProcessSettings, compare_all: bool = False
+    ) -> None:
         self.database = database
         self.storage = storage
+        self.compare_all = compare_all
+        """Compare all of the storage with all rows, however recently that was done."""
         self.batch_size = BatchSize()
         self._settings: dict[type[ProcessSettings], ProcessSettings] = {type(each): each for each in settings}
 

@@ -12,6 +12,11 @@ _MAKE = "INSERT INTO secrets (name, value, created_at) VALUES ($1, $2, now()) ON
 _READ = "SELECT value FROM secrets WHERE name = $1"
 
 
+async def has_secret(connection: Connection, name: str) -> bool:
+    """Whether somebody has needed this one before."""
+    return await connection.fetchval(_READ, name) is not None
+
+
 async def shared_secret(connection: Connection, name: str) -> bytes:
     """32 bytes, the same for all replicas on this database."""
     value = await connection.fetchval(_READ, name)

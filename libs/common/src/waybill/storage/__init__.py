@@ -6,7 +6,7 @@ result when the job's worker writes a row about it, so storing alone publishes n
 `interface` is what every storage guarantees, `local` and `objects` implement it, and `factory` chooses between them.
 """
 
-from waybill.storage.factory import open_storage, storage_of
+from waybill.storage.factory import open_storage, service_storage, storage_of
 from waybill.storage.interface import Listed, Storage, Stored
 from waybill.storage.keys import upload_key
 from waybill.storage.local import LocalStorage
@@ -19,6 +19,7 @@ __all__ = [
     "Storage",
     "Stored",
     "open_storage",
+    "service_storage",
     "storage_of",
     "upload_key",
 ]

@@ -74,6 +74,13 @@ class Storage(Protocol):
         Objects that are stored or deleted meanwhile may or may not be included.
         """
 
+    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
+        """Remove what writers left behind that were killed, or only count it. No listing shows it.
+
+        It is cheap, unless `older_than` is given: then all folders are gone through for what release 0.1.0 left so many
+        seconds ago. An object store removes such things by a rule of the bucket.
+        """
+
     async def free_space(self) -> int | None:
         """Free bytes; None if the storage has no limit."""
 

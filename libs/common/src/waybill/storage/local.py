@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from waybill.errors import NotFound, StorageFailed, StorageFull
-from waybill.files.atomic import AtomicFile
+from waybill.files.atomic import AtomicFile, Written
 from waybill.files.paths import NEW_FOLDER, folder_under, open_under
 from waybill.messages import msg
+from waybill.storage.abandoned_files import WRITING, remove_abandoned
 from waybill.storage.folder_listing import FolderListing
 from waybill.storage.interface import CHUNK, Listed, Stored
 from waybill.storage.keys import checked
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 _MISSING = (FileNotFoundError, NotADirectoryError)
 _DELETE_AT_LEAST, _DELETE_AT_ONCE = 25, 4
+_TRIES = 100
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -52,7 +54,7 @@ class LocalStorage:
                     writing = asyncio.ensure_future(_in_thread(file.write, piece))
             if writing is not None:
                 await writing
-            written = await _in_thread(file.commit)
+            written = await _in_thread(self._commit, file, key)
         except BaseException:
             # A task could be cancelled together with its caller. A thread always removes the temporary file, as soon as
             # nobody writes to it.
@@ -108,6 +110,9 @@ class LocalStorage:
         finally:
             await asyncio.shield(asyncio.to_thread(listing.close))
 
+    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
+        return await _in_thread(remove_abandoned, self._root, older_than=older_than, dry_run=dry_run)
+
     async def free_space(self) -> int | None:
         return await _in_thread(self._free)
 
@@ -115,13 +120,15 @@ class LocalStorage:
         await _in_thread(self._must_be_writable)
 
     def _create(self, key: str) -> AtomicFile:
-        while True:
-            try:
-                with folder_under(self._root, key, create=True) as (folder, name):
-                    return AtomicFile(folder, name)
-            except FileNotFoundError:
-                # Somebody deleted the last object of the folder and the folder itself between our two steps.
-                continue
+        with folder_under(self._root, f"{WRITING}/any", create=True) as (folder, _):
+            return AtomicFile(folder, key.rpartition("/")[2])
+
+    def _commit(self, file: AtomicFile, key: str) -> Written:
+        for _ in range(_TRIES):
+            # Somebody may delete the last object of the folder and the folder itself between our two steps.
+            with suppress(FileNotFoundError), folder_under(self._root, key, create=True) as (folder, _name):
+                return file.commit(folder)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def _open(self, key: str, start: int = 0) -> io.FileIO:
         try:

@@ -129,6 +129,10 @@ class ObjectStorage:
             for one in page:
                 yield Listed(one["path"], one["size"], one["last_modified"])
 
+    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
+        del older_than, dry_run
+        return 0
+
     async def free_space(self) -> int | None:
         return None
 

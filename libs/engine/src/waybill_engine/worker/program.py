@@ -24,7 +24,7 @@ from waybill.config import load
 from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
-from waybill.storage import storage_of
+from waybill.storage import service_storage
 from waybill_engine.registry import declared_schedules, load_handlers
 from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
@@ -97,10 +97,10 @@ async def _work(
         log.error("handlers_not_loaded", error=str(error), setting="WAYBILL_WORKER_HANDLERS, WAYBILL_WORKER_KINDS")
         return 2
     try:
-        storage = storage_of(settings)
         db = await Database.connect(
             settings, name="waybill-worker", pool_size=settings.worker_database_pool_size, hot_size=HOT_CONNECTIONS
         )
+        storage = service_storage(settings, db)
     except WaybillError as error:
         log.error("cannot_start", error=error.message)
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pydantic_core
@@ -20,12 +21,16 @@ from waybill_convert.schemas import MappingsSchema, UploadedSchema, UploadsSchem
 from waybill_convert.upload_form import ReceivedDocument, UploadForm, UploadReceiver
 from waybill_convert.views import Uploaded
 from waybill_convert.web_context import ConvertContext, Shared
+from waybill_engine import arrivals
 
 router = APIRouter(prefix="/api", tags=["upload"])
 
 
-async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> None:
-    """Count one upload request; RateLimited if there were too many in the last minute."""
+async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> datetime:
+    """Count one upload request, and note when it began, which `create` wants to know.
+
+    RateLimited if there were too many in the last minute; Conflict if the visitor is being erased.
+    """
     settings, address = context.settings, address_of(request)
     limits: list[tuple[str, int]] = []
     if visitor.session is None or visitor.principal.signed_in:
@@ -41,6 +46,7 @@ async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> 
             wait = await rate_limits.take(connection, subject, limit=limit)
             if wait is not None:
                 raise RateLimited(retry_after=wait)
+        return await arrivals.begin(connection, visitor.principal.tenant, visitor.principal.owner)
 
 
 async def check_space(request: Request, context: ConvertContext) -> None:
@@ -62,13 +68,20 @@ def receiver_of(context: ConvertContext, *, files: int) -> UploadReceiver:
 
 
 async def create(
-    context: ConvertContext, visitor: Visitor, receiver: UploadReceiver, received: ReceivedDocument, form: UploadForm
+    context: ConvertContext,
+    visitor: Visitor,
+    receiver: UploadReceiver,
+    received: ReceivedDocument,
+    form: UploadForm,
+    begun_at: datetime,
 ) -> Uploaded:
     """Create a job for a received document."""
     # Keep the file before the job is committed: a job without its document is worse than a file without a job.
     receiver.keep(received.key)
     try:
-        return await context.uploads.upload(visitor.principal, received.upload(form.mapping), force=form.force)
+        return await context.uploads.upload(
+            visitor.principal, received.upload(form.mapping), force=form.force, begun_at=begun_at
+        )
     except Refused:  # it is raised before anything is written
         receiver.drop(received.key)
         raise
@@ -102,7 +115,7 @@ async def mappings(context: Shared) -> MappingsSchema:
     response_model=UploadedSchema,
     responses={
         200: {"model": UploadedSchema, "description": "The same document was uploaded before; that job is reused."},
-        **refusals(408, 413, 415, 429, 507),
+        **refusals(408, 409, 413, 415, 429, 507),
     },
     openapi_extra=_body(_FILE),
 )
@@ -111,11 +124,11 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
 
     201 with a new job; 200 if the same document was uploaded before and its job is reused.
     """
-    await admit(request, context, visitor)
+    begun_at = await admit(request, context, visitor)
     await check_space(request, context)
     async with receiver_of(context, files=1) as receiver:
         form = await receiver.receive(request, one=True)
-        uploaded = await create(context, visitor, receiver, form.files[0], form)
+        uploaded = await create(context, visitor, receiver, form.files[0], form, begun_at)
     new = uploaded.deduped_from is None
     headers = {"Location": f"/api/jobs/{uploaded.job.id}"}
     response = _json(uploaded_json(uploaded), 201 if new else 200, headers)
@@ -130,17 +143,17 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
     responses={
         200: {"model": UploadsSchema, "description": "All of them were uploaded before."},
         207: {"model": UploadsSchema, "description": "Some were refused; each file says how it went."},
-        **refusals(408, 413, 429, 507),
+        **refusals(408, 409, 413, 429, 507),
     },
     openapi_extra=_body({"type": "array", "items": _FILE, "minItems": 1}),
 )
 async def uploads(request: Request, context: Shared, visitor: Writer) -> Response:
     """Upload several PDFs at once. The answer has a result for each file."""
-    await admit(request, context, visitor)
+    begun_at = await admit(request, context, visitor)
     await check_space(request, context)
     async with receiver_of(context, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
-        answers = [await _answer(context, visitor, receiver, received, form) for received in form.files]
+        answers = [await _answer(context, visitor, receiver, received, form, begun_at) for received in form.files]
     statuses = {answer["status"] for answer in answers}
     status = 207 if statuses - {200, 201} else 201 if 201 in statuses else 200
     response = _json({"files": answers}, status)
@@ -149,12 +162,17 @@ async def uploads(request: Request, context: Shared, visitor: Writer) -> Respons
 
 
 async def _answer(
-    context: ConvertContext, visitor: Visitor, receiver: UploadReceiver, received: ReceivedDocument, form: UploadForm
+    context: ConvertContext,
+    visitor: Visitor,
+    receiver: UploadReceiver,
+    received: ReceivedDocument,
+    form: UploadForm,
+    begun_at: datetime,
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {"file": received.name, "status": 0, "job": None, "deduped_from": None, "problem": None}
     failure = received.failure
     if failure is None:
-        uploaded = await create(context, visitor, receiver, received, form)
+        uploaded = await create(context, visitor, receiver, received, form, begun_at)
         answer |= uploaded_json(uploaded) | {"status": 200 if uploaded.deduped_from else 201}
     else:
         problem = Problem.members(failure.status, failure.code, message_of(failure))

@@ -56,14 +56,14 @@ async def choose(request: Request, caller: AnyVisitor, context: Shared) -> Respo
 @router.post("/")
 async def send(request: Request, caller: Writer, context: Shared) -> Response:
     """Receive the form of a browser without scripts. Shows the queue, or this page with what was refused."""
-    await admit(request, context, caller)
+    begun_at = await admit(request, context, caller)
     await check_space(request, context)
     language, refused = language_of(request), list[RefusedFile]()
     async with receiver_of(context, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
-                await create(context, caller, receiver, each, form)
+                await create(context, caller, receiver, each, form, begun_at)
             else:
                 refused.append(RefusedFile(each.name, language.explain(each.failure)))
     if refused:
@@ -74,11 +74,11 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
 @router.post("/sample")
 async def try_sample(request: Request, caller: Writer, context: Shared) -> Response:
     """Convert our sample invoice, for people who have none at hand."""
-    await admit(request, context, caller)
+    begun_at = await admit(request, context, caller)
     await check_space(request, context)
     async with receiver_of(context, files=1) as receiver:
         received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
-        await create(context, caller, receiver, received, UploadForm())
+        await create(context, caller, receiver, received, UploadForm(), begun_at)
     return _to_queue(request, caller)
 
 

@@ -75,6 +75,8 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), no
 
 _KNOWN = "SELECT EXISTS (SELECT FROM conversions WHERE job_id = $1)"
 
+_KEEPS_DOCUMENT = "SELECT upload_deleted_at IS NULL FROM conversions WHERE job_id = $1 AND deleted_at IS NULL"
+
 # Its job runs, and the caller has locked it.
 _INSERT_RUNNING = """
 WITH made AS (
@@ -169,6 +171,11 @@ async def insert(connection: Connection, tenant: str, owner: str, upload: Upload
 async def known(connection: Connection, job_id: uuid.UUID) -> bool:
     """Whether a job has its row: those that were uploaded have it from the start."""
     return bool(await connection.fetchval(_KNOWN, job_id))
+
+
+async def keeps_document(connection: Connection, job_id: uuid.UUID) -> bool:
+    """Whether a job's document should be in the storage: nobody has removed it."""
+    return bool(await connection.fetchval(_KEEPS_DOCUMENT, job_id))
 
 
 async def insert_running(

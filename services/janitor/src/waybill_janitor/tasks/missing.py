@@ -39,7 +39,8 @@ class Missing:
     async def plan(self) -> AsyncIterator[Batch]:
         interval = self._tools.settings_of(JanitorSettings).janitor_scan_interval
         async with self._tools.database.hot() as connection:
-            scan = await resume(connection, self.name, interval)
+            scan = await resume(connection, self.name, interval, anew=self._tools.compare_all)
+        yield Batch([], scan.found)
         if scan.rests:
             return
         after = uuid.UUID(scan.after) if scan.after else uuid.UUID(int=0)

@@ -20,10 +20,10 @@ from waybill import garbage
 from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import ObjectNames, StoredObject, let_holds_wait
 from waybill.storage import Listed
+from waybill.storage.owner_mark import check_owner
 from waybill_engine.retention import leftovers_may_go
 from waybill_janitor.scan_cursor import resume
 from waybill_janitor.settings import JanitorSettings
-from waybill_janitor.storage_owner import check_owner
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -46,7 +46,9 @@ class Orphans:
     async def plan(self) -> AsyncIterator[Batch]:
         await check_owner(self._tools.database, self._tools.storage, claim=False)
         async with self._tools.database.hot() as connection:
-            scan = await resume(connection, self.name, self._settings.janitor_scan_interval)
+            interval = self._settings.janitor_scan_interval
+            scan = await resume(connection, self.name, interval, anew=self._tools.compare_all)
+        yield Batch([], scan.found)
         if scan.rests:
             return
         until = scan.now - timedelta(seconds=self._settings.orphan_grace)
