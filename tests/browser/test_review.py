@@ -275,6 +275,8 @@ async def test_a_long_invoice_scrolls_without_stutter(
     page = await open_page(working)
     job = await uploaded(page, printed(511, 510))
     await page.goto(f"/review/{job}")
+    nodes = await page.evaluate("document.querySelectorAll('*').length")
+    assert nodes < 6_000, "lines that nobody looks at are not sent"
     await value(page, "lines.0.amount").scroll_into_view_if_needed()
     # Work of the page's own for each frame; how fast a busy machine paints it is not the page's doing.
     spent = await page.evaluate(
@@ -292,9 +294,7 @@ async def test_a_long_invoice_scrolls_without_stutter(
         }"""
     )
     assert spent[len(spent) // 2] < 16
-    assert await page.locator(".lines tbody tr[id]").count() < 510, "lines that nobody looks at are not sent"
-    nodes = await page.evaluate("document.querySelectorAll('*').length")
-    assert nodes < 15_000, nodes
+    assert await page.locator(".lines tbody tr[id]").count() < 510, "nor those that nobody has scrolled to"
 
 
 async def test_lines_come_when_somebody_goes_there_and_corrections_stay(working: Stack, open_page: OpenPage) -> None:
