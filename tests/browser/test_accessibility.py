@@ -107,8 +107,9 @@ class Look:
         return f"{self.language}-{self.colours}-{self.width}"
 
 
-FEW = (Look("en", "light", 1280), Look("id", "dark", 320))
+FEW = (Look("id", "dark", 320),)
 OTHERS = (
+    Look("en", "light", 1280),
     Look("en", "dark", 1280),
     Look("en", "light", 320),
     Look("en", "dark", 320),

@@ -203,6 +203,7 @@ async def test_a_hidden_page_lets_go_and_catches_up(still: Stack, open_page: Ope
     await expect(row(page, job).locator(".state")).to_have_text("Ready")
 
 
+@pytest.mark.heavy
 async def test_while_the_converter_is_on_hold_the_queue_says_so(
     still: Stack, open_page: OpenPage, upload: Upload
 ) -> None:

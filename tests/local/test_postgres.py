@@ -170,6 +170,7 @@ async def test_only_the_password_opens_it(home: Path) -> None:
         assert stat.S_IMODE((home / "postgres" / "password").stat().st_mode) == 0o600
 
 
+@pytest.mark.heavy
 async def test_a_very_long_home_path_works(home: Path) -> None:
     deep = home / ("long" * 40)
     try:

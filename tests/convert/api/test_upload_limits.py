@@ -128,7 +128,10 @@ async def test_silence_ends_an_upload(serve: Serve, folder: Path) -> None:
     assert stored(folder) == []
 
 
-@pytest.mark.parametrize("path", ["/session", "/api/jobs/01890000-0000-7000-8000-000000000001/retry", "/api/upload"])
+_TRICKLED = ("/session", "/api/jobs/01890000-0000-7000-8000-000000000001/retry")
+
+
+@pytest.mark.parametrize("path", ["/api/upload", *(pytest.param(path, marks=pytest.mark.heavy) for path in _TRICKLED)])
 async def test_a_body_that_trickles_is_not_waited_for(serve: Serve, folder: Path, path: str) -> None:
     async with serve(api_body_timeout=0.5) as api:
         raw = await Raw.connect(api, chunked(path))

@@ -107,7 +107,7 @@ _QUIET = {"poll_interval": 600.0, "rescue_interval": 600.0, "lease_ttl": 600, "h
 Make = Callable[[], NewJob]
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(4, marks=pytest.mark.heavy), 8])
+@pytest.mark.parametrize("size", [*(pytest.param(few, marks=pytest.mark.heavy) for few in (1, 4)), 8])
 @pytest.mark.parametrize(
     "make",
     [lambda: NewJob(handlers.NOOP, "acme"), lambda: NewJob(handlers.NOOP, "acme", delay=0.05)],
@@ -140,7 +140,7 @@ async def test_many_jobs_at_once_are_shared_by_all_workers(
     assert len(shares) > 1
 
 
-@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.heavy), 8])
 async def test_a_job_among_many_tenants_takes_at_most_two_transactions_whatever_the_number_of_workers(
     connection: Connection, database_url: str, tmp_path: Path, size: int
 ) -> None:
