@@ -71,6 +71,8 @@ clean: ## remove what the targets made (not your data in .waybill)
 install: $(READY) ## make the virtual environment, and nothing else
 
 # The host's pip installs into the environment, so that `venv` needs no ensurepip (Debian ships it apart).
+# The lock files are complete, so nothing is resolved (`--no-deps`): pip would look at a newer version of a package whose
+# extra somebody depends on, find no hash for it, and give up.
 INSTALL := install --quiet --no-warn-script-location --disable-pip-version-check
 PIP := $(PYTHON) -m pip --python $(BIN)/python $(INSTALL)
 
@@ -80,7 +82,7 @@ $(LOCKED): requirements.lock
 	@$(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 || { echo "Waybill needs pip 22.3 or newer for '$(PYTHON)'."; exit 1; }
 	@echo "Setting up $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
-	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
 $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(PACKAGES))
@@ -90,5 +92,5 @@ $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(PACKAGES))
 $(PEERS)/.ready: benchmarks/requirements.lock | $(READY)
 	@echo "Setting up $(PEERS) (once)"
 	@$(PYTHON) -m venv --clear --without-pip $(PEERS)
-	@$(PYTHON) -m pip --python $(PEERS)/bin/python $(INSTALL) --require-hashes -r benchmarks/requirements.lock
+	@$(PYTHON) -m pip --python $(PEERS)/bin/python $(INSTALL) --no-deps --require-hashes -r benchmarks/requirements.lock
 	@touch $@
