@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from benchmarks import (
     gateway,
     idle,
     janitor,
+    page,
     pick_up,
     vendors,
 )
@@ -52,7 +54,9 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
 }
 
 
-async def run(arena: Arena, options: Options, names: list[str], console: Console) -> dict[str, Any]:
+async def run(
+    arena: Arena, options: Options, names: list[str], console: Console, results: Path | None
+) -> dict[str, Any]:
     if (task := asyncio.current_task()) is not None:
         # SIGTERM cancels like Ctrl-C, so that every process we started is stopped.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -61,9 +65,11 @@ async def run(arena: Arena, options: Options, names: list[str], console: Console
     await connection.close()
     found: dict[str, Any] = {"machine": facts}
     for name in names:
-        started = time.perf_counter()
+        started, load = time.perf_counter(), os.getloadavg()[0]
         section = await MEASUREMENTS[name](arena, options)
         show(section, console)
+        if results is not None:  # at once, so that what a later measurement breaks loses nothing
+            page.write(results, {name: section}, {name: page.circumstances(facts, (load, os.getloadavg()[0]))})
         found[name] = {**as_json(section), "took_seconds": round(time.perf_counter() - started, 1)}
     return found
 
@@ -88,7 +94,7 @@ def main() -> None:
     )
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as home, EmbeddedPostgres.temporary(settings=SERVER) as server:
-        found = uvloop.run(run(Arena(server, Path(home)), options, arguments.only, console))
+        found = uvloop.run(run(Arena(server, Path(home)), options, arguments.only, console, arguments.page))
     found["took_seconds"] = round(time.perf_counter() - started, 1)
     found["absent"] = absent
     facts = found["machine"]
@@ -110,6 +116,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=1_000_000, help="queued, finished and churned rows in claim-cost")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long to watch idle workers")
     parser.add_argument("--json", type=Path, help="also write all numbers to this file")
+    parser.add_argument("--page", type=Path, help="also write the results into this page (docs/performance.md)")
     parser.add_argument("--peers", type=Path, help="the environment that the peers are installed in")
     parser.add_argument("--no-peers", action="store_true", help="measure Waybill and the floor only")
     return parser.parse_args()

@@ -91,6 +91,6 @@ async def measure(arena: Arena, options: Options) -> Section:
             (name, f"{spread.median:,.0f}", f"{spread.low:,.0f}", f"{spread.high:,.0f}")
             for name, spread in ((name, Spread.of(found)) for name, found in named.items())
         ],
-        checks=[Check.at_least("bulk enqueue to raw COPY into the same table", ratio, 0.5)],
+        checks=[Check.at_least("bulk enqueue to raw COPY into the same table", ratio, 0.6)],
         numbers={"jobs": options.jobs, "per_second": named, "enqueue_to_copy": ratio},
     )

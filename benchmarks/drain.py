@@ -17,7 +17,7 @@ from benchmarks.processor import seconds_of
 from benchmarks.report import Check, Section
 from waybill.db.database import Connection
 
-_TARGETS = {"PGQueuer": 3.0, "graphile-worker": 1.5, FLOOR.name: 0.6}
+_TARGETS = {"PGQueuer": 3.5, "graphile-worker": 2.0, FLOOR.name: 0.6}
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,7 @@ def _section(waits: dict[str, list[float]], chosen: dict[str, Settings], failure
         ],
         checks=[
             *(Check.below(f"p50, to {name}'s", ours["p50"], theirs, "{:.2f} ms") for name, theirs in others.items()),
+            Check.at_most("p50", ours["p50"], 1.2, "{:.2f} ms"),
             Check.at_most("p99 to p50", ours["p99"] / ours["p50"], 3.0),
         ],
         notes=failures,

@@ -8,9 +8,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from benchmarks import wire
+from benchmarks import page, wire
+from benchmarks.__main__ import MEASUREMENTS
 from benchmarks.arena import ContestantFailed
 from benchmarks.figures import paired_ratio
+from benchmarks.report import Check, Section
 from benchmarks.server_log import ServerLog, Statement
 from support.patience import eventually
 from waybill_cli.local.postgres import EmbeddedPostgres
@@ -66,3 +68,24 @@ def test_peers_run_without_waybill() -> None:
     root = Path(__file__).parents[2] / "benchmarks"
     for path in (root / "program.py", root / "reader_protocol.py", *(root / "peers").glob("*.py")):
         assert "from waybill" not in path.read_text(), path
+
+
+def test_a_result_is_written_into_its_own_place_of_the_page_and_nowhere_else(tmp_path: Path) -> None:
+    there = tmp_path / "page.md"
+    there.write_text("# Speed\n\n<!-- one -->\nold\n<!-- end -->\n\n<!-- two -->\nkept\n<!-- end -->\n")
+    section = Section("Title", ("", "a|b"), [("row", "1")], checks=[Check.at_least("ratio", 2.0, 1.5)], notes=["so"])
+    for _ in range(2):
+        page.write(there, {"one": section}, {"one": "idle"})
+    text = there.read_text()
+    assert "old" not in text
+    assert text.count("| row | 1 |") == 1
+    assert "|  | a\\|b |\n| --- | ---: |" in text
+    assert "| ratio | ≥ 1.50 × | 2.00 × | ✓ |" in text
+    assert "*idle*\n<!-- end -->\n\n<!-- two -->\nkept\n<!-- end -->\n" in text
+    with pytest.raises(ValueError, match="three"):
+        page.write(there, {"three": section}, {"three": "idle"})
+
+
+def test_the_page_has_a_place_for_every_measurement() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
+    assert [name for name in MEASUREMENTS if text.count(f"<!-- {name} -->\n") != 1] == []
