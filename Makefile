@@ -20,7 +20,7 @@ help: ## list the targets
 up: $(READY) ## run all of Waybill on this machine, in the foreground
 	@$(BIN)/waybill up
 
-test: $(READY) ## run the tests (under eight minutes; no root, no network beyond loopback)
+test: $(READY) ## run the tests (about nine minutes on two cores; no root, no network beyond loopback)
 	@$(BIN)/python -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)
 
 test-heavy: $(READY) ## run the full-size chaos and soak tests too

@@ -10,9 +10,9 @@ longer matches, and `Step.after` says how far it came.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from waybill.errors import Conflict, NotFound
 from waybill.retention.holds import let_holds_wait
@@ -22,7 +22,10 @@ from waybill_engine.job_filter import NIL, Action, JobFilter, Selection
 from waybill_engine.models import State
 
 if TYPE_CHECKING:
+    from waybill.db.database import Connection
     from waybill_engine.job_filter import Lend
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +64,12 @@ async def cancel(
         async with lend() as connection, connection.transaction():
             together = await selection.lock(connection, found)
             done, asked = await control.cancel_childless(connection, list(together), reason)
-        stopping, left, below = set(asked), [], 0
-        for job_id in found:
-            if job_id in together:
-                continue
-            try:
-                async with lend() as connection, connection.transaction():
-                    await lock_family(connection, job_id)
-                    if await selection.matches(connection, job_id):
-                        result = await control.cancel(connection, job_id, reason)
-                        below += result.below
-                        stopping |= result.stopping
-                        if result.state is State.CANCELLED:
-                            done.append(job_id)
-            except Conflict:
-                left.append(job_id)
-            except NotFound:  # somebody deleted it meanwhile
-                continue
+        alone, left = await _one_by_one(
+            lend, selection, together, found, lambda on, job_id: control.cancel(on, job_id, reason)
+        )
+        done += [job_id for job_id, result in alone.items() if result.state is State.CANCELLED]
+        stopping = set(asked).union(*(result.stopping for result in alone.values()))
+        below = sum(result.below for result in alone.values())
         yield Step(found[-1], done, left, sorted(stopping), below)
 
 
@@ -96,21 +88,38 @@ async def retry(
             await shelf.unshelve(connection, found)
             together = await selection.lock(connection, found)
             await control.retry_childless(connection, together, reason)
-        done, left = set(together), []
-        for job_id in found:
-            if job_id in together:
-                continue
-            try:
-                async with lend() as connection, connection.transaction():
-                    await lock_family(connection, job_id)
-                    if await selection.matches(connection, job_id):
-                        await control.retry(connection, job_id, reason)
-                        done.add(job_id)
-            except Conflict:
-                left.append(job_id)
-            except NotFound:  # somebody deleted it meanwhile
-                continue
-        yield Step(found[-1], sorted(done), left)
+        alone, left = await _one_by_one(
+            lend, selection, together, found, lambda on, job_id: control.retry(on, job_id, reason)
+        )
+        yield Step(found[-1], sorted({*together, *alone}), left)
+
+
+async def _one_by_one(
+    lend: Lend,
+    selection: Selection,
+    together: Collection[uuid.UUID],
+    found: Sequence[uuid.UUID],
+    change: Callable[[Connection, uuid.UUID], Awaitable[T]],
+) -> tuple[dict[uuid.UUID, T], list[uuid.UUID]]:
+    """Change those that were not changed together, each with its family and in a transaction of its own.
+
+    Returns the results, and the jobs that could not be changed.
+    """
+    results: dict[uuid.UUID, T] = {}
+    left: list[uuid.UUID] = []
+    for job_id in found:
+        if job_id in together:
+            continue
+        try:
+            async with lend() as connection, connection.transaction():
+                await lock_family(connection, job_id)
+                if await selection.matches(connection, job_id):
+                    results[job_id] = await change(connection, job_id)
+        except Conflict:
+            left.append(job_id)
+        except NotFound:  # somebody deleted it meanwhile
+            continue
+    return results, left
 
 
 async def delete(lend: Lend, wanted: JobFilter, *, after: uuid.UUID = NIL, batch: int = 1000) -> AsyncIterator[Step]:

@@ -32,7 +32,7 @@ _PRELOAD = [
     "waybill_documents.corrections",
     "waybill_convert.pages.review_values",
     "waybill_convert.pages.review_pages",
-    "waybill_convert.pages.review_rendering",
+    "waybill_convert.pages.review_html",
 ]
 
 

@@ -15,8 +15,8 @@ from waybill.config.storage_url import StorageUrl
 from waybill.errors import IoFailure
 from waybill.storage.interface import Storage
 from waybill.storage.local import LocalStorage
-from waybill.storage.moving import MovingStorage
 from waybill.storage.owner_mark import MarkedStorage
+from waybill.storage.storage_move import MovingStorage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig

@@ -20,7 +20,7 @@ from waybill.web.visitors import Visitor, heavy
 from waybill_convert.api.revisions import author_of
 from waybill_convert.download_service import StoredFile
 from waybill_convert.kinds import XML
-from waybill_convert.pages import review_rendering
+from waybill_convert.pages import review_html
 from waybill_convert.pages.review_content import Draft, ReviewSubject
 from waybill_convert.pages.review_history import told
 from waybill_convert.permissions import WRITE, Editor, Reader
@@ -84,7 +84,7 @@ async def lines(
         caller,
         context,
         found,
-        review_rendering.lines,
+        review_html.lines,
         found.subject,
         at,
         language_of(request).code,
@@ -122,9 +122,7 @@ async def check(request: Request, job_id: uuid.UUID, caller: Editor, context: Sh
     language = language_of(request)
     found = await _find(caller, context, job_id, None)
     draft, revise = await _draft(caller, context, job_id, form, language)
-    made = await _work(
-        request, caller, context, found, review_rendering.check, found.subject, draft, language.code, revise
-    )
+    made = await _work(request, caller, context, found, review_html.check, found.subject, draft, language.code, revise)
     return JSONResponse(made)
 
 
@@ -138,7 +136,7 @@ async def compare(
     files = [await context.reviews.file(owner, job_id, max(number, 0)) for number in (before, after)]
     rows = await while_connected(
         request,
-        context.desk.work(owner, files, review_rendering.changes, context.settings.gateway_mappings_dir, language.code),
+        context.desk.work(owner, files, review_html.changes, context.settings.gateway_mappings_dir, language.code),
     )
     values = {"id": str(job_id), "name": view.original_name, "before": before, "after": after, "rows": rows}
     return page(render("convert/review_changes.html", language, page=frame(request), compared=values), language)
@@ -216,12 +214,12 @@ async def _answer(
     language = language_of(request)
     making = (found.subject, draft, frame(request), language.code, caller.principal.may(WRITE), revise)
     try:
-        text = await _work(request, caller, context, found, review_rendering.whole_page, *making)
+        text = await _work(request, caller, context, found, review_html.whole_page, *making)
     except NotFound:
         if found.subject.number != found.subject.latest:
             raise
         # The file is no record of ours, but the page can say so.
-        text = await _work(request, caller, context, found._replace(record=None), review_rendering.whole_page, *making)
+        text = await _work(request, caller, context, found._replace(record=None), review_html.whole_page, *making)
     response = page(text, language, status)
     caller.welcome(request, response)
     return response

@@ -12,7 +12,7 @@ from waybill.db import Database
 from waybill.errors import NotFound, StorageFailed
 from waybill.storage import LocalStorage, Storage, service_storage
 from waybill.storage.copier import Copier
-from waybill.storage.moving import MovingStorage
+from waybill.storage.storage_move import MovingStorage
 
 
 @pytest.fixture
