@@ -47,6 +47,7 @@ from waybill_engine.finish import judge, settle, succeed
 from waybill_engine.job_filter import Action, JobFilter
 from waybill_engine.job_locks import lock_job, lock_jobs, share_job
 from waybill_engine.models import FINAL
+from waybill_engine.relay import switch_off, switch_on
 
 EVERYTHING = uuid.UUID(int=2**128 - 1)
 
@@ -143,6 +144,19 @@ async def test_whoever_asks_while_a_job_is_being_shelved_finds_it(hot: Connectio
         retrying = asyncio.create_task(control.retry(asking, job_id))
         await until_blocked(hot, asking)
     assert await retrying is State.QUEUED
+
+
+async def test_the_shelf_does_not_wait_for_the_relay_nor_the_relay_for_it(hot: Connection, connect: Connect) -> None:
+    job_id = await ended(hot, State.FAILED)
+    relaying, other = await connect(), await connect()
+    assert await switch_on(relaying)
+    async with asyncio.timeout(10):
+        assert await shelf.shelve(hot, [job_id], 0) == 1
+        assert await control.retry(hot, job_id) is State.QUEUED
+    assert await switch_off(relaying)
+    async with hot.transaction():
+        await shelf.unshelve(hot, [job_id])
+        assert await switch_on(other)
 
 
 async def test_a_job_that_somebody_has_locked_is_left_alone(hot: Connection, connect: Connect) -> None:

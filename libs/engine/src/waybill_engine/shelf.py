@@ -26,9 +26,8 @@ from waybill_engine.shelf_models import EVENT_COLUMNS, JOB_COLUMNS
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
-# The number 8422 is the engine's; 1 to 3 are the relay's.
-_LOCK_ALONE = "SELECT pg_advisory_xact_lock(8422, 4)"
-_LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(8422, 4)"
+_LOCK_ALONE = f"SELECT pg_advisory_xact_lock({shelf_days.LOCK})"
+_LOCK_SHARED = f"SELECT pg_advisory_xact_lock_shared({shelf_days.LOCK})"
 
 # Nobody waits longer for a batch than for this and the batch itself.
 _PATIENCE = "SET LOCAL lock_timeout = '1s'"

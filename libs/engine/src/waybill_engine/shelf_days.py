@@ -60,7 +60,10 @@ SELECT NOT EXISTS (
               AND shelved_jobs.id >= $1 AND shelved_jobs.id < $2)
 """
 
-_LOCK_SHELF = "SELECT pg_advisory_xact_lock(8422, 4)"
+LOCK = "hashtextextended('waybill shelf', 0)"
+"""The advisory lock of the shelf, as SQL. See `waybill_engine.shelf`."""
+
+_LOCK_SHELF = f"SELECT pg_advisory_xact_lock({LOCK})"
 
 
 @dataclass(frozen=True, slots=True)

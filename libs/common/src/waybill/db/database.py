@@ -136,9 +136,14 @@ class Database:
         # A pooler refuses settings it does not know; there they go into each transaction.
         return {"application_name": self._name} | ({} if self.pgbouncer else NOTHING_FORGOTTEN | more)
 
-    async def open_connection(self) -> Connection:
-        """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction."""
-        return await self._servers.connect(server_settings=self._server_settings(), **self._session_kind())
+    async def open_connection(self, purpose: str = "") -> Connection:
+        """A connection of one's own, outside the pool: for LISTEN, which must never sit in a transaction.
+
+        Its purpose is shown by Postgres after the name of the process.
+        """
+        settings = self._server_settings()
+        settings["application_name"] = f"{self._name} {purpose}".rstrip()
+        return await self._servers.connect(server_settings=settings, **self._session_kind())
 
     async def listen(self, channels: Iterable[str], heard: Heard, *, ready: Callable[[], None]) -> Never:
         """Hear notifications until the connection ends, which is an outage. `ready` is called once they are heard.

@@ -44,7 +44,7 @@ class Announcer:
             await self._health.persist(self._relay)
 
     async def _relay(self) -> None:
-        connection = await self._db.open_connection()
+        connection = await self._db.open_connection("relay")
         try:
             if not await switch_on(connection):
                 return
