@@ -148,6 +148,40 @@ def test_one_file_behind_a_hundred_thousand_is_next() -> None:
     assert [one.tenant for one in store.claim(1)] == ["b"]
 
 
+def crowd(size: int) -> Store:
+    """Many tenants with work that does not run out, all of them found by a look, and some of them served."""
+    store = fair_store()
+    for number in range(size):
+        store.add(lane(f"crowd-{number}"), [1] * 20, tell=False)
+    store.look()
+    store.claim(10)
+    return store
+
+
+def test_a_newcomer_among_five_thousand_that_have_had_as_little_is_next() -> None:
+    store = crowd(5000)
+    store.add(lane("newcomer"), [1])
+    assert [one.tenant for one in store.claim(1)] == ["newcomer"]
+
+
+def test_whoever_sends_one_job_after_the_other_gets_no_more_than_those_who_sent_all_at_once() -> None:
+    store = crowd(50)
+    for _ in range(600):
+        if not store.waiting.get(lane("sender")):
+            store.add(lane("sender"), [1])
+        store.claim(1)
+    had = [store.work[f"crowd-{number}"] for number in range(50)]
+    assert store.work["sender"] <= min(had) + 1
+
+
+def test_newcomers_without_end_do_not_starve_those_who_wait() -> None:
+    store = crowd(20)
+    for turn in range(400):
+        store.add(lane(f"newcomer-{turn % 40}"), [1])
+        store.claim(1)
+    assert min(store.work[f"crowd-{number}"] for number in range(20)) >= 400 // 60 - 1
+
+
 def test_a_tenant_that_comes_late_has_its_share_from_then_on_and_no_more() -> None:
     store = fair_store()
     keep_busy(store, {lane("a"): always(3), lane("b"): always(3)}, jobs=3000, limit=7)

@@ -94,12 +94,16 @@ async def test_fifty_workers_share_five_thousand_tenants(
     )
     for tenant in tenants[:_CAPPED:50]:
         assert most_at_once(await spans(connection, f"jobs.tenant = '{tenant}'")) == 1
+    fair_round = _TENANTS * took / total
     with capsys.disabled():
         print(
             f"\n{_WORKERS} workers, {_TENANTS:,} tenants, {_CAPPED} caps: {total:,} jobs in {took:.0f} s,"
             f" {transactions / total:.2f} transactions a job, at most {most[0] / _WORKERS:.1f} connections a worker,"
-            f" a newcomer behind {behind:,} jobs waits {waits[len(waits) // 2]:.2f} s (at most {waits[-1]:.2f} s)"
+            f" a newcomer behind {behind:,} jobs waits {waits[len(waits) // 2]:.2f} s (at most {waits[-1]:.2f} s;"
+            f" a round is {fair_round:.0f} s)"
         )
     assert behind > total / 4, "the newcomers came when nobody waited"
+    assert waits[len(waits) // 2] <= fair_round / 10
+    assert waits[-1] <= fair_round
     assert transactions / total <= 4
     assert most[0] <= 6 * _WORKERS + 2

@@ -3,7 +3,8 @@
 Every worker process shares fairly by itself, and so the fleet does: there is no shared counter to lock, to lose or to
 repair. Each tenant has a virtual time, the work it was given divided by its weight; the tenant with the least is next.
 A tenant that comes late starts at the present virtual time: it neither waits for what others had before it nor catches
-up on it. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
+up on it. Among those that have had as much as it, it comes first: that costs them at most one job of it, and among
+thousands it does not wait for a whole round. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
 `gates`. With `ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such
 period, until it gets a claim: low priority is late and never starved. The owners, kinds and queues of one tenant take
 turns inside its share.
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _LEVELS = 64
 """Priorities that are remembered without having work."""
+
+_FIRST = -1.0
+"""Before every tie that is drawn."""
 
 _MOST_BEHIND_GATES = 100
 """The most jobs that a claim behind gates takes, and the most turns that it plans for when gates refuse some. It asks
@@ -69,7 +73,7 @@ class FairShare:
         self._announcements += 1
         known = self._level(lane).lanes.get(lane)
         if known is None:
-            self._add(lane, first)
+            self._add(lane, first, newcomer=True)
             return
         known.announced = self._announcements
         known.starts_at(min(known.start, first))
@@ -102,7 +106,7 @@ class FairShare:
             level = self._levels[lane.priority] = Level()
         return level
 
-    def _add(self, lane: Lane, start: Position) -> None:
+    def _add(self, lane: Lane, start: Position, *, newcomer: bool = False) -> None:
         level = self._level(lane)
         share = level.shares.pop(lane.tenant, None)
         if share is None:
@@ -113,6 +117,8 @@ class FairShare:
         level.shares[lane.tenant] = share  # at the end, so that the longest idle are forgotten first
         if not share.lanes:
             share.virtual = max(share.virtual, level.virtual)
+            if newcomer:
+                share.tie = _FIRST
         known = KnownLane(lane, share, start, self.gates.of(lane), self._announcements)
         level.lanes[lane] = share.lanes[lane] = known
         if len(level.shares) > REMEMBERED + len(level.lanes):
@@ -276,5 +282,7 @@ class FairShare:
         share.present = max(share.present, known.virtual)
         known.virtual += total
         if jobs:
+            if share.tie == _FIRST:
+                share.tie = self._rng.random()
             level.cost += 0.1 * (share.cost - level.cost)
             level.passed_over = None
