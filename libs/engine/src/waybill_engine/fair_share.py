@@ -4,10 +4,11 @@ Every worker process shares fairly by itself, and so the fleet does: there is no
 repair. Each tenant has a virtual time, the work it was given divided by its weight; the tenant with the least is next.
 A tenant that comes late starts at the present virtual time: it neither waits for what others had before it nor catches
 up on it. Among those that have had as much as it, it comes first: that costs them at most one job of it, and among
-thousands it does not wait for a whole round. Each priority is shared separately, and lower ones are served when those above are empty or behind closed
-`gates`. With `ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such
-period, until it gets a claim: low priority is late and never starved. The owners, kinds and queues of one tenant take
-turns inside its share.
+thousands it does not wait for a whole round. The owners, kinds and queues of one tenant take turns inside its share.
+
+Each priority is shared separately, and lower ones are served when those above are empty or behind closed `gates`. With
+`ageing`, a priority that got nothing for so many seconds counts one higher, and one more for each such period, until it
+gets a claim: low priority is late and never starved.
 
 Pure: it asks no database and has no clock of its own.
 """
