@@ -49,7 +49,7 @@ async def test_a_pipelines_job_can_be_scheduled(waybill: Waybill, hot: Connectio
 async def test_an_enqueued_job_is_as_asked(waybill: Waybill, hot: Connection) -> None:
     ran = await waybill(
         *("jobs", "enqueue", "selftest", "--payload", '{"steps": 2}', "--tenant", "acme"),
-        *("--delay", "1h", "--priority", -3, "--unique", "only", "--json"),
+        *("--delay", "1h", "--priority", -3, "--unique", "only", "--sequence", "one by one", "--json"),
     )
     found = await row(hot, uuid.UUID(ran.json["id"]))
     assert (found["tenant"], found["state"], found["priority"], found["unique_key"]) == (
@@ -58,7 +58,7 @@ async def test_an_enqueued_job_is_as_asked(waybill: Waybill, hot: Connection) ->
         -3,
         "only",
     )
-    assert found["payload"] == '{"steps": 2}'
+    assert (found["payload"], found["sequence_key"]) == ('{"steps": 2}', "one by one")
     again = await waybill("jobs", "enqueue", "selftest", "--tenant", "acme", "--unique", "only", "--json")
     assert again.json == {"id": ran.json["id"], "created": False}
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,15 @@ from support.clock import Clock
 from support.engine import WORK, Connect, find_contradictions, row, start_worker, take
 from waybill.db.database import Connection
 from waybill.errors import Forbidden, Refused
-from waybill_engine import Enqueued, JobKind, NewJob, RetryPolicy, Unique, UniqueScope, enqueue
+from waybill_engine import Enqueued, JobKind, NewJob, RetryPolicy, SequenceKey, Unique, UniqueScope, enqueue
 from waybill_engine.announcements import LANES, SCHEDULED, parse_lane
 from waybill_engine.control import cancel
+from waybill_engine.finish import succeed
 from waybill_engine.kind_limits import record_limits
+from waybill_engine.sequences import take_missed_turns
 from waybill_engine.tenants import grant_priority
+
+NINETY_SECONDS = timedelta(seconds=90)
 
 SLOW = JobKind("slow", queue="night", time_limit=0.5, max_crashes=2, retry=RetryPolicy(schedule=(1, 2)))
 
@@ -131,6 +135,37 @@ async def test_jobs_enqueued_in_sql_are_claimed_in_their_order_among_the_others(
     assert {one.variant for one in ids} == {"specified in RFC 4122"}
     assert [one.id for one in await take(on, await start_worker(on))] == ids
     assert await find_contradictions(on) == []
+
+
+async def test_jobs_of_a_sequence_run_in_their_order_whoever_enqueued_them(on: Connection) -> None:
+    ids = []
+    for number in range(6):
+        job = NewJob(WORK, "acme", sequence=SequenceKey("k", at_once=2))
+        ids.append((await enqueue(on, job) if number % 2 else await call_in_sequence(on)).id)
+    worker = await start_worker(on)
+    ran = []
+    for _ in range(3):
+        while await take_missed_turns(on) is not None:
+            pass
+        claimed = await take(on, worker)
+        assert len(claimed) == 2
+        ran += [one.id for one in claimed]
+        await succeed(on, worker.id, [(one.id, one.token) for one in claimed])
+    assert ran == ids
+    assert await find_contradictions(on) == []
+
+
+async def call_in_sequence(on: Connection) -> Enqueued:
+    return await call(on, "work", "acme", sequence_key="k", sequence_at_once=2)
+
+
+async def test_a_worker_is_told_of_a_job_in_a_sequence(on: Connection, connect: Connect) -> None:
+    _, heard = await announced(connect)
+    done = await call(on, "work", "acme", sequence_key="k", delay=90.0)
+    assert await asyncio.wait_for(heard.get(), 10) == (SCHEDULED, "0")
+    assert await take_missed_turns(on) is None
+    job = await row(on, done.id)
+    assert (job["state"], job["parked_for"], job["run_at"] - job["created_at"]) == ("scheduled", None, NINETY_SECONDS)
 
 
 async def test_many_in_one_transaction_keep_their_order(on: Connection) -> None:

@@ -13,7 +13,8 @@ from support.engine import WORK, Connect, row, start_worker, take
 from waybill.db.database import Connection
 from waybill.errors import Forbidden, Refused
 from waybill.ids import new_id
-from waybill_engine import JobKind, NewJob, RetryPolicy, Unique, UniqueScope, enqueue, sync
+from waybill_engine import JobKind, NewJob, RetryPolicy, SequenceKey, Unique, UniqueScope, enqueue, sync
+from waybill_engine.sequences import take_missed_turns
 from waybill_engine.tenants import grant_priority
 
 SLOW = JobKind("slow", queue="night", time_limit=90.5, max_crashes=2, retry=RetryPolicy(retries=7))
@@ -74,6 +75,16 @@ async def test_no_worker_need_have_made_the_kind_known(synchronous: psycopg.Conn
     synchronous.commit()
     job = await row(look, done.id)
     assert (job["queue"], job["max_attempts"], job["max_crashes"], job["time_limit"]) == ("night", 8, 2, 90.5)
+
+
+async def test_a_job_of_a_sequence_waits_for_those_before_it(
+    synchronous: psycopg.Connection[Any], look: Connection
+) -> None:
+    for _ in range(3):
+        sync.enqueue(synchronous, NewJob(WORK, "acme", sequence=SequenceKey("k", at_once=2)))
+    synchronous.commit()
+    await take_missed_turns(look)
+    assert len(await take(look, await start_worker(look))) == 2
 
 
 def test_a_key_that_is_taken_answers_with_the_job_that_has_it(synchronous: psycopg.Connection[Any]) -> None:

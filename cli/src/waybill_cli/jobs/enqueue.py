@@ -13,7 +13,7 @@ from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
 from waybill.db import Database
 from waybill.pipelines import brought
-from waybill_engine import Enqueued, JobKind, NewJob, Unique, kind_named, known_kinds, register_kinds
+from waybill_engine import Enqueued, JobKind, NewJob, SequenceKey, Unique, kind_named, known_kinds, register_kinds
 from waybill_engine import enqueue as enqueue_job
 
 
@@ -50,6 +50,12 @@ def enqueue(
         str | None,
         typer.Option("--unique", metavar="KEY", help="Skip it while a job with this key is active."),
     ] = None,
+    sequence: Annotated[
+        str | None,
+        typer.Option(
+            "--sequence", metavar="KEY", help="Run it after earlier jobs of its tenant and kind with this key."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Enqueue a job, and print its id.
@@ -63,6 +69,7 @@ def enqueue(
         delay=delay,
         priority=priority,
         unique=Unique(unique) if unique is not None else None,
+        sequence=SequenceKey(sequence) if sequence is not None else None,
     )
 
     async def insert(database: Database) -> Enqueued:

@@ -397,6 +397,8 @@ class ErasureRow(SQLModel, table=True):
     __table_args__ = (
         sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),
         sa.Index("erasures_open", "id", postgresql_where=sa.text("finished_at IS NULL")),
+        sa.Index("erasures_of_tenants", "tenant", postgresql_where=sa.text("tenant IS NOT NULL")),
+        sa.Index("erasures_of_owners", "owner", postgresql_where=sa.text("owner IS NOT NULL")),
     )
 
 

@@ -27,7 +27,8 @@ SELECT CAST(id AS text), created
            unique_key => CAST(%s AS text), unique_scope => CAST(%s AS text),
            unique_window => CAST(%s AS double precision), traceparent => CAST(%s AS text), job_id => CAST(%s AS uuid),
            max_attempts => CAST(%s AS integer), max_crashes => CAST(%s AS integer),
-           time_limit => CAST(%s AS double precision))
+           time_limit => CAST(%s AS double precision),
+           sequence_key => CAST(%s AS text), sequence_at_once => CAST(%s AS integer))
 """
 
 _MEANINGS = {"22023": Refused, "42501": Forbidden, "42704": NotFound, "40001": Conflict}
@@ -85,6 +86,8 @@ def _parameters(job: NewJob) -> tuple[str | None, ...]:
         job.kind.retry.max_attempts,
         job.kind.max_crashes,
         job.kind.time_limit,
+        job.sequence.key if job.sequence else None,
+        job.sequence.at_once if job.sequence else None,
     )
     return tuple(None if fact is None else str(fact) for fact in facts)
 
