@@ -28,7 +28,7 @@ from waybill.db.database import Connection
 from waybill.errors import Forbidden, Refused
 from waybill.ids import new_id
 from waybill_engine import JobKind, NewJob, Queue, State, Unique, UniqueScope, enqueue, enqueue_many
-from waybill_engine.enqueue import MAX_PAYLOAD
+from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.retry import RetryPolicy
 from waybill_engine.tenants import grant_priority
 

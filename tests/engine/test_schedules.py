@@ -22,7 +22,7 @@ from support.schedules import HOLD, LET_GO, STOP_BEFORE_MOVING_ON, fired_ticks, 
 from waybill.db.database import Connection
 from waybill.errors import NotFound, Refused
 from waybill_engine.cron import Cron
-from waybill_engine.enqueue import MAX_PAYLOAD
+from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.schedules import Declared, Missed, declare, pause, remove, resume, run_now, tick_of
 from waybill_engine.ticks import MOST_AT_ONCE, fire_due, next_in
 

@@ -15,10 +15,10 @@ from waybill.ids import new_id
 from waybill_cli.local.postgres import debian_binaries
 from waybill_engine import JobKind, NewJob, State, Unique, enqueue_many
 from waybill_engine.control import cancel, retry
-from waybill_engine.enqueue import MAX_PAYLOAD
 from waybill_engine.finish import released, settle, succeed, succeeded_by
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, holdings, register
+from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.promotion import promote_due
 from waybill_engine.rescue import rescue_worker
 

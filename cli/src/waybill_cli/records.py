@@ -10,8 +10,8 @@ from sqlmodel import SQLModel
 
 from waybill_engine import Artefact, Job, State, Worker
 from waybill_engine.breaker_control import BreakerHappening, BreakerStatus
-from waybill_engine.models import ScheduleRow
 from waybill_engine.queries import Happening, QueueStats
+from waybill_engine.schedule_models import ScheduleRow
 
 
 def job_record(job: Job) -> dict[str, Any]:

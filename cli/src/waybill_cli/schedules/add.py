@@ -17,7 +17,7 @@ from waybill_cli.jobs.enqueue import kind_names, known_kind, payload_argument, t
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import Name, in_both
 from waybill_engine import queries
-from waybill_engine.models import ScheduleRow
+from waybill_engine.schedule_models import ScheduleRow
 from waybill_engine.schedules import Declared, Missed, Schedule, declare
 
 

@@ -16,7 +16,7 @@ from waybill.db import Database
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import status
 from waybill_engine import queries
-from waybill_engine.models import ScheduleRow
+from waybill_engine.schedule_models import ScheduleRow
 
 _COLUMNS = (
     Column("NAME"),

@@ -20,7 +20,7 @@ from waybill_cli.job_view import state_text
 from waybill_cli.records import schedule_record
 from waybill_cli.schedules.view import Name, cron_of, in_both, next_ticks, on_the_wall, status
 from waybill_engine import Job, queries
-from waybill_engine.models import ScheduleRow
+from waybill_engine.schedule_models import ScheduleRow
 from waybill_engine.schedules import Missed
 
 _SHOWN = 5

@@ -15,7 +15,7 @@ from waybill.console.terminal import styled
 from waybill.errors import Refused
 from waybill_engine.cron import Cron
 from waybill_engine.kinds import is_name
-from waybill_engine.models import ScheduleRow
+from waybill_engine.schedule_models import ScheduleRow
 
 
 def _schedule_name(value: str) -> str:

@@ -17,10 +17,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from waybill_engine.enqueue import Enqueued, NewJob, enqueue, enqueue_many
+from waybill_engine.enqueue import Enqueued, enqueue, enqueue_many
 from waybill_engine.families import Family, add_children, enqueue_family
 from waybill_engine.kinds import JobKind
 from waybill_engine.models import Artefact, Job, JobEvent, Queue, State, Worker, WorkerState
+from waybill_engine.new_job import NewJob
 from waybill_engine.registry import declares, handles, kind_named, known_kinds, register_kinds
 from waybill_engine.retry import RetryPolicy
 from waybill_engine.rules import Pace

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from waybill_engine.enqueue import compact_json
 from waybill_engine.lease import fence
+from waybill_engine.new_job import compact_json
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection

@@ -17,148 +17,11 @@ from typing import TYPE_CHECKING, Any
 from waybill.errors import NotFound
 from waybill.messages import Message, msg
 from waybill_engine.breaker_models import BreakerState
-from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.models import State
-from waybill_engine.rates import RATE_OPENS_AT
-from waybill_engine.rules import (
-    BREAKER_LIMITS,
-    WORKER_MAY_CLAIM,
-    caps_on,
-    dependencies_of,
-    kind_is_blocked,
-    queue_is_paused,
-    rates_on,
-)
-from waybill_engine.sequences import holds_place, in_sequence, parked
+from waybill_engine.waiting_facts import MOST_COUNTED, look
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
-
-_MOST_COUNTED = 1000
-"""Beyond this many jobs ahead, nobody cares about the number, and counting them would cost too much."""
-
-_SERVES_THE_JOB = f"""{WORKER_MAY_CLAIM} AND NOT workers.isolating
-                  AND jobs.kind = ANY (workers.kinds) AND jobs.queue = ANY (workers.queues)"""
-
-# Ahead are the jobs that are claimed before it whoever's turn it is: the older ones of its own lane, and those of a
-# higher priority that its workers serve. Other tenants, and other kinds of its own tenant, take turns with it. LIMIT
-# bounds the counting, because a page may ask this every few seconds.
-_LOOK = f"""
-SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
-       jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail, jobs.finished_at, jobs.started_at,
-       jobs.children, jobs.pending_children,
-       {parked("jobs")} AS parked, jobs.sequence_key, jobs.sequence_at_once, earlier.jobs AS earlier,
-       jobs.cancel_requested_at IS NOT NULL AS stopping,
-       queues.paused_at, queues.paused_reason,
-       owner.name AS worker, owner.lease_expires_at,
-       breaker.name AS dependency, breaker.state AS breaker, breaker.open_until, breaker.reason AS breaker_reason,
-       breaker.cooldown_until,
-       full_cap.tenant AS cap_tenant, full_cap.kind AS cap_kind, full_cap.most AS cap_most,
-       full_cap.running AS cap_running,
-       closed_rate.tenant AS rate_tenant, closed_rate.kind AS rate_kind, closed_rate.most AS rate_most,
-       closed_rate.seconds AS rate_seconds, closed_rate.opens_at AS rate_opens_at,
-       serving.workers, sharing.turns,
-       CASE WHEN jobs.state = 'queued' AND NOT jobs.isolate THEN ahead.jobs END AS ahead
-  FROM jobs
-  LEFT JOIN queues ON queues.name = jobs.queue
-  LEFT JOIN kinds ON kinds.name = jobs.kind
-  LEFT JOIN LATERAL (
-           SELECT name, state, open_until, reason, cooldown_until FROM breakers
-            WHERE breakers.name = ANY ({dependencies_of("kinds")}) AND {BREAKER_LIMITS}
-            ORDER BY breakers.state <> 'open', breakers.state = 'closed', breakers.name
-            LIMIT 1
-       ) AS breaker ON true
-  LEFT JOIN workers AS owner ON owner.id = jobs.lease_owner
-  LEFT JOIN LATERAL (
-           SELECT caps.tenant, caps.kind, caps.most, counted.running
-             FROM {caps_on("jobs")} AS caps, LATERAL (
-                      SELECT COALESCE(sum({RUNNING_ON_WORKER}), 0)::bigint AS running
-                        FROM workers
-                       WHERE workers.state IN ('active', 'draining')
-                  ) AS counted
-            WHERE counted.running >= caps.most AND jobs.state = 'queued'
-            ORDER BY caps.id
-            LIMIT 1
-       ) AS full_cap ON true
-  LEFT JOIN LATERAL (
-           SELECT paced.tenant, paced.kind, paced.most, paced.seconds, {RATE_OPENS_AT} AS opens_at
-             FROM {rates_on("jobs")} AS paced
-            WHERE {RATE_OPENS_AT} > now() AND jobs.state = 'queued'
-            ORDER BY opens_at DESC
-            LIMIT 1
-       ) AS closed_rate ON true,
-       LATERAL (
-           SELECT count(*) AS jobs
-             FROM ((SELECT FROM jobs AS other
-                     WHERE {in_sequence("other", "jobs")} AND {holds_place("other")} AND {parked("jobs")}
-                     LIMIT $2 + 1)
-                   UNION ALL
-                   (SELECT FROM jobs AS other
-                     WHERE {in_sequence("other", "jobs")} AND {parked("other")} AND {parked("jobs")}
-                       AND other.sequence_position < jobs.sequence_position
-                     LIMIT $2 + 1)
-                    LIMIT $2 + 1) AS counted
-       ) AS earlier,
-       LATERAL (
-           SELECT count(*) AS workers FROM workers WHERE {_SERVES_THE_JOB}
-       ) AS serving,
-       LATERAL (
-           SELECT array_agg(queue) AS queues, array_agg(kind) AS kinds
-             FROM (SELECT DISTINCT queue, kind
-                     FROM workers, unnest(workers.queues) AS queue, unnest(workers.kinds) AS kind
-                    WHERE {_SERVES_THE_JOB}
-                      AND NOT {queue_is_paused("queue")}
-                      AND NOT {kind_is_blocked("kind")}) AS lanes
-       ) AS served,
-       LATERAL (
-           SELECT count(*) AS jobs
-             FROM (SELECT FROM unnest(served.queues, served.kinds) AS lane (queue, kind), LATERAL (
-                       (SELECT FROM jobs AS other
-                         WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                           AND other.priority > jobs.priority AND other.state = 'queued'
-                         LIMIT $2 + 1)
-                       UNION ALL
-                       (SELECT FROM jobs AS other
-                         WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                           AND other.priority = jobs.priority AND other.tenant = jobs.tenant
-                           AND other.owner = jobs.owner AND (other.created_at, other.id) < (jobs.created_at, jobs.id)
-                           AND other.state = 'queued' AND lane.kind = jobs.kind AND lane.queue = jobs.queue
-                         LIMIT $2 + 1)
-                   ) AS earlier
-                    LIMIT $2 + 1) AS counted
-       ) AS ahead,
-       LATERAL (
-           SELECT EXISTS (
-                      SELECT FROM unnest(served.queues, served.kinds) AS lane (queue, kind), LATERAL (
-                          (SELECT FROM jobs AS other
-                            WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                              AND other.priority = jobs.priority
-                              AND (other.tenant, other.owner) < (jobs.tenant, jobs.owner)
-                              AND other.state = 'queued'
-                            LIMIT 1)
-                          UNION ALL
-                          (SELECT FROM jobs AS other
-                            WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                              AND other.priority = jobs.priority
-                              AND (other.tenant, other.owner) > (jobs.tenant, jobs.owner)
-                              AND other.state = 'queued'
-                            LIMIT 1)
-                          UNION ALL
-                          (SELECT FROM jobs AS other
-                            WHERE other.queue = lane.queue AND other.kind = lane.kind AND other.isolate = false
-                              AND other.priority = jobs.priority AND other.tenant = jobs.tenant
-                              AND other.state = 'queued' AND (lane.kind <> jobs.kind OR lane.queue <> jobs.queue)
-                            LIMIT 1)
-                      ) AS other
-                  ) AS turns
-       ) AS sharing
- WHERE jobs.id = $1
-"""  # noqa: S608 - made of constants
-
-# Whatever is on the shelf has ended.
-_LOOK_ON_SHELF = """
-SELECT state, finished_at, error_code, error_message, error_detail FROM shelved_jobs WHERE id = $1
-"""
 
 
 class Reason(StrEnum):
@@ -202,11 +65,10 @@ class Explanation:
 
 
 async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
-    row = await connection.fetchrow(_LOOK, job_id, _MOST_COUNTED)
-    row = row or await connection.fetchrow(_LOOK_ON_SHELF, job_id)
-    if row is None:
+    job = await look(connection, job_id)
+    if job is None:
         raise NotFound(f"There is no job {job_id}.")
-    return _explained(dict(row))
+    return _explained(job)
 
 
 def _explained(job: Mapping[str, Any]) -> Explanation:
@@ -280,9 +142,9 @@ def _waiting(job: Mapping[str, Any]) -> Explanation:
     if job["isolate"]:
         return Explanation(Reason.ISOLATED, msg("explain.isolated"), {"queue": queue})
     if ahead:
-        many = ahead > _MOST_COUNTED
-        says = msg("explain.far_behind", number=_MOST_COUNTED) if many else msg("explain.behind", count=ahead)
-        return Explanation(Reason.BEHIND_OTHERS, says, {"ahead": min(ahead, _MOST_COUNTED), "or_more": many})
+        many = ahead > MOST_COUNTED
+        says = msg("explain.far_behind", number=MOST_COUNTED) if many else msg("explain.behind", count=ahead)
+        return Explanation(Reason.BEHIND_OTHERS, says, {"ahead": min(ahead, MOST_COUNTED), "or_more": many})
     if job["turns"]:
         return Explanation(Reason.NEXT, msg("explain.takes_turns"), {"queue": queue, "takes_turns": True})
     return Explanation(Reason.NEXT, msg("explain.next"), {"queue": queue, "takes_turns": False})
@@ -298,13 +160,13 @@ def _paused(job: Mapping[str, Any]) -> Explanation:
 
 def _parked(job: Mapping[str, Any]) -> Explanation:
     sequence, earlier, at_once = job["sequence_key"], job["earlier"], job["sequence_at_once"]
-    many = earlier > _MOST_COUNTED
+    many = earlier > MOST_COUNTED
     says = msg("explain.sequence.next", sequence=sequence)
     if many:
-        says = msg("explain.sequence.far_behind", number=_MOST_COUNTED, sequence=sequence, at_once=at_once)
+        says = msg("explain.sequence.far_behind", number=MOST_COUNTED, sequence=sequence, at_once=at_once)
     elif earlier:
         says = msg("explain.sequence.behind", count=earlier, sequence=sequence, at_once=at_once)
-    facts = {"sequence": sequence, "at_once": at_once, "earlier": min(earlier, _MOST_COUNTED), "or_more": many}
+    facts = {"sequence": sequence, "at_once": at_once, "earlier": min(earlier, MOST_COUNTED), "or_more": many}
     return Explanation(Reason.SEQUENCE, says, facts)
 
 

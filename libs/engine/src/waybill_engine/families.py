@@ -25,8 +25,9 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db.database import driver
 from waybill.errors import Conflict, NotFound, Refused
 from waybill_engine.announcements import ANNOUNCE_QUEUES
-from waybill_engine.enqueue import Enqueued, NewJob, insert
+from waybill_engine.enqueue import Enqueued, insert
 from waybill_engine.models import State
+from waybill_engine.new_job import NewJob
 from waybill_engine.shelf import unshelve_family
 
 if TYPE_CHECKING:

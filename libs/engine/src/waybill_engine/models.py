@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
+from waybill_engine.columns import int_column, time_column
+
 
 class State(StrEnum):
     SCHEDULED = "scheduled"
@@ -39,16 +41,6 @@ class State(StrEnum):
 FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.DEAD_LETTER, State.CANCELLED})
 
 
-def _time(*, nullable: bool = False) -> Any:
-    if nullable:
-        return Field(default=None, sa_type=sa.DateTime(timezone=True))
-    return Field(sa_type=sa.DateTime(timezone=True), sa_column_kwargs={"server_default": sa.func.now()})
-
-
-def _int(default: int, kind: Any = sa.SmallInteger) -> Any:
-    return Field(default=default, sa_type=kind, sa_column_kwargs={"server_default": str(default)})
-
-
 class Job(SQLModel, table=True):
     __tablename__ = "jobs"
 
@@ -59,30 +51,30 @@ class Job(SQLModel, table=True):
     """Who may see it."""
     kind: str
     queue: str
-    priority: int = _int(0)
+    priority: int = int_column(0)
     """Higher runs first. A priority above 0 needs an operator's grant."""
-    cost: int = _int(1, sa.BigInteger)
+    cost: int = int_column(1, sa.BigInteger)
     """How much work it is (bytes, pages or another unit). Tenants share by it."""
     state: str
     payload: dict[str, Any] = Field(sa_type=JSONB)
 
-    attempts: int = _int(0)
-    max_attempts: int = _int(1)
-    crashes: int = _int(0)
-    max_crashes: int = _int(3)
-    outages: int = _int(0)
+    attempts: int = int_column(0)
+    max_attempts: int = int_column(1)
+    crashes: int = int_column(0)
+    max_crashes: int = int_column(3)
+    outages: int = int_column(0)
     """How many of its runs ended in an outage of the database. Those cost no attempt, up to a limit."""
     isolate: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """It was running when a worker crashed, so it runs alone from now on: only the guilty job is blamed."""
-    run_at: datetime = _time()
+    run_at: datetime = time_column()
     time_limit: float = Field(sa_type=sa.REAL)
     """Seconds one run may take."""
 
     lease_owner: uuid.UUID | None = None
     """The worker that runs it, under that worker's lease (see `Worker`)."""
-    lease_token: int = _int(0, sa.Integer)
+    lease_token: int = int_column(0, sa.Integer)
     """It grows with every claim and never falls. It fences every write that a worker makes."""
-    cancel_requested_at: datetime | None = _time(nullable=True)
+    cancel_requested_at: datetime | None = time_column(nullable=True)
     progress: float | None = Field(default=None, sa_type=sa.REAL)
     progress_message: str | None = None
 
@@ -92,33 +84,33 @@ class Job(SQLModel, table=True):
 
     unique_key: str | None = None
     unique_scope: str | None = None
-    unique_until: datetime | None = _time(nullable=True)
+    unique_until: datetime | None = time_column(nullable=True)
     sequence_key: str | None = None
     """It waits for earlier jobs of its tenant and kind with this key. See `sequences`."""
     sequence_at_once: int | None = Field(default=None, sa_type=sa.SmallInteger)
     """How many jobs of the sequence may hold a place at once, itself included."""
     sequence_position: int | None = Field(default=None, sa_type=sa.BigInteger)
     """Its place in the order of the sequence, from a counter of the database."""
-    parked_for: datetime | None = _time(nullable=True)
+    parked_for: datetime | None = time_column(nullable=True)
     """When it may run once its turn has come. While this is set, it is `scheduled` and its `run_at` is infinity."""
     parent_id: uuid.UUID | None = None
     awaited: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """While it is active, it is one of its parent's pending children, and its end is counted there. See `families`."""
-    children: int = _int(0, sa.Integer)
+    children: int = int_column(0, sa.Integer)
     """How many children it has had, including ended and purged ones."""
-    pending_children: int = _int(0, sa.Integer)
+    pending_children: int = int_column(0, sa.Integer)
     """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
     infinity, which Python reads as a time without a zone, so look here first."""
     traceparent: str | None = None
     tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """Its end is published to all pipelines; see `endings`."""
 
-    created_at: datetime = _time()
-    updated_at: datetime = _time()
+    created_at: datetime = time_column()
+    updated_at: datetime = time_column()
     """The last change that a person would notice. Heartbeats do not change it."""
-    started_at: datetime | None = _time(nullable=True)
-    finished_at: datetime | None = _time(nullable=True)
-    pinned_at: datetime | None = _time(nullable=True)
+    started_at: datetime | None = time_column(nullable=True)
+    finished_at: datetime | None = time_column(nullable=True)
+    pinned_at: datetime | None = time_column(nullable=True)
     """Somebody wants to keep it: no retention rule applies while this is set."""
     checkpoint: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
     """Where its next run can go on, if its handler said so; see `checkpoints`."""
@@ -201,11 +193,11 @@ class JobEvent(SQLModel, table=True):
 
     job_id: uuid.UUID = Field(primary_key=True)
     id: int = Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
-    at: datetime = _time()
+    at: datetime = time_column()
     event: str
     lease_token: int | None = None
     worker_id: uuid.UUID | None = None
-    started_at: datetime | None = _time(nullable=True)
+    started_at: datetime | None = time_column(nullable=True)
     detail: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
 
 
@@ -250,11 +242,11 @@ class Worker(SQLModel, table=True):
     """It hears announcements, and takes its turn in reacting to them."""
     """It runs suspects of a crash, one at a time."""
     state: str
-    started_at: datetime = _time()
-    last_seen_at: datetime = _time()
-    lease_expires_at: datetime = _time()
-    stopped_at: datetime | None = _time(nullable=True)
-    missed_at: datetime | None = _time(nullable=True)
+    started_at: datetime = time_column()
+    last_seen_at: datetime = time_column()
+    lease_expires_at: datetime = time_column()
+    stopped_at: datetime | None = time_column(nullable=True)
+    missed_at: datetime | None = time_column(nullable=True)
     """When somebody first noticed that it had not renewed its lease since the database came back; see `rescue`."""
 
     __table_args__ = (
@@ -269,60 +261,8 @@ class Queue(SQLModel, table=True):
     __tablename__ = "queues"
 
     name: str = Field(primary_key=True)
-    paused_at: datetime | None = _time(nullable=True)
+    paused_at: datetime | None = time_column(nullable=True)
     paused_reason: str | None = None
-
-
-class CapRow(SQLModel, table=True):
-    """The most jobs of a tenant, of a kind, or of both that may run at once; see `waybill_engine.caps`."""
-
-    __tablename__ = "caps"
-
-    id: int = Field(sa_column=sa.Column(sa.Integer, sa.Identity(always=True), primary_key=True))
-    tenant: str | None = None
-    kind: str | None = None
-    most: int
-
-    __table_args__ = (
-        sa.UniqueConstraint("tenant", "kind", name="caps_of_somebody", postgresql_nulls_not_distinct=True),
-        sa.CheckConstraint("tenant IS NOT NULL OR kind IS NOT NULL", name="caps_name_somebody"),
-        sa.CheckConstraint("most >= 0", name="caps_most_counts"),
-    )
-
-
-class DecidedCap(SQLModel, table=True):
-    """A kind whose cap an operator set or lifted; see `waybill_engine.caps`."""
-
-    __tablename__ = "decided_caps"
-
-    kind: str = Field(primary_key=True)
-
-
-class RateRow(SQLModel, table=True):
-    """How many jobs of a tenant, of a kind, or of both may start in some time; see `waybill_engine.rates`."""
-
-    __tablename__ = "rates"
-
-    id: int = Field(sa_column=sa.Column(sa.Integer, sa.Identity(always=True), primary_key=True))
-    tenant: str | None = None
-    kind: str | None = None
-    most: int | None = None
-    """None: an operator decided that there is no rate."""
-    seconds: float
-    burst: int
-    spacing: int = Field(sa_type=sa.BigInteger)
-    """Microseconds that each start pays for."""
-    paid_up_to: datetime = Field(
-        sa_column=sa.Column(sa.DateTime(timezone=True), nullable=False, server_default=sa.text("'epoch'"))
-    )
-    decided: bool = Field(sa_column=sa.Column(sa.Boolean, nullable=False, server_default=sa.false()))
-    """An operator set or lifted it, so no default changes it."""
-
-    __table_args__ = (
-        sa.UniqueConstraint("tenant", "kind", name="rates_of_somebody", postgresql_nulls_not_distinct=True),
-        sa.CheckConstraint("tenant IS NOT NULL OR kind IS NOT NULL", name="rates_name_somebody"),
-        sa.CheckConstraint("most >= burst AND burst >= 1 AND seconds > 0 AND spacing >= 1", name="rates_let_through"),
-    )
 
 
 class Artefact(SQLModel, table=True):
@@ -338,47 +278,9 @@ class Artefact(SQLModel, table=True):
     bytes: int = Field(sa_type=sa.BigInteger)
     sha256: str
     lease_token: int
-    created_at: datetime = _time()
-    missing_at: datetime | None = _time(nullable=True)
+    created_at: datetime = time_column()
+    missing_at: datetime | None = time_column(nullable=True)
     """When the janitor looked for the file and did not find it."""
-
-
-class ScheduleRow(SQLModel, table=True):
-    """A schedule, with everything that its jobs need: a worker can fire it without knowing the kind."""
-
-    __tablename__ = "schedules"
-
-    name: str = Field(primary_key=True)
-    cron: str
-    timezone: str
-    missed: str
-    """What happens to ticks that nobody could fire; see `waybill_engine.schedules.Missed`."""
-    grace: float = Field(sa_type=sa.REAL)
-
-    kind: str
-    queue: str
-    tenant: str
-    payload: dict[str, Any] = Field(sa_type=JSONB)
-    priority: int = _int(0)
-    cost: int = _int(1, sa.BigInteger)
-    max_attempts: int = Field(sa_type=sa.SmallInteger)
-    max_crashes: int = Field(sa_type=sa.SmallInteger)
-    time_limit: float = Field(sa_type=sa.REAL)
-
-    paused_at: datetime | None = _time(nullable=True)
-    paused_reason: str | None = None
-    next_at: datetime | None = _time(nullable=True)
-    """The next tick that has not fired. None when there are no more ticks."""
-    last_tick: datetime | None = _time(nullable=True)
-    last_job_id: uuid.UUID | None = None
-    created_at: datetime = _time()
-    updated_at: datetime = _time()
-    """When its definition last changed. Firing does not change it."""
-
-    __table_args__ = (
-        sa.CheckConstraint("missed IN ('skip', 'once', 'all')", name="schedules_missed_known"),
-        sa.Index("schedules_due", "next_at", postgresql_where=sa.text("paused_at IS NULL")),
-    )
 
 
 class ErasureRow(SQLModel, table=True):
@@ -390,9 +292,9 @@ class ErasureRow(SQLModel, table=True):
     tenant: str | None = None
     owner: str | None = None
     requested_at: datetime = Field(sa_type=sa.DateTime(timezone=True))
-    finished_at: datetime | None = _time(nullable=True)
-    jobs: int = _int(0, sa.BigInteger)
-    files: int = _int(0, sa.BigInteger)
+    finished_at: datetime | None = time_column(nullable=True)
+    jobs: int = int_column(0, sa.BigInteger)
+    files: int = int_column(0, sa.BigInteger)
 
     __table_args__ = (
         sa.CheckConstraint("(tenant IS NULL) <> (owner IS NULL)", name="erasures_of_somebody"),

@@ -14,8 +14,9 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
 from waybill_engine.job_lists import Wanted, newest
-from waybill_engine.models import Artefact, Job, Queue, ScheduleRow, State, Worker, WorkerState
+from waybill_engine.models import Artefact, Job, Queue, State, Worker, WorkerState
 from waybill_engine.queue_counts import count_by_queue
+from waybill_engine.schedule_models import ScheduleRow
 from waybill_engine.shelf_models import AnyJob, AnyJobEvent
 
 

@@ -17,8 +17,9 @@ from zoneinfo import ZoneInfo
 
 from waybill.errors import NotFound, Refused
 from waybill_engine.cron import Cron
-from waybill_engine.enqueue import NewJob, enqueue, payload_json
+from waybill_engine.enqueue import enqueue
 from waybill_engine.kinds import JobKind, is_name
+from waybill_engine.new_job import NewJob, payload_json
 from waybill_engine.registry import known_kinds
 from waybill_engine.retry import RetryPolicy
 from waybill_engine.unique_keys import Unique, UniqueScope

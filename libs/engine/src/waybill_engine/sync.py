@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from waybill.errors import Conflict, Forbidden, NotFound, Refused
-from waybill_engine.enqueue import Enqueued, NewJob, payload_json
+from waybill_engine.enqueue import Enqueued
+from waybill_engine.new_job import NewJob, payload_json
 
 # Everything is sent as text and cast here, because drivers differ in which types they know.
 _ENQUEUE = """

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from waybill_engine.cron import Cron
 from waybill_engine.due_times import NEXT_TICK_IN
-from waybill_engine.enqueue import NewJob, enqueue_many
+from waybill_engine.enqueue import enqueue_many
+from waybill_engine.new_job import NewJob
 from waybill_engine.schedules import COLUMNS, Missed, stored
 
 if TYPE_CHECKING:

@@ -5,5 +5,11 @@ from waybill.db.branches import Branch
 BRANCH = Branch(
     "engine",
     migrations="waybill_engine.migrations",
-    models=("waybill_engine.models", "waybill_engine.breaker_models", "waybill_engine.shelf_models"),
+    models=(
+        "waybill_engine.models",
+        "waybill_engine.breaker_models",
+        "waybill_engine.limit_models",
+        "waybill_engine.schedule_models",
+        "waybill_engine.shelf_models",
+    ),
 )

@@ -24,7 +24,7 @@ from waybill_engine import breaker
 from waybill_engine.caps import find_caps
 from waybill_engine.claim import ClaimedJob, claim
 from waybill_engine.context import JobContext
-from waybill_engine.enqueue import NewJob, enqueue
+from waybill_engine.enqueue import enqueue
 from waybill_engine.explain import explain
 from waybill_engine.fair_share import FairShare
 from waybill_engine.finish import released, settle
@@ -32,6 +32,7 @@ from waybill_engine.kind_limits import record_limits
 from waybill_engine.lanes import Lane, LaneScan, Position
 from waybill_engine.lease import WorkerInfo, register, stop
 from waybill_engine.models import State
+from waybill_engine.new_job import NewJob
 from waybill_engine.rates import find_rates
 from waybill_engine.registry import Handler, load_handlers
 from waybill_engine.worker.clients import Clients

@@ -16,8 +16,8 @@ from waybill.db import Database
 from waybill.storage import Storage
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
-from waybill_engine.enqueue import MAX_PAYLOAD
 from waybill_engine.finish import released, settle
+from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.registry import Handler
 from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.completer import Completer
