@@ -29,6 +29,7 @@ from benchmarks import (
     idle,
     janitor,
     page,
+    parts,
     pick_up,
     vendors,
 )
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "enqueue": bulk_enqueue.measure,
     "announce": announcements.measure,
     "claim-cost": claim_cost.measure,
+    "parts": parts.measure,
     "idle": idle.measure,
     "documents": documents.measure,
     "vendors": vendors.measure,

@@ -23,13 +23,13 @@ CREATE TABLE floor_jobs (
 CREATE INDEX floor_ready ON floor_jobs (id) WHERE state = 0
 """
 
-_CLAIM = """
+CLAIM = """
 UPDATE floor_jobs SET state = 1
  WHERE id = ANY (ARRAY(SELECT id FROM floor_jobs WHERE state = 0 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
 RETURNING id, payload
 """
 
-_FINISH = "UPDATE floor_jobs SET state = 2 WHERE id = ANY ($1::bigint[])"
+FINISH = "UPDATE floor_jobs SET state = 2 WHERE id = ANY ($1::bigint[])"
 
 _FILL = "INSERT INTO floor_jobs (payload) SELECT '{}' FROM generate_series(1, $1::bigint)"
 
@@ -55,11 +55,11 @@ async def work() -> None:
     await connection.add_listener("floor", lambda *_: notified.set())
     while True:
         notified.clear()
-        while rows := await connection.fetch(_CLAIM, program.SETTINGS["batch"]):
+        while rows := await connection.fetch(CLAIM, program.SETTINGS["batch"]):
             for row in rows:
                 if row["payload"] != "{}":
                     program.handler_started(json.loads(row["payload"])["sample"])
-            await connection.execute(_FINISH, [row["id"] for row in rows])
+            await connection.execute(FINISH, [row["id"] for row in rows])
         await notified.wait()
 
 
