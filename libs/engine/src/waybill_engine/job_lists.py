@@ -161,7 +161,7 @@ def _waiting(state: State) -> Arm:
     order: dict[State, tuple[Any, ...]] = {
         State.QUEUED: (
             *(_HOT.c.queue, _HOT.c.kind, _HOT.c.isolate, _HOT.c.priority.desc(), _HOT.c.tenant),
-            *(_HOT.c.created_at, _HOT.c.id),
+            *(_HOT.c.owner, _HOT.c.created_at, _HOT.c.id),
         ),
         State.SCHEDULED: (_HOT.c.run_at,),
     }
