@@ -6,6 +6,8 @@ PEERS  ?= .venv-peers
 NODE_PEERS := benchmarks/peers
 # How many tests run side by side, each with a Postgres of its own. Most of them wait for something most of the time.
 TESTERS ?= 3
+# Containers often set this for what they ship. Here it would rewrite and compile every test file three times a run.
+unexport PYTHONDONTWRITEBYTECODE
 BIN    := $(VENV)/bin
 PACKAGES := libs/common libs/engine libs/documents pipelines/convert services/worker services/janitor services/api services/gateway cli
 LOCKED := $(VENV)/.locked

@@ -23,6 +23,8 @@ expect.set_options(timeout=20_000)
 _numbers = itertools.count()
 _seeds = itertools.count(1)
 
+LAUNCHER = Path(__file__).parent.parent / "support" / "chromium.sh"
+
 OpenPage = Callable[..., Awaitable[Page]]
 Invoice = Callable[..., Path]
 MakeStack = Callable[..., Awaitable[Stack]]
@@ -42,7 +44,9 @@ async def browser() -> AsyncIterator[Browser]:
         pytest.skip("there is no chromium here (Debian: apt install chromium)")
     async with async_playwright() as playwright:
         # As root, as CI runs, chromium has no sandbox to put itself into.
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(
+            executable_path=LAUNCHER, args=["--no-sandbox"], env={**os.environ, "CHROMIUM": CHROMIUM}
+        )
         yield browser
         await browser.close()
 
