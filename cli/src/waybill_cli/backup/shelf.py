@@ -36,13 +36,11 @@ def newest_with_objects(folder: Path) -> Path | None:
 @contextmanager
 def new_backup(folder: Path, at: datetime) -> Iterator[Path]:
     """A folder to write a backup into. It becomes a backup when the block ends well, and vanishes when it does not."""
-    name = f"{_PREFIX}{at:%Y-%m-%dT%H-%M-%SZ}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(folder):
         for left in (*folder.glob(f"{_HALF}*"), *folder.glob(f"{_GONE}*")):  # of one that was killed
             shutil.rmtree(left)
-        if (folder / name).exists():
-            raise Refused(f"{folder / name} exists already. Wait a second, and try again.")
+        name = _free_name(folder, f"{_PREFIX}{at:%Y-%m-%dT%H-%M-%SZ}")
         half = folder / f"{_HALF}{name}"
         half.mkdir(mode=0o700)
         try:
@@ -63,6 +61,12 @@ def remove_all_but(folder: Path, number: int) -> list[Path]:
         path.rename(gone)
         shutil.rmtree(gone)
     return removed
+
+
+def _free_name(folder: Path, name: str) -> str:
+    """The name, or the next one of the same second, which is listed after it."""
+    names = [name, *(f"{name}-{number}" for number in range(2, 10))]
+    return next(each for each in names if not (folder / each).exists())
 
 
 @contextmanager
