@@ -15,6 +15,7 @@ import pytest
 
 from support.command_line import Ran, Waybill
 from support.janitor import document, result_key
+from support.s3 import KEY_ID, SECRET, Bucket, s3_server
 from waybill.config import DatabaseUrl
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -134,19 +135,6 @@ async def test_a_damaged_backup_is_refused_before_anything_is_touched(old: Place
     assert await is_untouched(new)
 
 
-async def test_a_full_database_is_replaced_only_on_request(old: Place, new: Place) -> None:
-    backup = await old.back_up()
-    await ask(new, "CREATE TABLE precious AS SELECT 'kept' AS word")
-    refused = await new.run("restore", backup)
-    assert refused.code == 1
-    assert "--replace" in refused.err
-    assert await ask(new, "SELECT word FROM precious") == "kept"
-    assert not new.folder.exists()
-    assert (await new.run("restore", backup, "--replace")).code == 0
-    assert await ask(new, "SELECT to_regclass('precious')") is None
-    assert await ask(new, "SELECT to_regnamespace('waybill_replaced')") is None
-
-
 async def test_a_restore_that_fails_leaves_the_database_as_it_was(old: Place, new: Place) -> None:
     backup = await old.back_up()
     (backup / DUMP).write_bytes(b"PGDMP and then nothing that pg_restore could read")
@@ -177,26 +165,28 @@ async def test_the_storage_of_another_database_is_refused(old: Place, new: Place
     assert await new.storage.get("waybill-owner") == b"somebody else's"
 
 
-async def test_a_new_start_can_be_replaced_with_its_storage(old: Place, new: Place, hot: Connection) -> None:
+async def test_a_new_start_is_replaced_only_on_request_and_with_its_storage(
+    old: Place, new: Place, hot: Connection
+) -> None:
     """As after `make up` in an empty place, before somebody thought of the backup: database and storage are new."""
     job = await document(hot, old.storage)
     backup = await old.back_up()
     await upgrade(new.url)
     await check_owner(new.database, new.storage, claim=True)
     await new.database.close()
+    theirs = await new.storage.get("waybill-owner")
+    refused = await new.run("restore", backup)
+    assert refused.code == 1
+    assert "--replace" in refused.err
+    assert await new.storage.get("waybill-owner") == theirs
+    assert await ask(new, "SELECT count(*) FROM jobs") == 0
+
     ran = await new.run("restore", backup, "--replace")
     assert ran.code == 0, ran.err
     assert "every object that a row names is there" in ran.out
     assert await new.storage.get(result_key(job, 1, "xml")) == b"<a/>"
     assert await new.storage.get("waybill-owner") == await old.storage.get("waybill-owner")
-
-
-async def test_what_was_removed_while_the_backup_was_made_is_counted(old: Place, new: Place, hot: Connection) -> None:
-    job = await document(hot, old.storage)
-    await old.storage.delete(result_key(job, 1, "xml"))
-    ran = await new.run("restore", await old.back_up())
-    assert ran.code == 0, ran.err
-    assert "looked at everything: 1 objects are missing" in ran.out
+    assert await ask(new, "SELECT to_regnamespace('waybill_replaced')") is None
 
 
 async def test_what_was_erased_or_revoked_since_does_not_come_back(old: Place, new: Place, hot: Connection) -> None:
@@ -230,10 +220,13 @@ async def test_the_database_that_is_replaced_knows_who_was_erased(old: Place, ho
 
 async def test_a_restored_database_looks_anew_and_numbers_anew(old: Place, new: Place, hot: Connection) -> None:
     job = await document(hot, old.storage)
+    await old.storage.delete(result_key(job, 1, "xml"))  # as if while the backup was made
     await hot.execute("UPDATE conversions SET changed = '9000000000000'")  # a server with a long life
     await hot.execute("INSERT INTO janitor_places (task, place) VALUES ('missing', '{}')")
     await hot.execute("INSERT INTO janitor_lease VALUES ('janitor', 7, 'gone', now() + interval '1 hour')")
-    assert (await new.run("restore", await old.back_up())).code == 0
+    ran = await new.run("restore", await old.back_up())
+    assert ran.code == 0, ran.err
+    assert "looked at everything: 1 objects are missing" in ran.out
     assert await ask(new, "SELECT changed < pg_current_xact_id() FROM conversions WHERE job_id = $1", job)
     assert await ask(new, "SELECT count(*) FROM janitor_places") == 0
     assert await ask(new, "SELECT expires_at <= now() FROM janitor_lease")
@@ -283,6 +276,29 @@ async def _older_backup(place: Place, backup: Path) -> Path:
         withdrawals=Withdrawals(known_until=now, erasures=[], revoked_keys=[]),
     ).write(backup)
     return backup
+
+
+async def test_a_bucket_is_backed_up_and_restored_into_another(
+    old: Place, bare: Waybill, empty_database_url: str, hot: Connection
+) -> None:
+    job = await document(hot, old.storage)
+    with s3_server() as server:
+        here, there = Bucket(server), Bucket(server)
+        async for one in old.storage.list():
+            await here.storage(prefix="").put(one.key, old.storage.stream(one.key))
+        access = {"WAYBILL_STORAGE_KEY_ID": KEY_ID, "WAYBILL_STORAGE_SECRET": SECRET}
+        urls = [f"s3://{bucket.name}?endpoint={server}&region=us-east-1" for bucket in (here, there)]
+        made = await bare(
+            "backup", "--to", "b", "--json", WAYBILL_DATABASE_URL=old.url, WAYBILL_STORAGE_URL=urls[0], **access
+        )
+        assert made.code == 0, made.err
+        backup = made.json["backup"]
+        ran = await bare(
+            "restore", backup, WAYBILL_DATABASE_URL=empty_database_url, WAYBILL_STORAGE_URL=urls[1], **access
+        )
+        assert ran.code == 0, ran.err
+        assert await there.storage(prefix="").get(result_key(job, 1, "xml")) == b"<a/>"
+        assert sorted(there.objects()) == sorted(here.objects())
 
 
 async def test_the_password_is_not_on_the_command_line_of_pg_dump(tmp_path: Path) -> None:
