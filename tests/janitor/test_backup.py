@@ -1,4 +1,7 @@
-"""docs/backup.md, done: a dump and a copy taken while work goes on, restored into an empty place, and all is there."""
+"""A dump and a copy that were taken and restored without our commands: the janitor notices, and all is there.
+
+`waybill backup` and `waybill restore` are tested in `tests/cli/test_backup.py`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def run(program: str, *arguments: str) -> None:
     subprocess.run([bundled_binaries(18) / program, *arguments], check=True)
 
 
-async def test_a_backup_taken_while_work_goes_on_is_restored_whole(
+async def test_a_dump_taken_while_work_goes_on_is_restored_whole(
     database_url: str, empty_database_url: str, db: Database, hot: Connection, tmp_path: Path
 ) -> None:
     storage = LocalStorage(tmp_path / "storage")

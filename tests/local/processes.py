@@ -77,11 +77,11 @@ class Up:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def wait_for(self, part: str, within: float = PATIENCE) -> str:
-        """The first line with `part` in it."""
+    def wait_for(self, part: str, within: float = PATIENCE, *, after: int = 0) -> str:
+        """The first line with `part` in it, after so many others."""
 
         def found() -> str | None:
-            return next((line for line in self.lines if part in line), None)
+            return next((line for line in self.lines[after:] if part in line), None)
 
         with self._news:
             self._news.wait_for(lambda: found() or not self._reader.is_alive(), timeout=within)

@@ -18,6 +18,7 @@ from local.processes import NOBODY, Stranger, is_alive, processes_of
 from support.patience import wait_until
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError, PostgresInUseError, debian_binaries
 from waybill_cli.local.postgres.binaries import bundled_binaries, within_reach
+from waybill_cli.local.postgres.places import data_place, left_data
 
 FAST = {"fsync": "off"}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand the server to another user")
@@ -286,6 +287,22 @@ async def test_root_brings_binaries_out_of_a_closed_folder(home: Path) -> None:
 def closed_folder(path: Path) -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+@needs_root
+def test_data_whose_home_was_removed_is_found(home: Path) -> None:
+    home.mkdir()
+    (home / "postgres").mkdir()
+    place = data_place(home)
+    (place / "file").write_bytes(b"12345")
+    try:
+        assert place not in [left.place for left in left_data()]
+        shutil.rmtree(home)
+        (left,) = [left for left in left_data() if left.place == place]
+        assert left.home == str(home)
+        assert left.bytes >= 5
+    finally:
+        shutil.rmtree(place)
 
 
 AS_STRANGER = """

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
@@ -28,6 +33,12 @@ def is_serving(port: int) -> bool:
     return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
 
 
+def is_back(port: int) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return is_serving(port)
+    return False
+
+
 def service(up: Up, module: str) -> psutil.Process:
     return next(each for each in processes_of(up.home) if module in each.cmdline())
 
@@ -43,6 +54,8 @@ async def test_a_whole_life_from_the_first_start_to_the_last_stop(
     _starting_twice_is_a_clear_error(start_up, up, free_port)
     _a_service_that_dies_is_started_again(up, free_port)
     await execute(published_url(home), "CREATE TABLE memory AS SELECT 'kept' AS word")
+    for _ in range(2):
+        _a_postgres_that_dies_is_started_again(up, free_port)
     assert stat.S_IMODE((home / "database-url").stat().st_mode) == 0o600
 
     before = {each.pid for each in processes_of(home)}
@@ -54,7 +67,7 @@ async def test_a_whole_life_from_the_first_start_to_the_last_stop(
     assert not [pid for pid in before if is_alive(pid)]
     assert await execute(published_url(home), "SELECT word FROM memory") == "kept"
     assert not [line for line in up.lines if "wb_" in line], "the admin key is shown once"
-    assert up.stop(signal.SIGINT) == 0, up.text
+    _ctrl_c_is_heard_while_postgres_recovers(up)
     assert not processes_of(home)
     assert published_url(home) is None
     assert "\x1b[" not in up.text, "colours are for terminals"
@@ -87,14 +100,39 @@ def _a_service_that_dies_is_started_again(up: Up, free_port: int) -> None:
     service(up, "waybill_api").kill()
     up.wait_for("api was ended by SIGKILL; starting it again in 0.5 s")
 
-    def is_back() -> bool:
-        try:
-            return is_serving(free_port)
-        except httpx.TransportError:
-            return False
-
-    wait_until(is_back, "the API's return")
+    wait_until(lambda: is_back(free_port), "the API's return")
     assert len([line for line in up.lines if READY in line]) == 1, "one ready line, not one per restart"
+
+
+def servers(home: Path) -> list[psutil.Process]:
+    return [each for each in processes_of(home) if each.name() == "postgres"]
+
+
+def _a_postgres_that_dies_is_started_again(up: Up, free_port: int) -> None:
+    url, seen = published_url(up.home), len(up.lines)
+    for each in servers(up.home):
+        each.kill()
+    up.wait_for("Postgres stopped by itself; starting it again in", after=seen)
+    up.wait_for("Postgres runs again", after=seen)
+
+    wait_until(lambda: is_back(free_port), "the database's return, at the same address")
+    assert published_url(up.home) == url
+
+
+def _ctrl_c_is_heard_while_postgres_recovers(up: Up) -> None:
+    """Its recovery waits for an archive that never answers, so that its start would take for ever."""
+    data = Path(next(iter(servers(up.home))).cwd())
+    (data / "recovery.signal").touch()
+    with (data / "postgresql.auto.conf").open("a") as settings:
+        settings.write("restore_command = 'sleep 600'\n")
+    os.chown(data / "recovery.signal", data.stat().st_uid, data.stat().st_gid)
+    for each in servers(up.home):
+        each.kill()
+    up.wait_for("Postgres stopped by itself")
+    wait_until(lambda: len(servers(up.home)) > 1, "a server that recovers")
+    asked = time.monotonic()
+    assert up.stop(signal.SIGINT) == 0, up.text
+    assert time.monotonic() - asked < 40, "its start is given 120 s, and nobody waits for that"
 
 
 @pytest.mark.heavy
@@ -168,6 +206,45 @@ def test_a_taken_port_is_a_clear_error_before_anything_starts(
     assert not (home / "postgres").exists()
 
 
+@pytest.mark.parametrize("service", ["gateway", pytest.param("api", marks=pytest.mark.heavy)])
+def test_a_port_that_is_taken_while_it_starts_ends_everything(
+    start_up: StartUp, home: Path, free_port: int, gateway_port: int, service: str
+) -> None:
+    port = free_port if service == "api" else gateway_port
+    up = start_up()
+    up.wait_for("Postgres runs on")  # the ports have been looked at, and nobody listens yet
+    with a_stranger_who_says_yes(port):
+        assert up.wait() == 1
+    assert f"{service} cannot listen. Port {port} on 127.0.0.1 is taken" in up.text
+    assert f"WAYBILL_{service.upper()}_PORT=" in up.text
+    assert READY not in up.text, "a stranger's answers are not our gateway's"
+    assert not processes_of(home)
+
+
+@contextlib.contextmanager
+def a_stranger_who_says_yes(port: int) -> Iterator[None]:
+    """A program of somebody else's that answers every request."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), YesMan) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+class YesMan(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+
+def test_two_services_with_one_port_are_a_clear_error(start_up: StartUp, home: Path, free_port: int) -> None:
+    up = start_up(WAYBILL_GATEWAY_PORT=str(free_port))
+    assert up.wait() == 1
+    assert f"Port {free_port} is set for both api and gateway" in up.text
+    assert not (home / "postgres").exists()
+
+
 def test_a_bad_setting_of_any_service_is_a_clear_error_before_anything_starts(start_up: StartUp, home: Path) -> None:
     wrong = {
         "WAYBILL_API_BODY_TIMEOUT": "never",  # the API's
@@ -192,21 +269,6 @@ def test_no_parser_outlives_a_gateway_that_was_killed(start_up: StartUp) -> None
     up.wait_for("gateway was ended by SIGKILL; starting it again in 0.5 s")
     wait_until(lambda: not [each for each in parsers if is_alive(each.pid)], "the end of its parsers")
     assert up.stop(signal.SIGTERM) == 0
-
-
-@pytest.mark.heavy
-async def test_a_postgres_that_dies_is_started_again(start_up: StartUp, home: Path, free_port: int) -> None:
-    up = start_up()
-    up.wait_for(READY)
-    url = published_url(home)
-    for each in processes_of(home):
-        if each.name() == "postgres":
-            each.kill()
-    up.wait_for("Postgres stopped by itself")
-    wait_until(lambda: is_serving(free_port), "the database's return, at the same address")
-    assert published_url(home) == url
-    assert up.stop(signal.SIGTERM) == 0
-    assert not processes_of(home)
 
 
 @pytest.mark.heavy

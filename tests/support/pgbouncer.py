@@ -28,6 +28,7 @@ pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 200
 logfile = {folder}/pgbouncer.log
+{more}
 """
 
 
@@ -40,8 +41,8 @@ def _program() -> str | None:
 
 
 @contextmanager
-def pgbouncer(database_url: str) -> Iterator[str]:
-    """The URL of the same database, through the pooler."""
+def pgbouncer(database_url: str, more: str = "") -> Iterator[str]:
+    """The URL of the same database, through the pooler. `more` are lines for its configuration."""
     program = _program()
     assert program is not None
     parts = urlsplit(database_url)
@@ -56,6 +57,7 @@ def pgbouncer(database_url: str) -> Iterator[str]:
                 password=parts.password,
                 listen=listen,
                 folder=folder,
+                more=more,
             )
         )
         account: dict[str, int] = {}

@@ -34,6 +34,8 @@ _PLATFORM = {
     "workers": "waybill_cli.workers:app",
     "janitor": "waybill_cli.janitor:app",
     "storage": "waybill_cli.storage:app",
+    "backup": "waybill_cli.backup:app",
+    "restore": "waybill_cli.backup.restore:restore",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",

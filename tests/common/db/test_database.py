@@ -20,6 +20,7 @@ from support.server import embedded
 from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db import Database, SchemaMismatch, driver
 from waybill.db.migrations import upgrade
+from waybill.db.session_settings import NOTHING_FORGOTTEN, ONE_PLAN
 from waybill.errors import DatabaseUnavailable, classify, is_database_outage
 
 
@@ -142,6 +143,17 @@ async def test_a_pooler_that_nobody_told_us_of_is_named_at_once(database_url: st
         db = await Database.connect(settings(pooled, database_pgbouncer=True))
         await db.check_writable()
         await db.close()
+
+
+@pytest.mark.skipif(not installed(), reason="pgbouncer is not installed (Debian's package pgbouncer)")
+async def test_a_pooler_that_ignores_what_connections_ask_for_is_named_at_once(database_url: str) -> None:
+    # As many advise to set it up. It connects without a word, and workers would listen for ever and hear nothing.
+    ignored = ", ".join([*ONE_PLAN, *NOTHING_FORGOTTEN, "extra_float_digits"])
+    with (
+        pgbouncer(database_url, f"ignore_startup_parameters = {ignored}") as pooled,
+        pytest.raises(DatabaseUnavailable, match="Set WAYBILL_DATABASE_PGBOUNCER=true"),
+    ):
+        await asyncio.wait_for(Database.connect(settings(pooled, database_connect_timeout=600)), 60)
 
 
 @pytest.fixture

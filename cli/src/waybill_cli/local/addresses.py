@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from waybill.config import ProcessSettings
@@ -32,18 +32,19 @@ class Address:
     def check(self) -> None:
         """Raise unless a service could listen here now."""
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(
-                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except socket.gaierror as error:
             raise PortError(f"The address {self.host!r} is not known here ({error.strerror}).") from error
-        with socket.socket(family, kind, protocol) as probe:
-            # As the services do: connections of a predecessor that are still closing are no obstacle.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                raise PortError(self._refusal(error)) from error
+        for family, kind, protocol, _, address in found:  # a name can be several addresses, and a service needs all
+            with socket.socket(family, kind, protocol) as probe:
+                # As the services do: connections of a predecessor that are still closing are no obstacle.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                try:
+                    probe.bind(address)
+                except OSError as error:
+                    raise PortError(self._refusal(error)) from error
 
     def _refusal(self, error: OSError) -> str:
         if error.errno == errno.EADDRINUSE:
@@ -65,3 +66,15 @@ def addresses(loaded: Iterable[ProcessSettings]) -> dict[str, Address]:
             if name != field and (host := getattr(settings, f"{name}_host", None)):
                 found[name] = Address(host, getattr(settings, field), variable(field))
     return found
+
+
+def check_all(found: Mapping[str, Address]) -> None:
+    """Raise unless every service could listen at its address now."""
+    for name, address in found.items():
+        twin = next((other for other, each in found.items() if other < name and each.port == address.port), None)
+        if twin is not None:
+            raise PortError(
+                f"Port {address.port} is set for both {twin} and {name}. Choose another port with {address.variable} "
+                f"or {found[twin].variable}."
+            )
+        address.check()

@@ -10,25 +10,27 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from waybill import log
 from waybill.config import DatabaseUrl
-from waybill.console import local_address
+from waybill.console import human_units, local_address
 from waybill.db import Database
 from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.security import keys
-from waybill_cli.local.addresses import Address, PortError
+from waybill_cli.local.addresses import Address, PortError, check_all
+from waybill_cli.local.database_keeper import DatabaseKeeper
 from waybill_cli.local.lock import LockedError, take_lock
 from waybill_cli.local.orphans import MARK, end_orphans
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError
+from waybill_cli.local.postgres.places import left_data
 from waybill_cli.local.screen import Screen
 from waybill_cli.local.service import Service
-from waybill_cli.local.service_group import ServiceGroup, stop_signals
+from waybill_cli.local.service_group import Keeper, ServiceGroup, stop_signals
 from waybill_cli.local.settings import UpSettings
 
 SERVICES = (
@@ -55,12 +57,11 @@ def run_everything(settings: UpSettings, addresses: Mapping[str, Address]) -> in
     try:
         with _locked(home):
             end_orphans(home)
-            for address in addresses.values():
-                address.check()
-            with _database(settings, home, screen) as (url, keep_alive):
+            check_all(addresses)
+            with _database(settings, home, screen) as (url, keepers):
                 settings = settings.model_copy(update={"database_url": url})
                 try:
-                    code = asyncio.run(_serve(settings, addresses, home, keep_alive, screen))
+                    code = asyncio.run(_serve(settings, addresses, home, keepers, screen))
                 finally:
                     _interruptible()
                     end_orphans(home)
@@ -77,23 +78,25 @@ async def _serve(
     settings: UpSettings,
     addresses: Mapping[str, Address],
     home: Path,
-    keep_alive: Callable[[], None],
+    keepers: Sequence[Keeper],
     screen: Screen,
 ) -> int:
-    await _migrate(settings)
-    first_key = await _first_admin_key(settings)
-    if first_key is not None:  # it is printed at once, so that it has been seen whatever happens next
-        screen.good(f"Your admin key, shown only this once: {first_key}")
-        screen.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
     environment = _environment(settings, addresses, home, screen)
     # The worker's own grace period comes first; ours only ends what ignores its own.
-    group = ServiceGroup(SERVICES, environment, screen, grace=settings.shutdown_grace + 10)
+    group = ServiceGroup(SERVICES, environment, addresses, screen, grace=settings.shutdown_grace + 10)
+
+    async def prepare() -> None:
+        await _migrate(settings)
+        first_key = await _first_admin_key(settings)
+        if first_key is not None:  # it is printed at once, so that it has been seen whatever happens next
+            screen.good(f"Your admin key, shown only this once: {first_key}")
+            screen.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
 
     def all_ready() -> None:
         screen.good(f"Waybill is ready: {addresses['api'].url} (Ctrl-C stops it)")
         notify_ready()  # we may be a service ourselves
 
-    return await group.run(on_ready=all_ready, every_second=keep_alive)
+    return await group.run(prepare=prepare, on_ready=all_ready, beside=keepers)
 
 
 def _environment(settings: UpSettings, addresses: Mapping[str, Address], home: Path, screen: Screen) -> dict[str, str]:
@@ -151,34 +154,41 @@ def _locked(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tuple[DatabaseUrl, Callable[[], None]]]:
-    """The database's URL, and what to call every second to keep it running."""
+def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tuple[DatabaseUrl, Sequence[Keeper]]]:
+    """The database's URL, and what keeps the database running."""
     if not settings.embedded:
         screen.say(f"Postgres: {settings.database_url}")
-        yield settings.database_url, lambda: None
+        yield settings.database_url, ()
         return
 
     postgres = EmbeddedPostgres(home)
-
-    def keep_alive() -> None:
-        if not postgres.running:
-            screen.bad("Postgres stopped by itself; starting it again.")
-            postgres.start()
-
     try:
         postgres.start()
-        screen.say(
-            f"Postgres runs on 127.0.0.1:{postgres.port}; its data is in {postgres.data}, its log is {postgres.log}"
-        )
+        _say_where_it_is(postgres, home, screen)
         url = postgres.create_database("waybill")
         local_address.publish(home, url)
-        yield DatabaseUrl(url), keep_alive
+        keeper = DatabaseKeeper(postgres, screen, min_free=settings.storage_min_free_mb * 2**20)
+        yield DatabaseUrl(url), [keeper.keep]
     finally:
         local_address.withdraw(home)
         try:
             postgres.stop()
         except KeyboardInterrupt:
             postgres.stop("immediate")
+
+
+def _say_where_it_is(postgres: EmbeddedPostgres, home: Path, screen: Screen) -> None:
+    screen.say(f"Postgres runs on 127.0.0.1:{postgres.port}; its data is in {postgres.data}, its log is {postgres.log}")
+    if not postgres.data.is_relative_to(home):
+        screen.say(
+            f"Its data is not in {home}, because you are root and Postgres may not enter that folder. Removing {home} "
+            f"does not remove it: rm -r {home} {postgres.data.parent}"
+        )
+    for left in left_data():
+        screen.bad(
+            f"The database of {left.home}, which is gone, is still in {left.place} ({human_units.size(left.bytes)}). "
+            f"To remove it: rm -r {left.place}"
+        )
 
 
 def _interruptible() -> None:

@@ -41,6 +41,13 @@ SELECT id FROM erasures WHERE finished_at IS NULL AND tenant IS NOT DISTINCT FRO
 
 _GET = "SELECT id, tenant, owner, requested_at, finished_at, jobs, files FROM erasures WHERE id = $1"
 
+_ALL = "SELECT id, tenant, owner, requested_at, finished_at, jobs, files FROM erasures ORDER BY id"
+
+# With its own id: a database that has heard of it already does it no second time.
+_REPEAT = """
+INSERT INTO erasures (id, tenant, owner, requested_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING RETURNING id
+"""
+
 _OPEN = "SELECT id FROM erasures WHERE finished_at IS NULL ORDER BY id"
 
 # Nobody can add to what is being removed. Replicas that remember a key are told to forget it.
@@ -137,6 +144,18 @@ async def get(connection: Connection, erasure_id: uuid.UUID) -> Erasure:
     if row is None:
         raise NotFound("There is no such erasure.")
     return Erasure(*row)
+
+
+async def all_ones(connection: Connection) -> list[Erasure]:
+    """Every erasure that was ever requested."""
+    return [Erasure(*row) for row in await connection.fetch(_ALL)]
+
+
+async def repeat(
+    connection: Connection, erasure_id: uuid.UUID, tenant: str | None, owner: str | None, requested_at: datetime
+) -> bool:
+    """Begin an erasure again in a database that was restored from before it. False if it is known here."""
+    return await connection.fetchval(_REPEAT, erasure_id, tenant, owner, requested_at) is not None
 
 
 async def open_ones(connection: Connection) -> list[uuid.UUID]:

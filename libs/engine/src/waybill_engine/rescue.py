@@ -123,6 +123,9 @@ WITH returned AS (
 SELECT returned.id, returned.event, returned.awaited_by, returned.told, returned.sequence FROM returned, announced
 """  # noqa: S608 - made of constants
 
+# As if they had been told to stop: nobody's crash is the reason why they are not here.
+_TELL_ALL_TO_STOP = "UPDATE workers SET state = 'draining' WHERE state IN ('active', 'draining') RETURNING id"
+
 _WORKERS_AT_ONCE = 20
 
 _MARK_GONE = "UPDATE workers SET state = 'gone', stopped_at = now() WHERE id = $1"
@@ -195,6 +198,16 @@ async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Re
             for worker in await connection.fetch(_LOCK_DEAD, worker_id)
             for one in await _return_jobs(connection, worker)
         ]
+
+
+async def release_all(connection: Connection) -> list[Rescued]:
+    """Return every running job of a database that was restored from a backup, and charge none of them.
+
+    Their workers ran on another database. The caller makes sure that no worker runs on this one.
+    """
+    async with connection.transaction():
+        workers = sorted(row["id"] for row in await connection.fetch(_TELL_ALL_TO_STOP))
+        return [one for worker in workers for one in await rescue_worker(connection, worker)]
 
 
 async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:

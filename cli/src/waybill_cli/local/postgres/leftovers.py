@@ -12,7 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+from waybill_cli.local.postgres.steps import take
 
 _PROC = Path("/proc")
 _PATIENCE = {signal.SIGINT: 30.0, signal.SIGQUIT: 10.0, signal.SIGKILL: 10.0}
@@ -20,6 +23,11 @@ _PATIENCE = {signal.SIGINT: 30.0, signal.SIGQUIT: 10.0, signal.SIGKILL: 10.0}
 
 def clear_leftovers(data: Path) -> None:
     """Stop every process that still uses `data`, then remove the pid file and the shared memory."""
+    take(clearing(data))
+
+
+def clearing(data: Path) -> Iterator[None]:
+    """The same in steps (see `steps`)."""
     for step, patience in _PATIENCE.items():
         running = server_processes(data)
         if not running:
@@ -31,7 +39,9 @@ def clear_leftovers(data: Path) -> None:
             # Without a postmaster we have to kill them. Nothing is lost, since committed data is in the log on disk.
             for pid in running:
                 _signal(pid, signal.SIGKILL)
-        _wait_until_gone(data, patience)
+        deadline = time.monotonic() + patience
+        while server_processes(data) and time.monotonic() < deadline:
+            yield
     pid_file = data / "postmaster.pid"
     _release_shared_memory(pid_file)
     # Postgres would trust the pid in this file even if it now belongs to another program.
@@ -81,9 +91,3 @@ def _is_postgres(pid: int, data: Path) -> bool:
 def _signal(pid: int, step: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, step)
-
-
-def _wait_until_gone(data: Path, patience: float) -> None:
-    deadline = time.monotonic() + patience
-    while server_processes(data) and time.monotonic() < deadline:
-        time.sleep(0.02)

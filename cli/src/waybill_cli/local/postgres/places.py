@@ -6,10 +6,12 @@ what the server needs into a folder that only root can change.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from waybill_cli.local.postgres.errors import PostgresError
@@ -60,3 +62,38 @@ def reachable_by_all(folder: Path) -> bool:
     """Whether every user may enter `folder` and all folders above it."""
     folder = folder.resolve()
     return all(each.stat().st_mode & stat.S_IXOTH for each in (folder, *folder.parents))
+
+
+@dataclass(frozen=True, slots=True)
+class LeftData:
+    """Data of a home that is gone, or has other data now."""
+
+    home: str
+    place: Path
+    bytes: int
+
+
+def left_data() -> list[LeftData]:
+    """The databases under /var/lib/waybill that nobody will start again. Removing a home does not remove them."""
+    found = []
+    if os.geteuid() == 0 and (_STATE / "data").is_dir():
+        for place in sorted((_STATE / "data").iterdir()):
+            with contextlib.suppress(OSError):
+                home = (place / "home").read_text().strip()
+                if not _belongs_to(place, Path(home)):
+                    found.append(LeftData(home, place, _size(place)))
+    return found
+
+
+def _belongs_to(place: Path, home: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return (home / "postgres" / "place").read_text().strip() == place.name
+    return False
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -26,15 +24,15 @@ from waybill_cli.local.postgres.account import Account, account_for
 from waybill_cli.local.postgres.binaries import bundled_binaries, within_reach
 from waybill_cli.local.postgres.cluster import USER, ensure_cluster, server_environment
 from waybill_cli.local.postgres.errors import PostgresError, PostgresInUseError
-from waybill_cli.local.postgres.leftovers import clear_leftovers
+from waybill_cli.local.postgres.leftovers import clear_leftovers, clearing
 from waybill_cli.local.postgres.places import data_place
+from waybill_cli.local.postgres.ports import free_port
+from waybill_cli.local.postgres.steps import take
 from waybill_cli.local.tether import tethered
 
-# These are below the ports that Linux and macOS use for outgoing connections. Otherwise a client that keeps trying to
-# reach a stopped server would eventually get that very port and connect to itself.
-_PORTS = range(20000, 32000)
 _START_TIMEOUT = 120.0  # a crash recovery can take long
-_STOP_TIMEOUT = 30.0
+# A clean shutdown writes everything to disk. A server that cannot do that in time recovers at its next start.
+_STOP_TIMEOUTS = {signal.SIGINT: 15.0, signal.SIGQUIT: 5.0, signal.SIGKILL: 30.0}
 _LOG_LIMIT = 10_000_000
 
 _SETTINGS = {
@@ -132,9 +130,16 @@ class EmbeddedPostgres:
 
     def start(self) -> None:
         """Start the server and return when it is ready. First it removes what a killed predecessor left."""
+        take(self.starting())
+
+    def starting(self) -> Generator[None, None, None]:
+        """The same in steps (see `steps`). Whoever closes it before the last one stops what was started."""
         if self.running:
             raise PostgresError("The embedded Postgres is already running.")
-        self.stop()  # if it died by itself, we still hold its lock and must end its last processes
+        self._process = None
+        if self._data is not None:  # it died by itself: we still hold its lock and must end its last processes
+            yield from clearing(self._data)
+        self._release_data()
         data = self._take_data()
         try:
             account = account_for(data)
@@ -143,10 +148,10 @@ class EmbeddedPostgres:
                 os.chown(data.parent, 0, account.gid)
                 data.parent.chmod(0o710)
             binaries = within_reach(self._binaries) if account else self._binaries
-            clear_leftovers(data)
+            yield from clearing(data)
             durable = self._settings.get("fsync") != "off"
             ensure_cluster(data, self._folder / "password", binaries, account, durable=durable)
-            self._launch(data, binaries, account)
+            yield from self._launching(data, binaries, account)
         except BaseException as error:
             self.stop("immediate")
             if isinstance(error, OSError):
@@ -161,12 +166,12 @@ class EmbeddedPostgres:
 
         If it is interrupted (by a second Ctrl-C), it can be called again.
         """
-        steps = [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL]
-        for step in steps if mode == "fast" else steps[1:]:
+        steps = list(_STOP_TIMEOUTS.items())
+        for step, patience in steps if mode == "fast" else steps[1:]:
             if self._process is not None:
                 self._process.send_signal(step)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(timeout=_STOP_TIMEOUT)
+                    self._process.wait(timeout=patience)
                     self._process = None
         if self._data is not None:
             clear_leftovers(self._data)
@@ -240,14 +245,17 @@ class EmbeddedPostgres:
     def _password(self) -> str:
         return (self._folder / "password").read_text().strip()
 
-    def _launch(self, data: Path, binaries: Path, account: Account | None) -> None:
+    def _launching(self, data: Path, binaries: Path, account: Account | None) -> Iterator[None]:
         """Start the server on our port, or try free ports until one is not taken meanwhile."""
         for _attempt in range(10):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             log_start = self._spawn(data, binaries, account, port)
-            if self._came_up(data):
-                self.port = port
-                return
+            deadline = time.monotonic() + _START_TIMEOUT
+            while self.running and time.monotonic() < deadline:
+                if self._is_up(data):
+                    self.port = port
+                    return
+                yield
             said = self.log.read_bytes()[log_start:].decode(errors="replace").strip()
             if self.port is not None or "could not bind" not in said:
                 raise PostgresError(f"Postgres did not start. Its log ({self.log}) says:\n{said[-2000:]}")
@@ -276,22 +284,8 @@ class EmbeddedPostgres:
             os.close(log)
         return log_start
 
-    def _came_up(self, data: Path) -> bool:
-        deadline = time.monotonic() + _START_TIMEOUT
-        while time.monotonic() < deadline:
-            if not self.running:
-                return False
-            with contextlib.suppress(OSError, IndexError):
-                lines = (data / "postmaster.pid").read_text().splitlines()
-                if lines[0] == str(self.pid) and lines[7].strip() in ("ready", "standby"):
-                    return True
-            time.sleep(0.01)
+    def _is_up(self, data: Path) -> bool:
+        with contextlib.suppress(OSError, IndexError):
+            lines = (data / "postmaster.pid").read_text().splitlines()
+            return lines[0] == str(self.pid) and lines[7].strip() in ("ready", "standby")
         return False
-
-
-def _free_port() -> int:
-    for port in random.sample(_PORTS, 200):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise PostgresError("No port from 20000 to 32000 is free on 127.0.0.1.")

@@ -30,7 +30,7 @@ from waybill.db.hot_pool import HotPool, watched
 from waybill.db.schema import check_schema
 from waybill.db.servers import Servers
 from waybill.db.session_settings import FRESH_PLANS, NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
-from waybill.db.startup import wait_for_postgres
+from waybill.db.startup import refuse_hidden_pooler, wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
 from waybill.errors import DatabaseUnavailable, is_read_only
 
@@ -107,7 +107,7 @@ class Database:
             patience=patience,
         )
         try:
-            await wait_for_postgres(database.check, database.url, settings.database_connect_timeout)
+            await wait_for_postgres(database.greet, database.url, settings.database_connect_timeout)
             if schema:
                 await database.check_schema()
         except BaseException:
@@ -249,6 +249,13 @@ class Database:
         """Raise unless Postgres answers."""
         async with self.hot() as connection:
             await connection.fetchval("SELECT 1", timeout=5)
+
+    async def greet(self) -> None:
+        """Raise unless Postgres answers, and not a pooler that nobody told us of."""
+        async with self.hot() as connection:
+            await connection.fetchval("SELECT 1", timeout=5)
+            if not self.pgbouncer:
+                await refuse_hidden_pooler(connection, self.url, ONE_PLAN)
 
     async def check_writable(self) -> None:
         """Raise unless Postgres can write. However often it is asked, it writes once a second at most."""

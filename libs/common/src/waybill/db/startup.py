@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import asyncpg
 import structlog
@@ -11,9 +12,39 @@ import structlog
 from waybill.config import DatabaseUrl
 from waybill.errors import DatabaseUnavailable, is_database_outage
 
+if TYPE_CHECKING:
+    from waybill.db.hot_pool import Connection
+
 log = structlog.get_logger()
 
 _POOLER_REFUSES = "unsupported startup parameter"
+_POOLER_FORGETS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
+"""What a pooler answers that runs a statement on another server than the one that prepared it."""
+
+_IN_EFFECT = "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])"
+
+
+class HiddenPooler(DatabaseUnavailable):
+    """A pooler answers where nobody told us of one. No waiting can mend that."""
+
+
+def hidden_pooler(url: DatabaseUrl, sign: str) -> HiddenPooler:
+    return HiddenPooler(
+        f"{url.shown} is not Postgres but PgBouncer, or another pooler: it {sign}. "
+        "Set WAYBILL_DATABASE_PGBOUNCER=true, or connect to Postgres directly."
+    )
+
+
+async def refuse_hidden_pooler(connection: Connection, url: DatabaseUrl, sent: Mapping[str, str]) -> None:
+    """Raise unless the settings that this connection was opened with are in effect.
+
+    Postgres takes them or refuses the connection. A pooler that was told to ignore them (`ignore_startup_parameters`)
+    connects all the same, and then the first failure would be a listener that never hears anything.
+    """
+    found = {row["name"]: row["setting"] for row in await connection.fetch(_IN_EFFECT, list(sent))}
+    ignored = sorted(name for name, value in sent.items() if found.get(name) != value)
+    if ignored:
+        raise hidden_pooler(url, f"ignores what a connection asks for ({', '.join(ignored)})")
 
 
 async def wait_for_postgres(check: Callable[[], Awaitable[None]], url: DatabaseUrl, seconds: float) -> None:
@@ -25,13 +56,12 @@ async def wait_for_postgres(check: Callable[[], Awaitable[None]], url: DatabaseU
             await check()
             return
         except Exception as error:
-            if not is_database_outage(error) and not isinstance(error, TimeoutError):
+            if _POOLER_REFUSES in str(error) or isinstance(error, _POOLER_FORGETS):
+                raise hidden_pooler(url, f"says {error}") from error
+            if isinstance(error, HiddenPooler) or (
+                not is_database_outage(error) and not isinstance(error, TimeoutError)
+            ):
                 raise
-            if _POOLER_REFUSES in str(error):
-                raise DatabaseUnavailable(
-                    f"{url.shown} is not Postgres but PgBouncer, or another pooler: it says {error}. "
-                    "Set WAYBILL_DATABASE_PGBOUNCER=true, or connect to Postgres directly."
-                ) from error
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
                 raise DatabaseUnavailable(_advice(error, url, seconds)) from error

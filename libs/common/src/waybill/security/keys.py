@@ -56,6 +56,10 @@ WITH revoked AS (
 SELECT revoked.*, pg_notify('waybill_changes', 'key:' || id::text) FROM revoked
 """  # noqa: S608 - made of constants
 
+_REVOKED = "SELECT id FROM api_keys WHERE revoked_at IS NOT NULL ORDER BY id"
+
+_REVOKE_ALL = "UPDATE api_keys SET revoked_at = now() WHERE id = ANY ($1::uuid[]) AND revoked_at IS NULL RETURNING id"
+
 _ANY_ADMIN = """
 SELECT EXISTS (SELECT FROM api_keys WHERE 'admin' = ANY (permissions) AND revoked_at IS NULL
                   AND (expires_at IS NULL OR expires_at > now()))
@@ -132,6 +136,16 @@ async def create(
         _INSERT, key_id, tenant, name, _hash(secret), secret[-4:], sorted(permissions), expires_in
     )
     return NewKey(_info(row), f"wb_{_base62(key_id.int, 22)}_{secret}")
+
+
+async def revoked(connection: Connection) -> list[uuid.UUID]:
+    """The keys that were revoked."""
+    return [row["id"] for row in await connection.fetch(_REVOKED)]
+
+
+async def revoke_all(connection: Connection, key_ids: Collection[uuid.UUID]) -> int:
+    """Revoke these keys in a database that nobody uses yet; how many of them were valid."""
+    return len(await connection.fetch(_REVOKE_ALL, list(key_ids)))
 
 
 async def create_first_admin(connection: Connection, *, tenant: str = "admin") -> NewKey | None:
