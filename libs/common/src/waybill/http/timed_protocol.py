@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, ClassVar
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from waybill.errors import Code
 from waybill.http.headers import SAFE_HEADERS
@@ -79,10 +79,11 @@ class TimedProtocol(H11Protocol):
             "Connection": "close",
             **self.refusal_headers,
         }
-        if self.cycle is not None and not self.cycle.response_complete:
+        running: RequestResponseCycle | None = self.cycle  # None before the first request
+        if running is not None and not running.response_complete:
             # Whoever works on the request learns that the client is gone, and must not answer into our answer.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            running.disconnected = True
+            running.message_event.set()
         try:
             for event in (
                 h11.Response(status_code=status, headers=list(headers.items()), reason=status.phrase.encode()),
