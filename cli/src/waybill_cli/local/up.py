@@ -22,6 +22,7 @@ from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.security import keys
+from waybill_cli.local import gateway_secret
 from waybill_cli.local.addresses import Address, PortError
 from waybill_cli.local.lock import LockedError, take_lock
 from waybill_cli.local.orphans import MARK, end_orphans
@@ -85,6 +86,7 @@ async def _serve(
     if first_key is not None:  # it is printed at once, so that it has been seen whatever happens next
         screen.good(f"Your admin key, shown only this once: {first_key}")
         screen.say("Sign in with it, or send it as 'Authorization: Bearer …'. More: waybill apikey --help")
+    gateway_secret.provide(home)
     environment = _environment(settings, addresses, home, screen)
     # The worker's own grace period comes first; ours only ends what ignores its own.
     group = ServiceGroup(SERVICES, environment, screen, grace=settings.shutdown_grace + 10)

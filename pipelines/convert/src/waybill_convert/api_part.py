@@ -4,7 +4,7 @@ from waybill.web import ApiPart
 from waybill_convert.api import downloads, jobs, revisions, stream, uploads
 from waybill_convert.pages import queue, review, upload
 from waybill_convert.revision_schemas import MOST_CORRECTION_BYTES
-from waybill_convert.web_context import adopt, open_services
+from waybill_convert.web_context import adopt, check, open_services
 
 PART = ApiPart(
     # Downloads come before jobs: in `/api/jobs/download`, "download" is not an id.
@@ -26,4 +26,5 @@ PART = ApiPart(
         "/review/{job_id}/check": MOST_CORRECTION_BYTES,
     },
     adopt=adopt,
+    check=check,
 )

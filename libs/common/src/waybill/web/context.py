@@ -38,6 +38,8 @@ class ApiPart:
     Such a body is read as a whole before its route is called."""
     adopt: Callable[[Context, str, Principal], Awaitable[bool]] | None = None
     """Called when a browser signs in, to give the principal what the session owned. False if it may not have that."""
+    check: Callable[[Context], Awaitable[str | None]] | None = None
+    """Says in a sentence what a person has to mend, or None. `/readyz` shows it; the API stays ready."""
 
 
 class Context:
