@@ -44,6 +44,7 @@ async def gateway(home: Path, processes: int) -> AsyncIterator[int]:
     settings = {
         "WAYBILL_GATEWAY_PORT": str(port),
         "WAYBILL_GATEWAY_PROCESSES": str(processes),
+        "WAYBILL_GATEWAY_OPEN": "true",
         "WAYBILL_GATEWAY_QUEUE": str(2 * _AT_ONCE),
         "WAYBILL_LOG_LEVEL": "warning",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIte
         "WAYBILL_API_PORT": str(api),
         "WAYBILL_GATEWAY_PORT": str(gateway),
         "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{gateway}",
+        "WAYBILL_GATEWAY_SECRET": secrets.token_hex(32),
         "WAYBILL_LOG_FORMAT": "json",
         # The benchmark measures speed, not limits.
         "WAYBILL_API_KEY_UPLOADS_PER_MINUTE": "100000",

@@ -214,6 +214,7 @@ async def test_documents_and_jobs_survive_three_upgrades_and_rollbacks_under_loa
         "WAYBILL_HOME": str(tmp_path / "home"),
         "WAYBILL_API_UPLOADS_PER_MINUTE": "10000",
         "WAYBILL_GATEWAY_PROCESSES": "2",
+        "WAYBILL_GATEWAY_SECRET": "",  # the gateway of 0.1.0 knows none
     }
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()

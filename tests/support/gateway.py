@@ -44,6 +44,7 @@ class Gateway:
             "WAYBILL_GATEWAY_PORT": str(self.port),
             "WAYBILL_GATEWAY_SPOOL_DIR": str(self.spool),
             "WAYBILL_GATEWAY_PROCESSES": "1",
+            "WAYBILL_GATEWAY_OPEN": "true",
             "WAYBILL_LOG_FORMAT": "json",
             "NOTIFY_SOCKET": f"@{address}",
             **{f"WAYBILL_{name.upper()}": value for name, value in settings.items()},

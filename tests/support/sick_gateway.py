@@ -59,7 +59,7 @@ async def sick_gateway(answer: Answer, *, hasty: bool = False) -> AsyncIterator[
                 if hasty:
                     await answer(writer)
                     return
-                body = await reader.readexactly(int(headers["content-length"]))
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
                 gateway.requests.append((headers, body))
                 await answer(writer)
         except (asyncio.IncompleteReadError, ConnectionError):

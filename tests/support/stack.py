@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import subprocess
 import uuid
@@ -40,6 +41,7 @@ class Stack:
             "WAYBILL_GATEWAY_PORT": str(self.gateway_port),
             "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{self.gateway_port}",
             "WAYBILL_GATEWAY_PROCESSES": "1",
+            "WAYBILL_GATEWAY_SECRET": secrets.token_hex(32),
             "WAYBILL_POLL_INTERVAL": "1",
             **settings,
         }

@@ -16,6 +16,7 @@ from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import complain, print_json, print_line, remarks, safe, styled
 from waybill.db import Database
 from waybill.errors import WaybillError
+from waybill.pipelines import brought
 from waybill_cli.job_view import error_text, print_timeline, progress, waited_and_ran
 from waybill_cli.records import happening_record, job_record
 from waybill_cli.wait import follow
@@ -44,7 +45,8 @@ def selftest(
 ) -> None:
     """Run a small job from end to end, and follow it.
 
-    Prints how long it waited and ran or, if it does not finish in time, why.
+    Prints how long it waited and ran or, if it does not finish in time, why. It also fails if services would not trust
+    each other with these settings.
     """
     new = NewJob(kind=SELFTEST, tenant=OPERATOR, payload={"steps": steps, "seconds_per_step": seconds_per_step})
 
@@ -52,7 +54,7 @@ def selftest(
         async with database.transaction() as session:
             await enqueue(session, new)
         job = await _watch(database, new.id, wait)
-        reason = None if job.state == State.SUCCEEDED else await _why_not(database, job, wait)
+        reason = await _misconfigured() if job.state == State.SUCCEEDED else await _why_not(database, job, wait)
         if not State(job.state).final:
             await _clean_up(database, job.id)
         async with database.transaction() as session:
@@ -121,6 +123,12 @@ async def _why_not(database: Database, job: Job, wait: float) -> str:
         )
     ahead = queue.counts.get(State.QUEUED, 1) - 1 if queue is not None else 0
     return f"{late}: it is still waiting, with {ahead} others in queue {job.queue}. --wait gives it more time."
+
+
+async def _misconfigured() -> str | None:
+    """What a person has to mend in the settings, as far as the pipelines can tell."""
+    found = [await check() for check in brought("check")]
+    return " ".join(sentence for sentence in found if sentence) or None
 
 
 async def _clean_up(database: Database, job_id: uuid.UUID) -> None:

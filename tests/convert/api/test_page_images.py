@@ -175,3 +175,20 @@ async def test_a_gateway_in_trouble_is_a_502_and_keeps_nothing(
         answer = await browser.get(f"/api/jobs/{job}/pages/1")
         assert (answer.status_code, answer.json()["code"]) == (502, "GW_5XX")
         assert pictures(folder) == []
+
+
+async def test_a_page_that_does_not_exist_has_no_version_that_anybody_could_have(
+    browser: httpx.AsyncClient, converter: Converter, folder: Path
+) -> None:
+    job = await converted(browser, converter)
+    counted = await converter.connection.fetchval("SELECT pages FROM conversions")
+    for pages in (1, None):  # the conversion has counted them, or failed before that
+        await converter.connection.execute("UPDATE conversions SET pages = $1", pages)
+        for tag in ('"9-2"', "*"):
+            answer = await browser.get(f"/api/jobs/{job}/pages/9", headers={"If-None-Match": tag})
+            assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND"), (pages, counted)
+        assert (await browser.head(f"/api/jobs/{job}/pages/9")).status_code == 404
+    await converter.connection.execute("UPDATE conversions SET pages = 1")
+    head = await browser.head(f"/api/jobs/{job}/pages/1")
+    assert (head.status_code, head.headers["content-type"]) == (200, "image/png")
+    assert pictures(folder) == [], "nothing is drawn for somebody who only asks about it"

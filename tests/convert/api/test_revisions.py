@@ -184,8 +184,6 @@ async def test_what_makes_no_correction_is_refused(browser: httpx.AsyncClient, j
     for body in BAD:
         answer = await browser.post(f"/api/jobs/{job}/revisions", content=json.dumps(body))
         assert (answer.status_code, answer.json()["code"]) == (422, "VALIDATION_ERROR"), (body, answer.text)
-    large = {"base": 0, "changes": [{"path": "number", "value": "x" * 9000}] * 8}
-    assert (await browser.post(f"/api/jobs/{job}/revisions", json=large)).status_code == 413
     assert (await browser.post(f"/api/jobs/{job}/revisions", content=b"{")).status_code == 422
     for path in ("revisions/-1", "revisions/x", "revisions/2147483648", "revisions/0/diff/-1", "pages/0", "pages/x"):
         assert (await browser.get(f"/api/jobs/{job}/{path}")).status_code == 422, path
@@ -268,3 +266,16 @@ async def test_open_pages_hear_of_a_correction(browser: httpx.AsyncClient, job: 
     await correct(browser, job, 0, number="1")
     changed = (await browser.get(f"/api/jobs?since={since}")).json()["jobs"]
     assert [(each["id"], each["revision"]) for each in changed] == [(job, 1)]
+
+
+async def test_many_corrections_may_be_two_megabytes(browser: httpx.AsyncClient, job: str) -> None:
+    long = {"base": 0, "changes": [{"path": "buyer_name", "value": "x" * 9_000}] * 200, "preview": True}
+    answer = await browser.post(f"/api/jobs/{job}/revisions", json=long)
+    assert answer.status_code == 200, answer.text
+    assert (await browser.post(f"/api/jobs/{job}/revisions", json={**long, "changes": []})).status_code == 200
+    form = {"base": "0", "do": "check", **{f"v.lines[{at}].description": "x" * 900 for at in range(1000)}}
+    assert (await browser.post(f"/review/{job}", data=form)).status_code in (200, 422)
+    for path in (f"/api/jobs/{job}/revisions", f"/review/{job}", f"/review/{job}/check"):
+        refused = await browser.post(path, content=b"x" * (2 * 2**20 + 1))
+        assert (refused.status_code, refused.json()["code"]) == (413, "TOO_LARGE")
+        assert refused.json()["params"] == {"kilobytes": 2048}

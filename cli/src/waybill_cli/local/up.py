@@ -22,6 +22,7 @@ from waybill.db.migrations import upgrade
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.security import keys
+from waybill_cli.local import gateway_secret
 from waybill_cli.local.addresses import Address, PortError, check_all
 from waybill_cli.local.database_keeper import DatabaseKeeper
 from waybill_cli.local.lock import LockedError, take_lock
@@ -81,6 +82,7 @@ async def _serve(
     keepers: Sequence[Keeper],
     screen: Screen,
 ) -> int:
+    gateway_secret.provide(home)
     environment = _environment(settings, addresses, home, screen)
     # The worker's own grace period comes first; ours only ends what ignores its own.
     group = ServiceGroup(SERVICES, environment, addresses, screen, grace=settings.shutdown_grace + 10)

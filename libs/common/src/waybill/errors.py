@@ -179,6 +179,11 @@ class GatewayUnreachable(GatewayUnavailable, DependencyAway):
     """The gateway did not even take the connection."""
 
 
+class GatewayMistrusted(GatewayUnreachable):
+    """Gateway and caller do not have the same secret, or something else answers there. A person has to mend that, and
+    jobs wait meanwhile."""
+
+
 class GatewayTimedOut(DependencyFault):
     code = Code.GW_TIMEOUT
     dependency = "gateway"

@@ -3,7 +3,8 @@
 from waybill.web import ApiPart
 from waybill_convert.api import downloads, jobs, revisions, stream, uploads
 from waybill_convert.pages import queue, review, upload
-from waybill_convert.web_context import adopt, open_services
+from waybill_convert.revision_schemas import MOST_CORRECTION_BYTES
+from waybill_convert.web_context import adopt, check, open_services
 
 PART = ApiPart(
     # Downloads come before jobs: in `/api/jobs/download`, "download" is not an id.
@@ -19,5 +20,11 @@ PART = ApiPart(
     ),
     services=open_services,
     large_bodies=frozenset({"/api/upload", "/api/uploads", "/"}),
+    body_limits={
+        "/api/jobs/{job_id}/revisions": MOST_CORRECTION_BYTES,
+        "/review/{job_id}": MOST_CORRECTION_BYTES,
+        "/review/{job_id}/check": MOST_CORRECTION_BYTES,
+    },
     adopt=adopt,
+    check=check,
 )

@@ -28,6 +28,8 @@ class Document:
     upload_key: str
     bytes: int
     kept: Callable[[], Awaitable[bool]]
+    pages: int | None = None
+    """None if nobody has counted them: the conversion failed."""
 
 
 class PageImages:
@@ -37,9 +39,17 @@ class PageImages:
         self._drawing: dict[str, asyncio.Task[bytes]] = {}
         self._places = asyncio.Semaphore(_AT_ONCE)
 
+    async def known(self, document: Document, page: int, scale: int) -> bool:
+        """Whether the page exists, as far as we know without drawing it. NotFound if it does not."""
+        if document.pages:
+            if page > document.pages:
+                raise NotFound(msg("convert.gateway.no_page"))
+            return True
+        return await self._storage.exists(_key(document, page, scale))
+
     async def get(self, document: Document, page: int, scale: int) -> bytes:
         """The page as PNG. Concurrent requests for a page share one drawing."""
-        key = f"{pages_of(document.job_id)}/{page}-{scale}.png"
+        key = _key(document, page, scale)
         try:
             return await self._storage.get(key)
         except NotFound:
@@ -72,3 +82,7 @@ class PageImages:
         del self._drawing[key]
         if not done.cancelled():
             done.exception()  # marks it as seen, even if nobody waits for it any more
+
+
+def _key(document: Document, page: int, scale: int) -> str:
+    return f"{pages_of(document.job_id)}/{page}-{scale}.png"

@@ -19,6 +19,7 @@ PIPELINE = Pipeline(
         "mapping": "waybill_convert.commands.mapping:app",
     },
     settings=("waybill_convert.settings:ConvertSettings",),
+    check="waybill_convert.clients.gateway_check:check_gateway",
     permissions={
         "convert:read": "see and download conversions",
         "convert:write": "upload, correct, retry, cancel and delete conversions",

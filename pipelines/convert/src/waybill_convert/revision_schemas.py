@@ -13,6 +13,8 @@ from waybill_convert.review_work import Preview
 from waybill_convert.revision_models import Difference, Revision
 
 MOST_CHANGES = 1000
+MOST_CORRECTION_BYTES = 2 * 1024 * 1024
+"""The largest request with corrections. A thousand changes fit if they are 2,000 characters long on average."""
 LARGEST_NUMBER = 2**31 - 1
 
 _CHANGE = {

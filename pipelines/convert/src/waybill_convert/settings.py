@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from waybill.config.settings import ProcessSettings
+from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.values import Bare, Days, LocalPath, Seconds
 
 
-class ConvertSettings(ProcessSettings):
+class ConvertSettings(GatewaySecretSettings):
     """Settings of the convert pipeline, in the API, the worker and the janitor."""
 
     title: ClassVar[str] = "Convert"

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from waybill.security import Principal
 from waybill.web import Context, context_of
+from waybill_convert.clients.gateway_check import check_gateway
 from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import CONVERT_PDF, with_retries
@@ -58,7 +59,7 @@ class ConvertContext:
 @asynccontextmanager
 async def open_services(context: Context) -> AsyncIterator[ConvertContext]:
     settings = context.settings_of(ConvertSettings)
-    renderer = GatewayRenderer(settings.gateway_url, context.storage)
+    renderer = GatewayRenderer(settings.gateway_url, context.storage, settings.gateway_secrets)
     services = ConvertContext(context, settings, renderer)
     try:
         yield services
@@ -74,6 +75,11 @@ async def adopt(context: Context, session_owner: str, principal: Principal) -> b
         return False
     await context.service(ConvertContext).uploads.adopt(session_owner, principal)
     return True
+
+
+async def check(context: Context) -> str | None:
+    """Whether the gateway and we trust each other. Probes do not wait long."""
+    return await check_gateway(context.settings_of(ConvertSettings), patience=0.5)
 
 
 async def _services(request: Request) -> ConvertContext:

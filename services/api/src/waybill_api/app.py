@@ -18,6 +18,7 @@ from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
 from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
+from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
 from waybill_api import account, health, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
@@ -52,17 +53,28 @@ def create_app(
     )
     app.state.context = context
     openapi.install(app)
-    _guard(app, settings, frozenset[str]().union(*(part.large_bodies for part in parts)))
-    for router in (health.router, sessions.router, *(router for part in parts for router in part.routers)):
+    routers = (
+        health.router,
+        sessions.router,
+        *(router for part in parts for router in part.routers),
+        account.router,
+        static_files.router,
+    )
+    app.add_middleware(Methods, routes=[*app.routes, *(route for router in routers for route in router.routes)])
+    _guard(app, settings, parts)
+    for router in routers:
         app.include_router(router)
-    app.include_router(account.router)
-    app.include_router(static_files.router)
     return app
 
 
-def _guard(app: FastAPI, settings: ApiSettings, large_bodies: frozenset[str]) -> None:
+def _guard(app: FastAPI, settings: ApiSettings, parts: Sequence[ApiPart]) -> None:
     """Add the middleware from the inside out: what is added last sees a request first."""
-    app.add_middleware(Bodies, uploads=large_bodies, patience=settings.api_body_timeout)
+    app.add_middleware(
+        Bodies,
+        uploads=frozenset[str]().union(*(part.large_bodies for part in parts)),
+        limits={path: limit for part in parts for path, limit in part.body_limits.items()},
+        patience=settings.api_body_timeout,
+    )
     app.add_middleware(SameSite)
     if settings.api_cors_origins:
         app.add_middleware(

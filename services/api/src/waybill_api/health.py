@@ -32,12 +32,15 @@ async def livez() -> dict[str, str]:
 async def readyz(context: Shared) -> Response:
     """Whether to send requests here: the database writes, we can run on its schema, files can be stored.
 
-    A nearly full disk is reported, but the service stays ready: results can still be downloaded.
+    A nearly full disk and settings that do not fit together are reported, but the service stays ready: results can
+    still be downloaded.
     """
     if trouble := await find_trouble(context):
         return trouble
-    low = await is_low(context)
-    return JSONResponse({"status": "ready"} | ({"storage": low} if low else {}))
+    low, wrong = await is_low(context), await misconfigured(context)
+    return JSONResponse(
+        {"status": "ready"} | ({"storage": low} if low else {}) | ({"misconfigured": wrong} if wrong else {})
+    )
 
 
 @router.get("/api/healthz")
@@ -46,6 +49,8 @@ async def healthz(request: Request, context: Shared) -> Response:
     if trouble := await find_trouble(context):
         return trouble
     checks = {"database": "ok", "schema": "ok", "storage": await is_low(context) or "ok"}
+    if wrong := await misconfigured(context):
+        checks["settings"] = " ".join(wrong)
     return JSONResponse({"status": "ok", "version": request.app.version, "checks": checks})
 
 
@@ -76,3 +81,9 @@ async def is_low(context: Context) -> str | None:
     except WaybillError as full:
         return full.message
     return None
+
+
+async def misconfigured(context: Context) -> list[str]:
+    """What a person has to mend in the settings, as far as the pipelines can tell."""
+    found = [await part.check(context) for part in context.parts if part.check is not None]
+    return [sentence for sentence in found if sentence]

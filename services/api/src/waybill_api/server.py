@@ -12,9 +12,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from waybill.http.accept_errors import AcceptErrors
+from waybill.http.headers import SAFE_HEADERS
 from waybill.http.timed_protocol import TimedProtocol
 from waybill.readiness import notify_ready
 from waybill.web.context import Context
+from waybill.web.page_headers import PAGE_HEADERS
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -22,6 +24,12 @@ _REQUESTS_MAY_TAKE = 20
 """Seconds that running requests have left after SIGTERM; less than a pod's 30."""
 _IDLE = 65
 """Seconds that we keep an idle connection: longer than usual proxies do."""
+
+
+class ApiConnection(TimedProtocol):
+    """Answers what cannot be read with the headers that every other answer of the API has."""
+
+    refusal_headers = SAFE_HEADERS | PAGE_HEADERS
 
 
 class ApiServer(uvicorn.Server):
@@ -45,7 +53,7 @@ def configured(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
-        http=TimedProtocol,
+        http=ApiConnection,
         ws="none",
         lifespan="on",
         log_config=None,

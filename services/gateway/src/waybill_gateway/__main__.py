@@ -27,10 +27,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _PARSE = "waybill_gateway.document_tasks:parse"
 _MB = 1024 * 1024
+_WHY_CLOSED = (
+    "There is no secret, so anybody could send documents here. Set WAYBILL_GATEWAY_SECRET, the same for the gateway,"
+    " the API and the workers (openssl rand -hex 32), or WAYBILL_GATEWAY_OPEN=true if everybody may."
+)
 
 
 def main(parse: str = _PARSE) -> None:
-    """Run the gateway. It exits with 0 when it was asked to stop, and with 2 when a mapping is invalid."""
+    """Run the gateway. It exits with 0 when it was asked to stop, and with 2 when a mapping or a setting is wrong."""
     settings = load(GatewaySettings)
     configure(settings, service="gateway")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log what matters ourselves
@@ -38,6 +42,9 @@ def main(parse: str = _PARSE) -> None:
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, which ends up here.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
+    if not settings.gateway_secrets and not settings.gateway_open:
+        log.error("cannot_start", reason=_WHY_CLOSED, setting="WAYBILL_GATEWAY_SECRET")
+        sys.exit(2)
     try:
         mappings = Mappings(settings.gateway_mappings_dir)
     except MappingFault as fault:

@@ -9,7 +9,9 @@ from starlette.routing import Route
 
 from waybill import http
 from waybill.errors import Code
+from waybill.http.proofs import Doorman
 from waybill.messages import msg
+from waybill_gateway.callers import Callers
 from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
@@ -49,5 +51,11 @@ def create_app(
         ]
     )
     http.install(app)
+    app.add_middleware(
+        Callers,
+        doorman=Doorman(settings.gateway_secrets) if settings.gateway_secrets else None,
+        most_bytes=settings.max_upload_mb * 1024 * 1024,
+        is_open=settings.gateway_open,
+    )
     app.add_middleware(http.SafeHeaders)  # added last, so outermost: problem documents get the headers too
     return app

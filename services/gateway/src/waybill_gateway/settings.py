@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from waybill.config.settings import ProcessSettings, cpus
+from waybill.config.gateway_secret import GatewaySecretSettings
+from waybill.config.settings import cpus
 from waybill.config.values import Bare, LocalPath, Port, Seconds
 
 
-class GatewaySettings(ProcessSettings):
+class GatewaySettings(GatewaySecretSettings):
     """Settings of the gateway, which needs no database."""
 
     title: ClassVar[str] = "Gateway"
@@ -18,10 +19,16 @@ class GatewaySettings(ProcessSettings):
     gateway_host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="The address the gateway listens on. It is loopback by default: the gateway has no authentication,"
-        " so only our own services should reach it.",
+        description="The address the gateway listens on. It is loopback by default, because only our own services need"
+        " to reach it.",
     )
     gateway_port: Port = Field(8081, description="The port of the gateway.")
+    gateway_open: bool = Field(
+        False,
+        description="Whether the gateway also answers callers that do not prove that they know the secret. Without it,"
+        " a gateway without a secret does not start. Set it for experiments on one machine, for tests, and while"
+        " services of release 0.1.0 still call this gateway.",
+    )
     max_upload_mb: Annotated[int, Bare("MAX_UPLOAD_MB")] = Field(
         50, ge=1, le=2000, description="The largest document that is accepted, in MB of 1024 x 1024 bytes."
     )

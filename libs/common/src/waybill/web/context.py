@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter, Request
@@ -33,8 +33,13 @@ class ApiPart:
     """Opens what the pipeline's routes work with. `Context.service` finds it by its type."""
     large_bodies: frozenset[str] = frozenset()
     """Paths that accept more than a small form. Their routes enforce limits of their own."""
+    body_limits: Mapping[str, int] = field(default_factory=dict)
+    """Routes (`/api/jobs/{job_id}/revisions`) whose bodies may be larger than usual, and how many bytes they may have.
+    Such a body is read as a whole before its route is called."""
     adopt: Callable[[Context, str, Principal], Awaitable[bool]] | None = None
     """Called when a browser signs in, to give the principal what the session owned. False if it may not have that."""
+    check: Callable[[Context], Awaitable[str | None]] | None = None
+    """Says in a sentence what a person has to mend, or None. `/readyz` shows it; the API stays ready."""
 
 
 class Context:

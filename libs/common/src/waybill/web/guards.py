@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from waybill.errors import Code, Refused
@@ -93,16 +95,18 @@ class SameSite:
 class Bodies:
     """Limits bodies, and makes sure that a refused client can read the answer.
 
-    Only uploads may be large; they have limits of their own. We wait `patience` seconds for a body, and longer as more
-    of it arrives, so that a client which sends a byte now and then cannot keep us. Only time spent waiting counts.
+    Only uploads may be large; they have limits of their own, and so have the routes in `limits`. We wait `patience`
+    seconds for a body, and longer as more of it arrives, so that a client which sends a byte now and then cannot keep
+    us. Only time spent waiting counts.
 
     Closing a connection with unread bytes resets it, and the client may then lose the answer. So we send a refusal
     first, and then read and drop what the client still sends, up to a limit.
     """
 
-    def __init__(self, app: ASGIApp, uploads: frozenset[str], patience: float) -> None:
+    def __init__(self, app: ASGIApp, uploads: frozenset[str], limits: Mapping[str, int], patience: float) -> None:
         self._app = app
         self._uploads = uploads
+        self._limits = [(compile_path(path)[0], limit) for path, limit in limits.items()]
         self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,15 +121,18 @@ class Bodies:
                 log.info("client_gone", path=scope["path"])
             return
         try:
-            small = await body.read(_SMALL)
+            whole = await body.read(most := self._most(scope["path"]))
         except TooSlow as slow:
             await Problem(slow.status, slow.code, message_of(slow))(scope, receive, body.send)
             return
-        if small is None:
-            detail = msg("request.too_large_kb", kilobytes=_SMALL // 1024)
+        if whole is None:
+            detail = msg("request.too_large_kb", kilobytes=most // 1024)
             await Problem(413, Code.TOO_LARGE, detail)(scope, receive, body.send)
             return
-        await self._app(scope, _replayed(small, receive), send)
+        await self._app(scope, _replayed(whole, receive), send)
+
+    def _most(self, path: str) -> int:
+        return next((limit for pattern, limit in self._limits if pattern.match(path)), _SMALL)
 
 
 class _Body:

@@ -23,6 +23,7 @@ from waybill.messages import msg
 from waybill.security import Principal, Session
 from waybill.security.sessions import ended_topic
 from waybill.web.key_cache import KeyCache
+from waybill.web.methods import headers_only
 
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a stream sends a comment, so that proxies keep the connection open."""
@@ -30,6 +31,8 @@ _TOGETHER = 0.15
 """The minimum number of seconds between two events, so that a busy owner gets only a few per second."""
 _CLOSING = "streams closing"
 """A topic that only this module uses."""
+_HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
+_MEDIA_TYPE = "text/event-stream"
 _COME_BACK = 3000
 """Milliseconds after which a browser whose stream ended reconnects."""
 
@@ -146,9 +149,18 @@ class LiveStreams:
                 raise
 
     def response(
-        self, feed: Feed, caller: Principal, session: Session | None, last_seen: str | None, *, address: str
+        self,
+        feed: Feed,
+        caller: Principal,
+        session: Session | None,
+        last_seen: str | None,
+        *,
+        address: str,
+        head: bool = False,
     ) -> StreamingResponse:
-        """The HTTP response that streams the feed."""
+        """The HTTP response that streams the feed, or only its headers."""
+        if head:
+            return headers_only(_HEADERS, _MEDIA_TYPE)
 
         async def events() -> AsyncIterator[bytes]:
             yield b"retry: %d\n\n" % _COME_BACK
@@ -165,8 +177,7 @@ class _EventStream(StreamingResponse):
     """Counts as one of the owner's and the address's streams for as long as it is open."""
 
     def __init__(self, streams: LiveStreams, caller: Principal, address: str, body: AsyncIterator[bytes]) -> None:
-        headers = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
-        super().__init__(body, headers=headers, media_type="text/event-stream")
+        super().__init__(body, headers=_HEADERS, media_type=_MEDIA_TYPE)
         self._streams, self._caller, self._address = streams, caller, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

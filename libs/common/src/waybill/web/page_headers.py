@@ -10,7 +10,7 @@ PAGE_POLICY = (
     " connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-_ALWAYS = {
+PAGE_HEADERS = {
     # With `no-referrer`, browsers send `Origin: null` with a form, and we could not tell our own forms from others'.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -26,7 +26,7 @@ class PageHeaders:
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
-        self._headers = _ALWAYS | ({"Strict-Transport-Security": _A_YEAR} if https else {})
+        self._headers = PAGE_HEADERS | ({"Strict-Transport-Security": _A_YEAR} if https else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_safely(message: Message) -> None:

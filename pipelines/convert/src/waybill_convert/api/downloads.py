@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
@@ -17,6 +17,8 @@ from waybill.ids import made_at
 from waybill.messages import msg
 from waybill.storage import Storage
 from waybill.web.archive import ArchiveEntry, zipped
+from waybill.web.entity_tags import is_known
+from waybill.web.methods import headers_only, is_head
 from waybill.web.openapi import refusals
 from waybill_convert.download_service import StoredFile
 from waybill_convert.permissions import Reader
@@ -44,6 +46,7 @@ _LONGEST_IDS = MOST_IDS * 37
     },
 )
 async def download_many(
+    request: Request,
     context: Shared,
     visitor: Reader,
     ids: Annotated[
@@ -65,17 +68,17 @@ async def download_many(
     first = await anext(entries, None)
     if first is None:
         raise Expired()
+    headers = {"Content-Disposition": disposition("waybill-results.zip"), "Cache-Control": "private, no-store"}
+    if is_head(request):
+        await entries.aclose()
+        return headers_only(headers, "application/zip")
 
     async def all_of_them() -> AsyncIterator[ArchiveEntry]:
         yield first
         async for entry in entries:
             yield entry
 
-    return StreamingResponse(
-        zipped(all_of_them()),
-        media_type="application/zip",
-        headers={"Content-Disposition": disposition("waybill-results.zip"), "Cache-Control": "private, no-store"},
-    )
+    return StreamingResponse(zipped(all_of_them()), media_type="application/zip", headers=headers)
 
 
 async def _each(results: list[StoredFile]) -> AsyncIterator[StoredFile]:
@@ -83,7 +86,7 @@ async def _each(results: list[StoredFile]) -> AsyncIterator[StoredFile]:
         yield result
 
 
-async def _entries(context: ConvertContext, results: AsyncIterator[StoredFile]) -> AsyncIterator[ArchiveEntry]:
+async def _entries(context: ConvertContext, results: AsyncIterator[StoredFile]) -> AsyncGenerator[ArchiveEntry]:
     """Every result that can be opened, and a text file about those that cannot."""
     missing: list[str] = []
     found: list[uuid.UUID] = []
@@ -122,7 +125,7 @@ async def download(request: Request, job_id: uuid.UUID, context: Shared, visitor
     """Download a result. 409 if it is not ready, 404 `EXPIRED` if it was removed, 403 if it is not yours."""
     result = await context.downloads.result(visitor.principal.owner, job_id)
     response = await send_file(request, context.storage, result, result_name(result))
-    if response.status_code == 200:
+    if response.status_code == 200 and not is_head(request):
         await context.downloads.note_downloaded([job_id])
     return response
 
@@ -145,11 +148,15 @@ async def provenance(request: Request, job_id: uuid.UUID, context: Shared, visit
 async def send_file(request: Request, storage: Storage, result: StoredFile, name: str | None) -> Response:
     """Send a stored file. With a name, browsers save it under that name."""
     headers = {"ETag": f'"{result.sha256}"', "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
-    if f'"{result.sha256}"' in request.headers.get("if-none-match", ""):
+    if is_known(headers["ETag"], request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
     headers["Content-Length"] = str(result.bytes)
     if name is not None:
         headers["Content-Disposition"] = disposition(name)
+    if is_head(request):
+        if not await storage.exists(result.storage_key):
+            raise Expired()
+        return headers_only(headers, result.media_type)
     return StreamingResponse(await _opened(storage, result), media_type=result.media_type, headers=headers)
 
 

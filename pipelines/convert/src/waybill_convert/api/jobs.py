@@ -12,6 +12,7 @@ from waybill.errors import Refused
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.security import ADMIN
+from waybill.web.entity_tags import is_known
 from waybill.web.openapi import refusals
 from waybill_convert.permissions import Reader, Writer
 from waybill_convert.schemas import EventsSchema, ExplanationSchema, JobSchema, ListingSchema, job_json
@@ -62,8 +63,7 @@ async def list_jobs(
         wanted = tuple(sorted(set(status or ())))
         answer = await context.listings.page(owner, statuses=wanted, words=q or None, cursor=cursor, limit=limit)
     headers = {"ETag": answer.etag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
-    known = (tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(","))
-    if answer.etag in known:
+    if is_known(answer.etag, if_none_match):
         return Response(status_code=304, headers=headers)
     return Response(answer.body, headers=headers, media_type="application/json")
 

@@ -16,6 +16,8 @@ from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.security import Principal, keys
 from waybill.web.departures import while_connected
+from waybill.web.entity_tags import is_known
+from waybill.web.methods import headers_only, is_head
 from waybill.web.openapi import refusals
 from waybill.web.visitors import heavy
 from waybill_convert.api.downloads import result_name, send_file
@@ -61,7 +63,10 @@ async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) ->
 async def correct(
     request: Request, job_id: uuid.UUID, wanted: CorrectionsSchema, context: Shared, visitor: Editor
 ) -> Response:
-    """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong."""
+    """Correct the latest revision. 409 if `base` is not the latest any more, 422 if something is still wrong.
+
+    The request may have 2 MB.
+    """
     owner, typed = visitor.principal.owner, _typed(wanted)
     try:
         if wanted.preview:
@@ -150,8 +155,11 @@ async def page(
     # A page's picture never changes. Browsers must ask each time, because it is removed with the document.
     tag = f'"{number}-{scale}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
+    if await context.reviews.has_page(document, number, scale):
+        if is_known(tag, request.headers.get("if-none-match")):
+            return Response(status_code=304, headers=headers)
+        if is_head(request):
+            return headers_only(headers, "image/png")  # its length is known once it is drawn
     image = await context.reviews.page(document, number, scale)
     return Response(image, media_type="image/png", headers=headers)
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from waybill.web.addresses import address_of
+from waybill.web.methods import is_head
 from waybill.web.openapi import refusals
 from waybill_convert.cursors import parse_since
 from waybill_convert.permissions import Reader
@@ -44,5 +45,5 @@ async def stream(
     if begin is not None:
         parse_since(begin)  # refuse it now, before the response begins
     return context.streams.response(
-        context.listings, visitor.principal, visitor.session, begin, address=address_of(request)
+        context.listings, visitor.principal, visitor.session, begin, address=address_of(request), head=is_head(request)
     )

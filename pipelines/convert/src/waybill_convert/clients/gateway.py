@@ -7,7 +7,7 @@ documents. One client serves all jobs of a worker and keeps its connections open
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
-from waybill_convert.clients.gateway_http import connect, read_body
+from waybill_convert.clients.gateway_http import GatewayConnections, read_body
 from waybill_convert.clients.source import Source
 from waybill_convert.settings import ConvertSettings
 
@@ -38,12 +38,12 @@ Apart = Callable[..., Awaitable[Any]]
 class Gateway:
     """A client of the gateway, shared by all jobs of a worker."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, secrets: Sequence[bytes] = ()) -> None:
         self._timeout = timeout
-        self._http = connect(url, timeout)
+        self._connections = GatewayConnections(url, timeout, secrets)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._connections.close()
 
     async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
@@ -52,7 +52,7 @@ class Gateway:
         try:
             async with (
                 asyncio.timeout(self._timeout),  # httpx limits each wait separately, so a trickle would go on for ever
-                self._http.stream("POST", "/process", content=form.body(source.read()), headers=headers) as response,
+                self._connections.post("/process", content=form.body(source.read()), headers=headers) as response,
             ):
                 status, retry_after = response.status_code, response.headers.get("Retry-After", "")
                 body = await read_body(response, MOST_ANSWER_BYTES if status == httpx.codes.OK else MOST_PROBLEM_BYTES)
@@ -80,7 +80,7 @@ class Gateway:
 async def gateway_client() -> AsyncIterator[Gateway]:
     """The worker's client of the gateway, as the settings say: `await job.use(gateway_client)`."""
     settings = load(ConvertSettings)
-    gateway = Gateway(settings.gateway_url, settings.gateway_timeout)
+    gateway = Gateway(settings.gateway_url, settings.gateway_timeout, settings.gateway_secrets)
     try:
         yield gateway
     finally:

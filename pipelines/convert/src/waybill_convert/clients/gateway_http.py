@@ -1,31 +1,101 @@
-"""HTTP to the gateway, as all its clients speak it: one kind of connection, bounded answers, tolerant parsing."""
+"""HTTP to the gateway, as all its clients speak it: proven on both sides, bounded answers, tolerant parsing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
 
-from waybill.errors import GatewayUnavailable, WaybillError
+from waybill.errors import GatewayMistrusted, GatewayUnavailable, WaybillError
+from waybill.http.proofs import ANSWER_HEADER, Asked, ask
 from waybill.messages import msg
 
 E = TypeVar("E", bound=WaybillError)
+
+_MOST_REFUSAL_BYTES = 64 * 1024
 
 MOST_PARAMS_CHARACTERS = 16 * 1024
 """The most that a message's parameters may take in the job's row. A longer one is stored as its sentence alone."""
 
 
-def connect(url: str, timeout: float) -> httpx.AsyncClient:
-    """A client that keeps its connections open. The caller closes it."""
-    return httpx.AsyncClient(
-        base_url=url,
-        timeout=httpx.Timeout(timeout, connect=5.0, pool=timeout),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=50, keepalive_expiry=30.0),
-        follow_redirects=False,
-        trust_env=False,  # the gateway is ours, so there is no proxy in between
-    )
+_TRUSTED_FOR = 30.0
+"""Seconds for which we send documents to a gateway that has proven itself, without asking it again first."""
+
+
+class GatewayConnections:
+    """Connections to the gateway that are kept open. The owner closes them.
+
+    With a secret, each request proves that we know it, and no answer is used that does not prove the same. Documents
+    are confidential: the gateway must have proven itself a moment ago before it gets one.
+    """
+
+    def __init__(self, url: str, timeout: float, secrets: Sequence[bytes] = ()) -> None:
+        self._secret = secrets[0] if secrets else None
+        self._trusted_until = 0.0
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            timeout=httpx.Timeout(timeout, connect=5.0, pool=timeout),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=50, keepalive_expiry=30.0),
+            follow_redirects=False,
+            trust_env=False,  # the gateway is ours, so there is no proxy in between
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def introduce(self) -> None:
+        """Have the gateway prove that it knows the secret. GatewayMistrusted if it does not, or refuses ours."""
+        async with self._ask("GET", "/mappings") as response:
+            await response.aread()
+
+    @asynccontextmanager
+    async def post(
+        self, path: str, *, content: AsyncIterator[bytes], headers: Mapping[str, str]
+    ) -> AsyncIterator[httpx.Response]:
+        """The gateway's answer, which has been proven. GatewayMistrusted if it has not."""
+        if self._secret is not None and time.monotonic() > self._trusted_until:
+            await self.introduce()
+        async with self._ask("POST", path, content=content, headers=headers) as response:
+            yield response
+
+    @asynccontextmanager
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[httpx.Response]:
+        url = self._http.base_url.join(path.lstrip("/"))
+        asked, proof = (None, {}) if self._secret is None else ask(self._secret, method, url.raw_path.decode())
+        try:
+            async with self._http.stream(
+                method, url, content=content, headers={**(headers or {}), **proof}
+            ) as response:
+                await _check(asked, response)
+                yield response
+        except (httpx.HTTPError, GatewayMistrusted):
+            self._trusted_until = 0.0  # somebody else may answer there next time
+            raise
+        self._trusted_until = time.monotonic() + _TRUSTED_FOR
+
+
+async def _check(asked: Asked | None, response: httpx.Response) -> None:
+    """GatewayMistrusted, unless the answer is one that we can use."""
+    status = response.status_code
+    proven = asked is None or asked.is_answered(status, response.headers.get(ANSWER_HEADER))
+    if not proven and status >= 500:  # a proxy in between says that the gateway is away
+        raise GatewayUnavailable(detail={"status": status})
+    if status == httpx.codes.UNAUTHORIZED:
+        problem = json_object(await read_body(response, _MOST_REFUSAL_BYTES))
+        raise GatewayMistrusted(msg("convert.gateway.secret_refused", why=str(problem.get("detail", ""))[:300]))
+    if not proven:
+        raise GatewayMistrusted(msg("convert.gateway.unproven"))
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:

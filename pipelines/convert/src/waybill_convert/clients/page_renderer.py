@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import httpx
 
@@ -18,7 +19,7 @@ from waybill.errors import (
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill.storage import Storage
-from waybill_convert.clients.gateway_http import connect, json_object, read_body, say_as, seconds_to_wait
+from waybill_convert.clients.gateway_http import GatewayConnections, json_object, read_body, say_as, seconds_to_wait
 
 _PATIENCE = 60.0
 """Seconds for one page, including the wait for a busy gateway."""
@@ -28,12 +29,12 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class GatewayRenderer:
-    def __init__(self, url: str, storage: Storage) -> None:
+    def __init__(self, url: str, storage: Storage, secrets: Sequence[bytes] = ()) -> None:
         self._storage = storage
-        self._http = connect(url, _PATIENCE)
+        self._connections = GatewayConnections(url, _PATIENCE, secrets)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._connections.close()
 
     async def render(self, upload_key: str, size: int, *, page: int, scale: int) -> bytes:
         """A page of the stored PDF as PNG. NotFound if there is no such page."""
@@ -56,7 +57,7 @@ class GatewayRenderer:
         """The picture, or how many seconds to wait before we ask again."""
         form = StreamedForm({"page": str(page), "scale": str(scale)}, size)
         content = form.body(self._storage.stream(upload_key))
-        async with self._http.stream("POST", "/render", content=content, headers=form.headers) as response:
+        async with self._connections.post("/render", content=content, headers=form.headers) as response:
             if response.status_code in (429, 503):
                 return min(seconds_to_wait(response.headers.get("Retry-After", ""), 1.0), 5.0)
             body = await read_body(response, _MOST_BYTES)

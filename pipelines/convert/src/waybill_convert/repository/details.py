@@ -10,7 +10,7 @@ DETAILS = """
 SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_name, conversions.bytes,
        conversions.mapping, conversions.status, conversions.reused_at, conversions.upload_key,
        conversions.upload_borrowed, conversions.upload_deleted_at, conversions.upload_missing_at,
-       conversions.deleted_at, conversions.revision,
+       conversions.deleted_at, conversions.revision, conversions.pages,
        conversions.listed_at IS NOT NULL AS listed, COALESCE(conversions.listed_at, jobs.created_at) AS listed_at,
        GREATEST(jobs.updated_at, conversions.listed_at, conversions.changed_at) AS updated_at,
        jobs.state, jobs.attempts, jobs.max_attempts, jobs.run_at, jobs.progress, jobs.progress_message,
