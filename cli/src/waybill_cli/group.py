@@ -34,6 +34,7 @@ _PLATFORM = {
     "workers": "waybill_cli.workers:app",
     "janitor": "waybill_cli.janitor:app",
     "storage": "waybill_cli.storage:app",
+    "audit": "waybill_cli.audit:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",

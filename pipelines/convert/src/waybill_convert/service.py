@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from waybill import garbage, retention
+from waybill import audit, garbage, retention
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, NotFound
 from waybill.messages import msg
@@ -174,6 +174,7 @@ class Conversions:
             await retention.refuse_if_held(connection, row["tenant"])
             if await control.lock(connection, job_id) == State.RUNNING:
                 raise Conflict(msg("convert.cancel_first"))
+            await audit.record(connection, "job.deleted", f"job:{job_id}", tenant=row["tenant"])
             keys = await conversions.delete(connection, job_id)
             if not row["upload_borrowed"]:
                 keys.append(row["upload_key"])
@@ -192,7 +193,7 @@ class Conversions:
 
 
 async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
-    row = await conversions.get(connection, job_id)
-    if row is None or row["owner"] != owner:
+    row = await conversions.get_own(connection, owner, job_id)
+    if row is None:
         raise NotFound(msg("convert.no_job"))
     return row

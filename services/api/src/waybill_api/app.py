@@ -19,7 +19,8 @@ from waybill.web import ApiPart, Context, openapi, static_files
 from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.page_headers import PageHeaders
-from waybill_api import account, health, problem_pages, problems, sessions
+from waybill.web.request_trail import RequestTrail
+from waybill_api import account, audit_events, health, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 
 
@@ -52,16 +53,22 @@ def create_app(
     )
     app.state.context = context
     openapi.install(app)
-    _guard(app, settings, frozenset[str]().union(*(part.large_bodies for part in parts)))
-    for router in (health.router, sessions.router, *(router for part in parts for router in part.routers)):
+    _guard(app, context, frozenset[str]().union(*(part.large_bodies for part in parts)))
+    for router in (
+        health.router,
+        sessions.router,
+        audit_events.router,
+        *(router for part in parts for router in part.routers),
+    ):
         app.include_router(router)
     app.include_router(account.router)
     app.include_router(static_files.router)
     return app
 
 
-def _guard(app: FastAPI, settings: ApiSettings, large_bodies: frozenset[str]) -> None:
+def _guard(app: FastAPI, context: Context, large_bodies: frozenset[str]) -> None:
     """Add the middleware from the inside out: what is added last sees a request first."""
+    settings = context.settings
     app.add_middleware(Bodies, uploads=large_bodies, patience=settings.api_body_timeout)
     app.add_middleware(SameSite)
     if settings.api_cors_origins:
@@ -76,6 +83,7 @@ def _guard(app: FastAPI, settings: ApiSettings, large_bodies: frozenset[str]) ->
         app.add_middleware(TrustedHosts, hosts=settings.api_hosts)
     problems.install(app)
     app.add_middleware(problem_pages.ProblemPages)
+    app.add_middleware(RequestTrail, refusals=context.refusals)
     if settings.api_trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.api_trusted_proxies)
     app.add_middleware(Compression)

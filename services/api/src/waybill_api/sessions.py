@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from waybill import rate_limits
+from waybill import audit, rate_limits
 from waybill.errors import Conflict, RateLimited, Unauthorized, is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.messages import msg
@@ -20,6 +20,7 @@ from waybill.web.addresses import address_of
 from waybill.web.context import Context
 from waybill.web.layout import landing
 from waybill.web.openapi import refusals
+from waybill.web.request_trail import remember_visitor
 from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
 from waybill_api.schemas import ErasureSchema, SessionSchema
 from waybill_engine import erasure
@@ -91,9 +92,11 @@ async def sign_in(request: Request, context: Shared) -> Response:
     try:
         principal = await context.keys.of_text(await _key(request, is_form=is_form))
     except Unauthorized:
+        audit.refuse("session.refused")
         await _count_guess(request, context)
         raise
     session = await _begin(request, context, principal)
+    await _record_start(context, Visitor(principal, session))
     response: Response
     if is_form:
         response = RedirectResponse(landing(), 303)
@@ -101,6 +104,17 @@ async def sign_in(request: Request, context: Shared) -> Response:
         response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)
     return response
+
+
+async def _record_start(context: Context, visitor: Visitor) -> None:
+    """A sign-in that cannot be recorded does not happen: its session's cookie is not sent."""
+    remember_visitor(visitor)
+    principal = visitor.principal
+    detail = {"permissions": sorted(principal.permissions)}
+    async with context.database.hot() as connection:
+        await audit.record(
+            connection, "session.started", f"key:{principal.key_id}", tenant=principal.tenant, detail=detail
+        )
 
 
 async def _count_guess(request: Request, context: Context) -> None:
@@ -177,7 +191,10 @@ async def _end(context: Context, session: Session, *, comes_back: bool = False) 
             if comes_back:
                 await tell_left(connection, session.id)
             else:
-                await end(connection, session.id, lasts=context.signer.max_age)
+                async with connection.transaction():
+                    await end(connection, session.id, lasts=context.signer.max_age)
+                    if session.key_id is not None:
+                        await audit.record(connection, "session.ended", f"session:{session.id}")
     except Exception as error:
         if not is_database_outage(error):
             raise

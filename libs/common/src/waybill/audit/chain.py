@@ -43,6 +43,8 @@ _UNLINKED = f"SELECT {COLUMNS} FROM audit_events WHERE position IS NULL ORDER BY
 
 _ANY_UNLINKED = "SELECT EXISTS (SELECT FROM audit_events WHERE position IS NULL)"
 
+_COUNT_UNLINKED = "SELECT count(*) FROM audit_events WHERE position IS NULL"
+
 _LAST = "SELECT position, hash FROM audit_events WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1"
 
 # By primary key, whatever the planner believes about a table that grows all the time.
@@ -93,6 +95,10 @@ def next_place(event: EventRow, place: Place) -> Place:
 def spelled(moment: datetime) -> str:
     """A time as it is hashed: UTC, always with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+async def count_unlinked(connection: Connection) -> int:
+    return int(await connection.fetchval(_COUNT_UNLINKED))
 
 
 async def link(database: Database, signer: Signer, *, batch: int = BATCH) -> int | None:
