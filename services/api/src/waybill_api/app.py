@@ -20,7 +20,7 @@ from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.page_headers import PageHeaders
 from waybill.web.request_trail import RequestTrail
-from waybill_api import account, audit_events, health, problem_pages, problems, sessions
+from waybill_api import account, audit_events, health, operations, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 
 
@@ -62,6 +62,7 @@ def create_app(
     ):
         app.include_router(router)
     app.include_router(account.router)
+    app.include_router(operations.router)
     app.include_router(static_files.router)
     return app
 

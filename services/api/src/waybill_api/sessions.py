@@ -18,7 +18,7 @@ from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import end, ended_topic, tell_left
 from waybill.web.addresses import address_of
 from waybill.web.context import Context
-from waybill.web.layout import landing
+from waybill.web.layout import landing_of
 from waybill.web.openapi import refusals
 from waybill.web.request_trail import remember_visitor
 from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
@@ -72,7 +72,10 @@ async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> R
 @router.post(
     "/session",
     response_model=SessionSchema,
-    responses={303: {"description": "For a form: redirects to the queue."}, **refusals(408, 413, 429)},
+    responses={
+        303: {"description": "For a form: redirects to the queue, or for an admin to `/ops`."},
+        **refusals(408, 413, 429),
+    },
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -99,7 +102,7 @@ async def sign_in(request: Request, context: Shared) -> Response:
     await _record_start(context, Visitor(principal, session))
     response: Response
     if is_form:
-        response = RedirectResponse(landing(), 303)
+        response = RedirectResponse(landing_of(principal), 303)
     else:
         response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)
