@@ -31,7 +31,7 @@ async def test_events_are_linked_kept_for_their_time_and_cut_off_behind_a_checkp
 
     await clock.forward(31 * DAY)
     await record(hot, "queue.resumed", "queue:1")
-    assert await _audit(cleaner) == {"events": 3}
+    assert await _audit(cleaner) == {"linked": 1, "events": 3}
     await _audit(cleaner)
     verdict = await verify(hot, signer)
     assert (verdict.whole, verdict.first, verdict.events) == (True, 4, 2)

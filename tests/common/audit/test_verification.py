@@ -7,7 +7,7 @@ import pytest
 from common.audit.conftest import Attack, Grow
 from support.engine import Connect
 from waybill.audit import record
-from waybill.audit.checkpoints import Place, Signer
+from waybill.audit.checkpoints import ChainPlace, Signer
 from waybill.audit.verification import verify
 
 _COPY = """
@@ -127,7 +127,7 @@ async def test_a_chain_that_was_made_anew_by_who_knows_the_secret_is_not_the_one
     verdict = await verify(connection, signer, expected=noted)
     assert verdict.fault is not None
     assert "the place that you expect" in verdict.fault.says
-    missing = await verify(connection, signer, expected=Place(50, bytes(32)))
+    missing = await verify(connection, signer, expected=ChainPlace(50, bytes(32)))
     assert missing.fault is not None
     assert "which you expect" in missing.fault.says
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from waybill.audit.queries import AuditEvent, EventFilter, Page, page
+from waybill.audit.queries import AuditEvent, EventFilter, EventPage, page
 from waybill.console.database import with_database
 from waybill.console.human_units import parse_duration
 from waybill.console.options import AsJson
@@ -60,7 +60,7 @@ def ls(
     """List what was done and refused, newest first."""
     first, last = _moment(since), _moment(until)
 
-    async def read(database: Database) -> Page:
+    async def read(database: Database) -> EventPage:
         async with database.hot() as connection:
             now: datetime = await connection.fetchval(_NOW)
             wanted = EventFilter(who, action, tenant, _absolute(first, now), _absolute(last, now), subject)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from waybill.audit.checkpoints import Place, Signer
+from waybill.audit.checkpoints import ChainPlace, Signer
 from waybill.audit.verification import Verdict
 from waybill.audit.verification import verify as walk
 from waybill.console.database import find_settings, with_database
@@ -17,14 +17,14 @@ from waybill.console.terminal import complain, print_json, print_line, remark, r
 from waybill.db import Database
 
 
-def _place(typed: str | None) -> Place | None:
+def _place(typed: str | None) -> ChainPlace | None:
     if typed is None:
         return None
     position, _, digits = typed.partition(":")
     try:
-        found = Place(int(position), bytes.fromhex(digits))
+        found = ChainPlace(int(position), bytes.fromhex(digits))
     except ValueError:
-        found = Place(0, b"")
+        found = ChainPlace(0, b"")
     if found.position < 1 or len(found.hash) != 32:
         raise typer.BadParameter("must be POSITION:HASH, as an earlier `waybill audit verify` printed it")
     return found

@@ -43,7 +43,7 @@ async def audit_events(
 ) -> Response:
     """List what was done and refused, newest first. Only for admins; that somebody looked is an event, too."""
     if not all(is_storable(text) for text in (who, action, tenant, subject) if text is not None):
-        raise Refused(msg("audit.filter"))
+        raise Refused(msg("request.filter"))
     wanted = EventFilter(who, action, tenant, _aware(since), _aware(until), subject)
     async with context.database.hot() as connection:
         found = await queries.page(connection, wanted, cursor=cursor, limit=limit)

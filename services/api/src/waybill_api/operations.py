@@ -43,7 +43,7 @@ async def operations(
     before: Annotated[uuid.UUID | None, Query()] = None,
 ) -> Response:
     if not is_storable(tenant):
-        raise Refused(msg("audit.filter"))
+        raise Refused(msg("request.filter"))
     wanted = tenant.strip() or None
     async with context.database.transaction() as session:
         connection = await driver(session)

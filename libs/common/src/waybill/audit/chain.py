@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from waybill.audit.actors import Actor
-from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, Place, Signer, read, write
+from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, Signer, read, write
 from waybill.audit.recorder import NewEvent, record_many
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class EventRow(Protocol):
     def __getitem__(self, column: str, /) -> Any: ...
 
 
-def canonical(event: EventRow, place: Place) -> bytes:
+def canonical(event: EventRow, place: ChainPlace) -> bytes:
     """An event as it is hashed, where `place` is the one before it: JSON with sorted keys and without spaces.
 
     It has texts, whole numbers, booleans and nulls only, so there is no second way to write it.
@@ -87,9 +87,9 @@ def canonical(event: EventRow, place: Place) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def next_place(event: EventRow, place: Place) -> Place:
+def next_place(event: EventRow, place: ChainPlace) -> ChainPlace:
     """The place of an event that follows `place`."""
-    return Place(place.position + 1, hashlib.sha256(canonical(event, place)).digest())
+    return ChainPlace(place.position + 1, hashlib.sha256(canonical(event, place)).digest())
 
 
 def spelled(moment: datetime) -> str:
@@ -119,7 +119,7 @@ async def link_locked(connection: Connection, signer: Signer, batch: int = BATCH
     return await _append(connection, signer, end, await connection.fetch(_UNLINKED, batch))
 
 
-async def _append(connection: Connection, signer: Signer, end: Place, events: Iterable[EventRow]) -> int:
+async def _append(connection: Connection, signer: Signer, end: ChainPlace, events: Iterable[EventRow]) -> int:
     ids, places = [], []
     for event in events:
         end = next_place(event, end)
@@ -132,7 +132,7 @@ async def _append(connection: Connection, signer: Signer, end: Place, events: It
     return len(ids)
 
 
-async def _end(connection: Connection, signer: Signer) -> Place:
+async def _end(connection: Connection, signer: Signer) -> ChainPlace:
     """Where to go on. If the chain does not end where its signed head says, that is recorded first.
 
     The head is about to be signed anew, so this is the last moment at which the damage can be seen from it. We go on
@@ -156,11 +156,11 @@ async def _end(connection: Connection, signer: Signer) -> Place:
     return last
 
 
-async def _last(connection: Connection) -> Place:
+async def _last(connection: Connection) -> ChainPlace:
     """The last event's place; where the chain was cut, if there is none left."""
     row = await connection.fetchrow(_LAST)
     if row is not None:
-        return Place(row["position"], row["hash"])
+        return ChainPlace(row["position"], row["hash"])
     cut = await read(connection, CUT)
     return cut.place if cut is not None else BEGINNING
 

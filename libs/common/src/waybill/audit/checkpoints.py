@@ -34,19 +34,19 @@ INSERT INTO audit_checkpoints (name, position, hash, at, signed_with, signature)
 """
 
 
-class Place(NamedTuple):
+class ChainPlace(NamedTuple):
     """A place in the chain."""
 
     position: int
     hash: bytes
 
 
-BEGINNING = Place(0, GENESIS)
+BEGINNING = ChainPlace(0, GENESIS)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    place: Place
+    place: ChainPlace
     at: datetime
     signed_with: str
     signature: bytes
@@ -66,7 +66,7 @@ class Signer:
             return cls(settings.audit_secret.get_secret_value().encode())
         return cls(await shared_secret(connection, "audit"))
 
-    def sign(self, name: str, place: Place) -> bytes:
+    def sign(self, name: str, place: ChainPlace) -> bytes:
         return hmac.digest(self._secret, f"{name}:{place.position}:{place.hash.hex()}".encode(), "sha256")
 
     def signed(self, name: str, checkpoint: Checkpoint) -> bool:
@@ -78,8 +78,8 @@ async def read(connection: Connection, name: str) -> Checkpoint | None:
     row = await connection.fetchrow(_READ, name)
     if row is None:
         return None
-    return Checkpoint(Place(row["position"], row["hash"]), row["at"], row["signed_with"], row["signature"])
+    return Checkpoint(ChainPlace(row["position"], row["hash"]), row["at"], row["signed_with"], row["signature"])
 
 
-async def write(connection: Connection, signer: Signer, name: str, place: Place) -> None:
+async def write(connection: Connection, signer: Signer, name: str, place: ChainPlace) -> None:
     await connection.execute(_WRITE, name, *place, signer.fingerprint, signer.sign(name, place))

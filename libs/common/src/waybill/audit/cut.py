@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from waybill.audit.actors import Actor
 from waybill.audit.chain import COLUMNS, LOCK, next_place
-from waybill.audit.checkpoints import BEGINNING, CUT, Place, Signer, read, write
+from waybill.audit.checkpoints import BEGINNING, CUT, ChainPlace, Signer, read, write
 from waybill.audit.recorder import NewEvent, record_many
 from waybill.errors import Conflict
 from waybill.retention.holds import let_holds_wait
@@ -61,7 +61,7 @@ async def cut(database: Database, signer: Signer, days: float, limit: int) -> in
         return place.position - start.position
 
 
-async def _end_of_old(connection: Connection, start: Place, days: float, limit: int) -> Place:
+async def _end_of_old(connection: Connection, start: ChainPlace, days: float, limit: int) -> ChainPlace:
     place = start
     for row in await connection.fetch(_OLDEST, start.position, limit, days):
         if not row["old"] or row["held"]:

@@ -72,13 +72,13 @@ class AuditEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     events: Sequence[AuditEvent]
     next: str | None
     """Where the next page begins; None if there is none."""
 
 
-async def page(connection: Connection, wanted: EventFilter, *, cursor: str | None = None, limit: int = 50) -> Page:
+async def page(connection: Connection, wanted: EventFilter, *, cursor: str | None = None, limit: int = 50) -> EventPage:
     at, event_id = _parse(cursor) if cursor else (_NEWEST, _LAST_ID)
     rows = await connection.fetch(
         _PAGE,
@@ -93,7 +93,7 @@ async def page(connection: Connection, wanted: EventFilter, *, cursor: str | Non
         limit + 1,
     )
     events = [_event(row) for row in rows[:limit]]
-    return Page(events, _cursor(events[-1]) if len(rows) > limit else None)
+    return EventPage(events, _cursor(events[-1]) if len(rows) > limit else None)
 
 
 def _event(row: Any) -> AuditEvent:
@@ -114,4 +114,4 @@ def _parse(cursor: str) -> tuple[datetime, uuid.UUID]:
             raise ValueError(cursor)
         return _EPOCH + timedelta(microseconds=int(micros)), uuid.UUID(hex=event_id)
     except (ValueError, OverflowError):
-        raise Refused(msg("audit.cursor")) from None
+        raise Refused(msg("request.cursor")) from None

@@ -43,7 +43,7 @@ class _Refusal(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Counted:
+class _Tallied:
     times: int = 0
     since: float = field(default_factory=time.monotonic)
     first: Actor | None = None
@@ -55,7 +55,7 @@ class RefusalCounter:
         self._database = database
         self._interval = interval
         self._most = most
-        self._counted: dict[_Refusal, _Counted] = {}
+        self._counted: dict[_Refusal, _Tallied] = {}
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -67,7 +67,7 @@ class RefusalCounter:
         known = _Refusal(anonymous, action, subject, tenant, tuple(sorted(detail.items())))
         if known not in self._counted and len(self._counted) >= self._most:
             known = _Refusal(OTHERS, action, None, None, ())
-        counted = self._counted.setdefault(known, _Counted())
+        counted = self._counted.setdefault(known, _Tallied())
         counted.times += 1
         if counted.first is None and known.actor is not OTHERS:
             counted.first = actor
@@ -114,7 +114,7 @@ class RefusalCounter:
                 raise
             log.warning("refusals_not_written", kinds=len(written), error=str(error) or type(error).__name__)
 
-    def _take_back(self, written: dict[_Refusal, _Counted]) -> None:
+    def _take_back(self, written: dict[_Refusal, _Tallied]) -> None:
         for refusal, counted in self._counted.items():
             if refusal in written:
                 written[refusal].times += counted.times

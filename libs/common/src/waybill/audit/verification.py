@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.audit.chain import COLUMNS, DAMAGED, RESIGNED, next_place
-from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, Checkpoint, Place, Signer, read
+from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, Checkpoint, Signer, read
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -26,7 +26,7 @@ PAGE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ChainFault:
     """Why the chain is not whole."""
 
     position: int
@@ -41,14 +41,14 @@ class Verdict:
 
     first: int = 1
     """The position of the oldest event that is kept."""
-    head: Place = BEGINNING
+    head: ChainPlace = BEGINNING
     """The last event that fits: note it elsewhere, and expect it the next time."""
     events: int = 0
     """How many events fit."""
     unlinked: int = 0
     oldest_unlinked: float | None = None
     """Seconds since the oldest event that is not linked yet."""
-    fault: Fault | None = None
+    fault: ChainFault | None = None
     secret_changes: list[datetime] = field(default_factory=list)
     """When checkpoints began to be signed with another secret."""
 
@@ -61,7 +61,7 @@ async def verify(
     connection: Connection,
     signer: Signer,
     *,
-    expected: Place | None = None,
+    expected: ChainPlace | None = None,
     page: int = PAGE,
     walked: Callable[[int], None] = lambda _: None,
 ) -> Verdict:
@@ -94,32 +94,34 @@ async def verify(
 
 
 class _Walk:
-    def __init__(self, signer: Signer, verdict: Verdict, head: Checkpoint | None, expected: Place | None) -> None:
+    def __init__(self, signer: Signer, verdict: Verdict, head: Checkpoint | None, expected: ChainPlace | None) -> None:
         self._signer = signer
         self._verdict = verdict
         self._head = head
         self._expected = expected
         self._marks = {place.position: place for place in (head.place if head else None, expected) if place is not None}
 
-    def check_signature(self, name: str, checkpoint: Checkpoint | None) -> Fault | None:
+    def check_signature(self, name: str, checkpoint: Checkpoint | None) -> ChainFault | None:
         if checkpoint is None or self._signer.signed(name, checkpoint):
             return None
         position = checkpoint.place.position
         if checkpoint.signed_with != self._signer.fingerprint:
-            return Fault(
+            return ChainFault(
                 position,
                 None,
                 f"the checkpoint '{name}' at {position} was signed with another secret ({checkpoint.signed_with}) than"
                 f" the one here ({self._signer.fingerprint}). Is WAYBILL_AUDIT_SECRET the services' own?",
             )
-        return Fault(position, None, f"the checkpoint '{name}' at {position} was forged: its signature is wrong.")
+        return ChainFault(position, None, f"the checkpoint '{name}' at {position} was forged: its signature is wrong.")
 
-    def step(self, row: Any) -> Fault | None:
+    def step(self, row: Any) -> ChainFault | None:
         """Look at the next event."""
         verdict, before = self._verdict, self._verdict.head
         if row["position"] != before.position + 1:
             gone = _positions(before.position + 1, row["position"] - 1)
-            return Fault(before.position + 1, None, f"{gone}: removed before event {row['position']} ({row['id']}).")
+            return ChainFault(
+                before.position + 1, None, f"{gone}: removed before event {row['position']} ({row['id']})."
+            )
         place = next_place(row, before)
         if place.hash != row["hash"]:
             return _fault(row, "was changed, or stands where another event was")
@@ -134,14 +136,14 @@ class _Walk:
         verdict.head, verdict.events = place, verdict.events + 1
         return None
 
-    def check_end(self) -> Fault | None:
+    def check_end(self) -> ChainFault | None:
         """Whether the chain ends where its head says, and reaches what is expected."""
         last, head = self._verdict.head, self._head.place if self._head is not None else BEGINNING
         if head.position > last.position:
             gone = _positions(last.position + 1, head.position)
-            return Fault(last.position + 1, None, f"{gone} at the end.")
+            return ChainFault(last.position + 1, None, f"{gone} at the end.")
         if head.position < last.position:
-            return Fault(
+            return ChainFault(
                 head.position + 1, None, f"the signed head ends at {head.position}, and more was put behind it."
             )
         expected = self._expected
@@ -149,12 +151,12 @@ class _Walk:
             return None
         if expected.position > last.position:
             gone = _positions(last.position + 1, expected.position)
-            return Fault(last.position + 1, None, f"{gone} at the end, which you expect.")
+            return ChainFault(last.position + 1, None, f"{gone} at the end, which you expect.")
         return None  # it was cut since, behind a signed checkpoint
 
 
-def _fault(row: Any, what: str) -> Fault:
-    return Fault(row["position"], str(row["id"]), f"event {row['position']} ({row['id']}) {what}.")
+def _fault(row: Any, what: str) -> ChainFault:
+    return ChainFault(row["position"], str(row["id"]), f"event {row['position']} ({row['id']}) {what}.")
 
 
 def _positions(first: int, last: int) -> str:

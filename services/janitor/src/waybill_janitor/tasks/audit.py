@@ -44,7 +44,7 @@ class AuditTrail:
         async with database.hot() as connection:
             signer = await Signer.of(self._settings, connection)
         if batch.items[0] == _LINK:
-            return Tally(found={"linked": float(await link(database, signer) or 0)})
+            return Tally(Counter(linked=await link(database, signer) or 0))
         try:
             return Tally(Counter(events=await cut(database, signer, self._settings.audit_ttl_days, len(batch.items))))
         except Conflict as error:  # somebody must look at it; the other tasks go on
