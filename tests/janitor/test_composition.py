@@ -35,6 +35,7 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "missing",
         "dead_letters",
         "health",
+        "audit",
         "history",
     ]
 

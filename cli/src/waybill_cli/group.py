@@ -36,6 +36,7 @@ _PLATFORM = {
     "storage": "waybill_cli.storage:app",
     "backup": "waybill_cli.backup:app",
     "restore": "waybill_cli.backup.restore:restore",
+    "audit": "waybill_cli.audit:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",

@@ -61,7 +61,7 @@ async def test_not_looked_and_nothing_found_are_two_sentences(
     for task in ("missing", "orphans"):
         assert f"{task:<13}not looked: it has compared everything before, and does so again in 1" in line(reports[task])
         assert not record(reports[task])["looked"]
-    assert (await runs(hot))[0][0].tasks[-4].found.keys() == {"next_look_seconds"}
+    assert (await runs(hot))[0][0].tasks[-5].found.keys() == {"next_look_seconds"}
     everything = janitor(db, storage, compare_all=True, janitor_scan_interval=DAY)
     assert await everything.would() == {"missing": 1}, "whoever asks for everything gets everything"
     # A scan that an earlier run began has not looked at everything, either.

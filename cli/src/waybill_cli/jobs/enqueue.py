@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from waybill import audit
 from waybill.console.database import with_database
 from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
@@ -74,7 +75,11 @@ def enqueue(
 
     async def insert(database: Database) -> Enqueued:
         async with database.transaction() as session:
-            return await enqueue_job(session, job, as_operator=True)
+            done = await enqueue_job(session, job, as_operator=True)
+            if done.created:
+                detail = {"kind": kind, "priority": priority}
+                await audit.record(session, "job.enqueued", f"job:{done.id}", tenant=job.tenant, detail=detail)
+            return done
 
     done = with_database(insert)
     if as_json:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from waybill import audit
 from waybill.pg_text import storable
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.rules import WORKER_MAY_CLAIM, dependencies_of
@@ -122,12 +123,19 @@ class BreakerHappening:
 
 async def trip(connection: Connection, name: str, reason: str, seconds: float | None = None) -> None:
     """Open a breaker by hand: for `seconds`, after which probes may try, or until it is reset."""
-    await connection.execute(_TRIP, name, storable(reason), seconds)
+    async with connection.transaction():
+        await connection.execute(_TRIP, name, storable(reason), seconds)
+        detail = {"reason": reason, "seconds": seconds}
+        await audit.record(connection, "breaker.tripped", f"breaker:{name}", detail=detail)
 
 
 async def reset(connection: Connection, name: str) -> bool:
     """Close a breaker by hand, end a cool-down, and forget what was counted. False if there was nothing to end."""
-    return bool(await connection.fetchval(_RESET, name))
+    async with connection.transaction():
+        done = bool(await connection.fetchval(_RESET, name))
+        if done:
+            await audit.record(connection, "breaker.reset", f"breaker:{name}")
+    return done
 
 
 async def not_closed(connection: Connection, names: Sequence[str]) -> Mapping[str, Any] | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from waybill.errors import Conflict, NotFound
 from waybill.retention.holds import let_holds_wait
 from waybill_engine import control, retention, shelf
+from waybill_engine.audit_notes import note_jobs
 from waybill_engine.families import lock_family
 from waybill_engine.job_filter import NIL, Action, JobFilter, Selection
 from waybill_engine.models import State
@@ -134,4 +135,5 @@ async def delete(lend: Lend, wanted: JobFilter, *, after: uuid.UUID = NIL, batch
             gone = list(await selection.lock(connection, found))
             if gone:
                 await retention.delete(connection, gone)
+                await note_jobs(connection, "jobs.deleted", gone)
         yield Step(found[-1], gone)

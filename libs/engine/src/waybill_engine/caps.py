@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Refused
 from waybill.retention.holds import check_tenant
 from waybill_engine.kinds import is_name
@@ -160,14 +161,24 @@ async def set_cap(connection: Connection, most: int, *, tenant: str | None = Non
         check_tenant(tenant)
     if not 0 <= most < NO_LIMIT:
         raise Refused("A cap must be a whole number, at least 0.")
-    row = await connection.fetchrow(_SET, tenant, kind, most)
-    assert row is not None, "an upsert always answers"  # noqa: S101
+    async with connection.transaction():
+        row = await connection.fetchrow(_SET, tenant, kind, most)
+        assert row is not None, "an upsert always answers"  # noqa: S101
+        await audit.record(connection, "cap.set", _subject(tenant, kind), tenant=tenant, detail={"most": most})
     return Cap(row["id"], row["tenant"], row["kind"], row["most"])
 
 
 async def remove_cap(connection: Connection, *, tenant: str | None = None, kind: str | None = None) -> bool:
     """Lift a cap. False if there was none."""
-    return bool(await connection.fetchval(_REMOVE, tenant, kind))
+    async with connection.transaction():
+        removed = bool(await connection.fetchval(_REMOVE, tenant, kind))
+        if removed:
+            await audit.record(connection, "cap.removed", _subject(tenant, kind), tenant=tenant)
+    return removed
+
+
+def _subject(tenant: str | None, kind: str | None) -> str:
+    return f"cap:{tenant or '*'}/{kind or '*'}"
 
 
 async def cap_by_default(connection: Connection, kinds: Sequence[str], most: int) -> None:

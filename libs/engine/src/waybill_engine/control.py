@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from waybill import audit
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.retention.holds import let_holds_wait, refuse_if_held
 from waybill_engine import retention, shelf
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
+from waybill_engine.audit_notes import note_job, note_jobs
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
 from waybill_engine.models import State
@@ -165,6 +167,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
         await advance(connection, [row["sequence"] for row in cancelled])
         await tell_ends(connection, [row["told"] for row in cancelled])
+        await note_job(connection, "job.cancelled", job_id, reason=reason, below=len(family) - 1)
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
     return CancelResult(State.CANCELLED, len(cancelled) - 1, frozenset(running))
@@ -182,6 +185,7 @@ async def cancel_childless(
     await children_ended(connection, [row["awaited_by"] for row in cancelled])
     await advance(connection, [row["sequence"] for row in cancelled])
     await tell_ends(connection, [row["told"] for row in cancelled])
+    await note_jobs(connection, "jobs.cancelled", job_ids, reason=reason)
     return sorted(done), running
 
 
@@ -206,6 +210,7 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
             sequence = await connection.fetchval(_RETRY, [job_id], reason, [len(pending)], [awaited])
             await advance(connection, [sequence])
+            await note_job(connection, "job.retried", job_id, reason=reason)
             return State(await connection.fetchval(_LOCK, job_id))
     except asyncpg.UniqueViolationError as error:
         raise Conflict(f"Another job with the same unique key is active; job {job_id} cannot run beside it.") from error
@@ -222,6 +227,7 @@ async def retry_childless(connection: Connection, parents: Mapping[uuid.UUID, uu
     awaited = [parent_id is not None and waiting[parent_id] for parent_id in parents.values()]
     retried = await connection.fetch(_RETRY, list(parents), reason, [0] * len(parents), awaited)
     await advance(connection, [row["sequence"] for row in retried])
+    await note_jobs(connection, "jobs.retried", list(parents), reason=reason)
 
 
 async def delete(connection: Connection, job_id: uuid.UUID) -> State:
@@ -238,6 +244,7 @@ async def delete(connection: Connection, job_id: uuid.UUID) -> State:
         if job["pinned"]:
             raise Conflict(f"Job {job_id} is pinned: somebody wants to keep it.")
         await refuse_if_held(connection, job["tenant"])
+        await note_job(connection, "job.deleted", job_id, state=state)
         await retention.delete(connection, [job_id])
     return state
 
@@ -253,6 +260,7 @@ async def prioritise(connection: Connection, job_id: uuid.UUID, priority: int) -
         if state not in (State.QUEUED, State.SCHEDULED):
             raise Conflict(f"Only jobs that wait can be given another priority; job {job_id} is {state}.")
         await connection.execute(_PRIORITISE, job_id, priority)
+        await note_job(connection, "job.prioritised", job_id, priority=priority)
     return state
 
 
@@ -276,9 +284,15 @@ async def note(connection: Connection, job_id: uuid.UUID, event: str, message: s
 
 async def pause(connection: Connection, queue: str, reason: str | None = None) -> None:
     """Pause a queue: running jobs go on, and no new ones start."""
-    await connection.execute(_PAUSE, queue, reason)
+    async with connection.transaction():
+        await connection.execute(_PAUSE, queue, reason)
+        await audit.record(connection, "queue.paused", f"queue:{queue}", detail={"reason": reason})
 
 
 async def resume(connection: Connection, queue: str) -> bool:
     """Resume a paused queue. False if it was not paused."""
-    return bool(await connection.fetchval(_RESUME, queue))
+    async with connection.transaction():
+        resumed = bool(await connection.fetchval(_RESUME, queue))
+        if resumed:
+            await audit.record(connection, "queue.resumed", f"queue:{queue}")
+    return resumed

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from waybill import garbage
+from waybill import audit, garbage
 from waybill.errors import Conflict, NotFound
 from waybill.ids import new_id
 from waybill.messages import msg
@@ -89,7 +89,7 @@ _REMOVE_TENANT = (
     "DELETE FROM tenants WHERE name = $1",
 )
 
-_FINISH = "UPDATE erasures SET finished_at = COALESCE(finished_at, now()) WHERE id = $1"
+_FINISH = "UPDATE erasures SET finished_at = now() WHERE id = $1 AND finished_at IS NULL RETURNING id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,7 @@ async def request(connection: Connection, tenant: str, *, owner: str | None = No
             return uuid.UUID(str(known))
         erasure_id = new_id()
         await connection.execute(_REQUEST, erasure_id, whole, owner)
+        await audit.record(connection, "erasure.requested", f"erasure:{erasure_id}", tenant=tenant, detail=_of(owner))
     return erasure_id
 
 
@@ -182,10 +183,22 @@ async def erase(
     ):
         # A process that was killed while it stored something of theirs has left a part of it.
         await storage.remove_abandoned()
-        async with database.hot() as connection:
-            await connection.execute(_FINISH, erasure_id)
+        async with database.hot() as connection, connection.transaction():
+            await _finish(connection, erasure)
     async with database.hot() as connection:
         return await get(connection, erasure_id)
+
+
+async def _finish(connection: Connection, erasure: Erasure) -> None:
+    if await connection.fetchval(_FINISH, erasure.id) is None:
+        return  # somebody else was faster
+    done = await get(connection, erasure.id)
+    detail = {**_of(erasure.owner), "jobs": done.jobs, "files": done.files}
+    await audit.record(connection, "erasure.finished", f"erasure:{done.id}", tenant=erasure.tenant, detail=detail)
+
+
+def _of(owner: str | None) -> dict[str, str]:
+    return {} if owner is None else {"owner": owner}
 
 
 async def _remove_all(database: Database, erasers: Sequence[Eraser], erasure: Erasure, until: float) -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Refused
 from waybill.retention.holds import check_tenant
 from waybill_engine.kinds import is_name
@@ -141,16 +142,28 @@ async def set_rate(connection: Connection, pace: Pace, *, tenant: str | None = N
         raise Refused(f"{kind[:80]!r} cannot be a kind: a name is lower case letters, digits and _, at most 63.")
     if tenant is not None:
         check_tenant(tenant)
-    row = await connection.fetchrow(_SET, tenant, kind, *_numbers(pace))
-    assert row is not None, "an upsert always answers"  # noqa: S101
+    async with connection.transaction():
+        row = await connection.fetchrow(_SET, tenant, kind, *_numbers(pace))
+        assert row is not None, "an upsert always answers"  # noqa: S101
+        detail = {"most": pace.most, "seconds": pace.seconds, "burst": pace.at_once}
+        await audit.record(connection, "rate.set", _subject(tenant, kind), tenant=tenant, detail=detail)
     return Rate(row["id"], tenant, kind, pace.most, pace.seconds, pace.at_once)
 
 
 async def remove_rate(connection: Connection, *, tenant: str | None = None, kind: str | None = None) -> bool:
     """Lift a rate. False if there was none."""
-    if tenant is not None:
-        return bool(await connection.fetchval(_REMOVE_OF_TENANT, tenant, kind))
-    return bool(await connection.fetchval(_LIFT_OF_KIND, kind))
+    async with connection.transaction():
+        if tenant is not None:
+            removed = bool(await connection.fetchval(_REMOVE_OF_TENANT, tenant, kind))
+        else:
+            removed = bool(await connection.fetchval(_LIFT_OF_KIND, kind))
+        if removed:
+            await audit.record(connection, "rate.removed", _subject(tenant, kind), tenant=tenant)
+    return removed
+
+
+def _subject(tenant: str | None, kind: str | None) -> str:
+    return f"rate:{tenant or '*'}/{kind or '*'}"
 
 
 async def rate_by_default(connection: Connection, kind: str, pace: Pace | None) -> None:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from waybill import audit
 from waybill.errors import NotFound, Refused
 from waybill_engine.cron import Cron
 from waybill_engine.enqueue import enqueue
@@ -181,21 +182,28 @@ async def declare(connection: Connection, schedule: Schedule) -> Declared:
             kind.time_limit,
             next_at,
         )
-    if row is None:
-        return Declared.UNCHANGED
-    return Declared.CREATED if row["created"] else Declared.CHANGED
+        if row is None:
+            return Declared.UNCHANGED
+        outcome = Declared.CREATED if row["created"] else Declared.CHANGED
+        detail = {"cron": cron.expression, "timezone": cron.timezone, "kind": kind.name}
+        await _note(connection, outcome.value, schedule.name, schedule.tenant, **detail)
+    return outcome
 
 
 async def remove(connection: Connection, name: str) -> None:
     """Remove a schedule. Its jobs stay."""
-    if await connection.fetchval(_REMOVE, name) is None:
-        raise _not_found(name)
+    async with connection.transaction():
+        if await connection.fetchval(_REMOVE, name) is None:
+            raise _not_found(name)
+        await _note(connection, "removed", name)
 
 
 async def pause(connection: Connection, name: str, reason: str | None = None) -> None:
     """Pause a schedule. Ticks that come while it is paused do not count as missed: nobody wanted them."""
-    if await connection.fetchval(_PAUSE, name, reason) is None:
-        raise _not_found(name)
+    async with connection.transaction():
+        if await connection.fetchval(_PAUSE, name, reason) is None:
+            raise _not_found(name)
+        await _note(connection, "paused", name, reason=reason)
 
 
 async def resume(connection: Connection, name: str) -> bool:
@@ -205,6 +213,7 @@ async def resume(connection: Connection, name: str) -> bool:
         if row["paused_at"] is None:
             return False
         await connection.execute(_RESUME, name, next(Cron(row["cron"], row["timezone"]).after(row["now"]), None))
+        await _note(connection, "resumed", name, row["tenant"])
         return True
 
 
@@ -212,7 +221,13 @@ async def run_now(connection: Connection, name: str) -> uuid.UUID:
     """Enqueue one extra job now, even if the schedule is paused, and return its id."""
     async with connection.transaction():
         row = await _lock(connection, name)
-        return (await enqueue(connection, stored(row).job(row["now"], extra=True), as_operator=True)).id
+        job_id = (await enqueue(connection, stored(row).job(row["now"], extra=True), as_operator=True)).id
+        await _note(connection, "run", name, row["tenant"], job=job_id)
+        return job_id
+
+
+async def _note(connection: Connection, what: str, name: str, tenant: str | None = None, **detail: Any) -> None:
+    await audit.record(connection, f"schedule.{what}", f"schedule:{name}", tenant=tenant, detail=detail)
 
 
 def stored(row: asyncpg.Record) -> Schedule:

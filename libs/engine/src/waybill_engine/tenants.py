@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Forbidden, Refused
 from waybill.retention.holds import check_tenant
 
@@ -55,7 +56,9 @@ async def weigh(connection: Connection, tenant: str, weight: float) -> None:
     check_tenant(tenant)
     if not (math.isfinite(weight) and 1 / HEAVIEST <= weight <= HEAVIEST):
         raise Refused(f"A weight must be a number between {1 / HEAVIEST:g} and {HEAVIEST:g}.")
-    await connection.execute(_WEIGH, tenant, weight)
+    async with connection.transaction():
+        await connection.execute(_WEIGH, tenant, weight)
+        await audit.record(connection, "tenant.weighed", f"tenant:{tenant}", tenant=tenant, detail={"weight": weight})
 
 
 async def grant_priority(connection: Connection, tenant: str, top: int) -> None:
@@ -63,7 +66,10 @@ async def grant_priority(connection: Connection, tenant: str, top: int) -> None:
     check_tenant(tenant)
     if not 0 <= top <= 32767:
         raise Refused("A granted priority must be between 0 and 32767.")
-    await connection.execute(_GRANT, tenant, top)
+    async with connection.transaction():
+        await connection.execute(_GRANT, tenant, top)
+        detail = {"top_priority": top}
+        await audit.record(connection, "tenant.priority_granted", f"tenant:{tenant}", tenant=tenant, detail=detail)
 
 
 async def check_granted(connection: Connection, wanted: Mapping[str, int]) -> None:

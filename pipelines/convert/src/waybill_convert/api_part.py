@@ -1,7 +1,7 @@
 """What the pipeline brings to the API service: its routes and pages, and the services behind them."""
 
 from waybill.web import ApiPart
-from waybill_convert.api import downloads, jobs, revisions, stream, uploads
+from waybill_convert.api import admin, downloads, jobs, revisions, stream, uploads
 from waybill_convert.pages import queue, review, upload
 from waybill_convert.revision_schemas import MOST_CORRECTION_BYTES
 from waybill_convert.web_context import adopt, check, open_services
@@ -14,6 +14,7 @@ PART = ApiPart(
         jobs.router,
         revisions.router,
         stream.router,
+        admin.router,
         upload.router,
         queue.router,
         review.router,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Expired, Forbidden, NotFound, NotReady
 from waybill.messages import msg
 from waybill_convert.kinds import PROVENANCE, XML
@@ -53,6 +54,7 @@ class Downloads:
             if row is None:
                 raise NotFound(msg("convert.no_job"))
             if row["owner"] != owner:
+                audit.refuse("job.foreign", f"job:{job_id}", tenant=row["tenant"])
                 raise Forbidden(msg("convert.not_your_result"))
             status = Status(row["status"])
             if status is Status.EXPIRED:

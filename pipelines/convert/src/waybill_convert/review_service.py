@@ -219,8 +219,8 @@ _NOT_READY = {
 
 async def _reviewable(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
     """The owner's conversion, if it has ended with something to review."""
-    row = await conversions.get(connection, job_id)
-    if row is None or row["owner"] != owner:
+    row = await conversions.get_own(connection, owner, job_id)
+    if row is None:
         raise NotFound(msg("convert.no_job"))
     status = Status(row["status"])
     if status is Status.EXPIRED:

@@ -59,6 +59,12 @@ def job_json(view: ConversionView) -> dict[str, Any]:
     }
 
 
+def foreign_job_json(view: ConversionView) -> dict[str, Any]:
+    """The same for an admin who may look at it, and not change it."""
+    job = job_json(view)
+    return {**job, "links": {**job["links"], "retry": None, "cancel": None, "pin": None}}
+
+
 def fault_json(fault: Fault | None) -> dict[str, Any] | None:
     if fault is None:
         return None
@@ -230,6 +236,22 @@ class ListingSchema(Schema):
     active_count: int = Field(description="Queued and processing jobs. At 0 there is nothing to poll for.")
     counts: CountsSchema = Field(description="Of all your jobs, regardless of filters.")
     on_hold: PauseSchema | None
+
+
+class AdminJobSchema(JobSchema):
+    """A job of any tenant, as an admin sees it."""
+
+    model_config = _showing({**job_json(_JOB), "tenant": "acme", "owner": "tenant:acme"})
+
+    tenant: str
+    owner: str = Field(description="A tenant, or a browser's session.", examples=["tenant:acme"])
+
+
+class AdminListingSchema(Schema):
+    jobs: list[AdminJobSchema]
+    next: uuid.UUID | None = Field(
+        description="If set, there is more: ask again with this as `cursor`. A page with filters may be short."
+    )
 
 
 class UploadedSchema(Schema):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from waybill import garbage, retention
+from waybill import audit, garbage, retention
 from waybill.db import driver
 from waybill.errors import Conflict, Expired, NotFound
 from waybill.messages import msg
+from waybill.security import ADMIN
 from waybill.storage import Storage
 from waybill_convert.counts import Counts
 from waybill_convert.cursors import ListPosition, Since, parse_since
@@ -24,7 +25,7 @@ from waybill_convert.outlook import Outlook
 from waybill_convert.repository import conversions, listing
 from waybill_convert.status import Status
 from waybill_convert.stored_files import pages_of
-from waybill_convert.views import ConversionView, Listing, source_kept
+from waybill_convert.views import ConversionView, EverybodysListing, Listing, OwnedView, source_kept
 from waybill_engine import control, queries
 from waybill_engine.artefacts import artefact_folder
 from waybill_engine.explain import Explanation, explain
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from waybill.changes import Subscriptions
     from waybill.db import Database
     from waybill.db.database import Connection
+    from waybill.security import Principal
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -115,6 +117,33 @@ class Conversions:
             await _mine(connection, owner, job_id)
             return await explain(connection, job_id)
 
+    # Reading as an admin
+
+    async def owner_to_read(self, principal: Principal, job_id: uuid.UUID) -> str:
+        """The owner as whom somebody reads a job. An admin reads everybody's, and leaves an event with each look."""
+        if not principal.may(ADMIN):
+            return principal.owner
+        async with self._database.hot() as connection:
+            row = await conversions.get(connection, job_id)
+            if row is None or row["owner"] == principal.owner:
+                return principal.owner
+            detail = {"owner": row["owner"]}
+            await audit.record(connection, "job.looked_at", f"job:{job_id}", tenant=row["tenant"], detail=detail)
+        return str(row["owner"])
+
+    async def everybodys(
+        self, *, tenant: str | None, statuses: Sequence[Status], before: uuid.UUID | None, limit: int
+    ) -> EverybodysListing:
+        """The conversions of all tenants, or of one, newest first. The look is recorded."""
+        await self.outlook.refresh()
+        async with self._database.hot() as connection:
+            rows, following = await listing.everybodys(
+                connection, tenant=tenant, statuses=statuses, before=before, limit=limit
+            )
+            await audit.record(connection, "jobs.listed", "jobs", tenant=tenant, detail={"jobs": len(rows)})
+        seen = [OwnedView(self.outlook.view(row), row["tenant"], row["owner"]) for row in rows]
+        return EverybodysListing(seen, following)
+
     # Changing
 
     async def retry(self, owner: str, job_id: uuid.UUID) -> ConversionView:
@@ -174,6 +203,7 @@ class Conversions:
             await retention.refuse_if_held(connection, row["tenant"])
             if await control.lock(connection, job_id) == State.RUNNING:
                 raise Conflict(msg("convert.cancel_first"))
+            await audit.record(connection, "job.deleted", f"job:{job_id}", tenant=row["tenant"])
             keys = await conversions.delete(connection, job_id)
             if not row["upload_borrowed"]:
                 keys.append(row["upload_key"])
@@ -192,7 +222,7 @@ class Conversions:
 
 
 async def _mine(connection: Connection, owner: str, job_id: uuid.UUID) -> Any:
-    row = await conversions.get(connection, job_id)
-    if row is None or row["owner"] != owner:
+    row = await conversions.get_own(connection, owner, job_id)
+    if row is None:
         raise NotFound(msg("convert.no_job"))
     return row

@@ -98,6 +98,21 @@ class Listing:
         return self.counts[Status.QUEUED] + self.counts[Status.PROCESSING]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnedView:
+    """A conversion, and whose it is, as an admin sees it."""
+
+    job: ConversionView
+    tenant: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class EverybodysListing:
+    jobs: list[OwnedView]
+    next: uuid.UUID | None
+
+
 def view(row: Any, estimates: Estimates, pause: Pause | None) -> ConversionView:
     """One row, as its owner sees it."""
     status, state = Status(row["status"]), State(row["state"])

@@ -20,7 +20,8 @@ from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
-from waybill_api import account, health, problem_pages, problems, sessions
+from waybill.web.request_trail import RequestTrail
+from waybill_api import account, audit_events, health, operations, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 
 
@@ -56,19 +57,22 @@ def create_app(
     routers = (
         health.router,
         sessions.router,
+        audit_events.router,
         *(router for part in parts for router in part.routers),
         account.router,
+        operations.router,
         static_files.router,
     )
     app.add_middleware(Methods, routes=[*app.routes, *(route for router in routers for route in router.routes)])
-    _guard(app, settings, parts)
+    _guard(app, context, parts)
     for router in routers:
         app.include_router(router)
     return app
 
 
-def _guard(app: FastAPI, settings: ApiSettings, parts: Sequence[ApiPart]) -> None:
+def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     """Add the middleware from the inside out: what is added last sees a request first."""
+    settings = context.settings
     app.add_middleware(
         Bodies,
         uploads=frozenset[str]().union(*(part.large_bodies for part in parts)),
@@ -88,6 +92,7 @@ def _guard(app: FastAPI, settings: ApiSettings, parts: Sequence[ApiPart]) -> Non
         app.add_middleware(TrustedHosts, hosts=settings.api_hosts)
     problems.install(app)
     app.add_middleware(problem_pages.ProblemPages)
+    app.add_middleware(RequestTrail, refusals=context.refusals)
     if settings.api_trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.api_trusted_proxies)
     app.add_middleware(Compression)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from waybill import rate_limits
+from waybill import audit, rate_limits
 from waybill.errors import Conflict, RateLimited, Unauthorized, is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.messages import msg
@@ -18,8 +18,9 @@ from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import end, ended_topic, tell_left
 from waybill.web.addresses import address_of
 from waybill.web.context import Context
-from waybill.web.layout import landing
+from waybill.web.layout import landing_of
 from waybill.web.openapi import refusals
+from waybill.web.request_trail import remember_visitor
 from waybill.web.visitors import AnyVisitor, Shared, Visitor, is_secure, set_cookie
 from waybill_api.schemas import ErasureSchema, SessionSchema
 from waybill_engine import erasure
@@ -71,7 +72,10 @@ async def forget_me(request: Request, visitor: AnyVisitor, context: Shared) -> R
 @router.post(
     "/session",
     response_model=SessionSchema,
-    responses={303: {"description": "For a form: redirects to the queue."}, **refusals(408, 413, 429)},
+    responses={
+        303: {"description": "For a form: redirects to the queue, or for an admin to `/ops`."},
+        **refusals(408, 413, 429),
+    },
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -91,16 +95,29 @@ async def sign_in(request: Request, context: Shared) -> Response:
     try:
         principal = await context.keys.of_text(await _key(request, is_form=is_form))
     except Unauthorized:
+        audit.refuse("session.refused")
         await _count_guess(request, context)
         raise
     session = await _begin(request, context, principal)
+    await _record_start(context, Visitor(principal, session))
     response: Response
     if is_form:
-        response = RedirectResponse(landing(), 303)
+        response = RedirectResponse(landing_of(principal), 303)
     else:
         response = JSONResponse(_session_of(Visitor(principal, session)).model_dump())
     set_cookie(request, response, session)
     return response
+
+
+async def _record_start(context: Context, visitor: Visitor) -> None:
+    """A sign-in that cannot be recorded does not happen: its session's cookie is not sent."""
+    remember_visitor(visitor)
+    principal = visitor.principal
+    detail = {"permissions": sorted(principal.permissions)}
+    async with context.database.hot() as connection:
+        await audit.record(
+            connection, "session.started", f"key:{principal.key_id}", tenant=principal.tenant, detail=detail
+        )
 
 
 async def _count_guess(request: Request, context: Context) -> None:
@@ -177,7 +194,10 @@ async def _end(context: Context, session: Session, *, comes_back: bool = False) 
             if comes_back:
                 await tell_left(connection, session.id)
             else:
-                await end(connection, session.id, lasts=context.signer.max_age)
+                async with connection.transaction():
+                    await end(connection, session.id, lasts=context.signer.max_age)
+                    if session.key_id is not None:
+                        await audit.record(connection, "session.ended", f"session:{session.id}")
     except Exception as error:
         if not is_database_outage(error):
             raise

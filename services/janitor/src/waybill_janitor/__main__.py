@@ -12,6 +12,7 @@ import sys
 import structlog
 
 from waybill import log as logging_setup
+from waybill.audit import Actor, acting_as
 from waybill.config import ProcessSettings
 from waybill.config.registry import load_service
 from waybill.db import Database
@@ -59,11 +60,12 @@ async def _work(
     storage = service_storage(settings, database)
     tools = TaskTools(database, storage, settings, *pipeline_settings, compare_all=arguments.all)
     try:
-        if arguments.every:
-            return await _again_and_again(tools)
-        if arguments.dry_run:
-            return await _look(tools, as_json=arguments.json)
-        return await _once(tools, as_json=arguments.json)
+        with acting_as(Actor("system:janitor")):
+            if arguments.every:
+                return await _again_and_again(tools)
+            if arguments.dry_run:
+                return await _look(tools, as_json=arguments.json)
+            return await _once(tools, as_json=arguments.json)
     except LeaseLost as error:
         log.error("lease_lost", error=error.message)
         return FAILED

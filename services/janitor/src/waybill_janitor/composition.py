@@ -15,6 +15,7 @@ from waybill_engine import register_kinds
 from waybill_engine import retention as engine
 from waybill_janitor.settings import JanitorSettings
 from waybill_janitor.tasks.abandoned import Abandoned
+from waybill_janitor.tasks.audit import AuditTrail
 from waybill_janitor.tasks.counters import Counters
 from waybill_janitor.tasks.dead_letters import DeadLetters
 from waybill_janitor.tasks.erasures import Erasures
@@ -63,6 +64,7 @@ def all_tasks(tools: TaskTools) -> list[Task]:
         Missing(tools, objects),
         DeadLetters(tools),
         Health(tools, ["garbage", *(table for one in everything for table in one.tables)]),
+        AuditTrail(tools),
         History(tools),
     ]
     _refuse_twins([task.name for task in tasks])

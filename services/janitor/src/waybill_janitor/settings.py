@@ -27,6 +27,13 @@ class JanitorSettings(CommonSettings):
         le=36500,
         description="How many days an ended job stays listed. It goes when nothing of it is kept any more.",
     )
+    audit_ttl_days: Days = Field(
+        400.0,
+        ge=1,
+        le=36500,
+        description="How many days the audit trail is kept. Events go in their order, so one that must stay keeps all"
+        " later ones.",
+    )
     shelve_after: Annotated[Seconds | None, Named("duration or `never`"), BeforeValidator(_never)] = Field(
         86400.0,
         ge=3600,

@@ -184,6 +184,13 @@ class CommonSettings(ProcessSettings):
         description="How many megabytes must be free on the disk of a local storage for uploads to be accepted. The"
         " rest is reserved for results. With 0, uploads are accepted until the disk is full.",
     )
+    audit_secret: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="The secret that signs the checkpoints of the audit trail: at least 32 random characters, the same"
+        " for all services and for `waybill audit verify`. If it is not set, the first process generates one and stores"
+        " it in the database, where whoever could tamper with the trail can read it, too.",
+    )
 
     @field_validator("storage_secret")
     @classmethod

@@ -9,6 +9,7 @@ from typing import TypeVar
 import asyncpg
 
 from waybill import log
+from waybill.audit import acting_as, command_actor
 from waybill.config import CommonSettings, DatabaseUrl, load
 from waybill.console.local_address import published_url
 from waybill.db import Database
@@ -59,7 +60,8 @@ def with_database(work: Callable[[Database], Awaitable[T]], *, patient: bool = F
         finally:
             await database.close()
 
-    return asyncio.run(run())
+    with acting_as(command_actor()):
+        return asyncio.run(run())
 
 
 async def _connect(settings: CommonSettings, *, local: bool, schema: bool) -> Database:

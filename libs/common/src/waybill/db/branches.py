@@ -42,6 +42,7 @@ PLATFORM = Branch(
     "platform",
     migrations="waybill.db.migrations.versions",
     models=(
+        "waybill.audit.models",
         "waybill.idempotency.models",
         "waybill.janitor.models",
         "waybill.retention.models",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Refused
 from waybill.retention.holds import check_tenant
 
@@ -45,6 +46,7 @@ async def set_ages(connection: Connection, tenant: str, days: Mapping[str, float
     async with connection.transaction():
         await connection.execute(_SET, tenant, list(given), list(given.values()))
         await connection.execute(_FORGET, tenant, [rule for rule, age in days.items() if age is None])
+        await audit.record(connection, "retention.changed", f"tenant:{tenant}", tenant=tenant, detail=days)
         return await ages_of(connection, tenant)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.errors import Conflict, Refused
 from waybill.messages import msg
 from waybill.pg_text import is_storable
@@ -50,11 +51,16 @@ async def hold(connection: Connection, tenant: str, reason: str | None = None) -
     async with connection.transaction():
         await connection.execute(_ALONE)
         await connection.execute(_HOLD, tenant, reason)
+        await audit.record(connection, "hold.set", f"tenant:{tenant}", tenant=tenant, detail={"reason": reason})
 
 
 async def release(connection: Connection, tenant: str) -> bool:
     """End a tenant's hold. False if it was not under one."""
-    return await connection.fetchval(_RELEASE, tenant) is not None
+    async with connection.transaction():
+        lifted = await connection.fetchval(_RELEASE, tenant) is not None
+        if lifted:
+            await audit.record(connection, "hold.lifted", f"tenant:{tenant}", tenant=tenant)
+    return lifted
 
 
 async def hold_of(connection: Connection, tenant: str) -> LegalHold | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from waybill import audit
 from waybill.errors import NotFound, Refused, Unauthorized
 from waybill.ids import new_id
 from waybill.messages import msg
@@ -132,9 +133,12 @@ async def create(
     if expires_in is not None and not 0 < expires_in <= 100 * 366 * 86400:
         raise Refused("A key expires in the future, within a hundred years.")
     key_id, secret = new_id(), _base62(secrets.randbits(256), 43)
-    row = await connection.fetchrow(
-        _INSERT, key_id, tenant, name, _hash(secret), secret[-4:], sorted(permissions), expires_in
-    )
+    async with connection.transaction():
+        row = await connection.fetchrow(
+            _INSERT, key_id, tenant, name, _hash(secret), secret[-4:], sorted(permissions), expires_in
+        )
+        detail = {"name": name, "permissions": sorted(permissions), "expires_in": expires_in}
+        await audit.record(connection, "key.created", f"key:{key_id}", tenant=tenant, detail=detail)
     return NewKey(_info(row), f"wb_{_base62(key_id.int, 22)}_{secret}")
 
 
@@ -185,10 +189,14 @@ async def ls(connection: Connection, *, tenant: str | None = None) -> list[KeyIn
 
 async def revoke(connection: Connection, key_id: uuid.UUID) -> KeyInfo:
     """Make a key invalid from now on, and sign out the browsers that signed in with it."""
-    row = await connection.fetchrow(_REVOKE, key_id)
-    if row is None:
-        raise NotFound(f"There is no key {key_id}.")
-    return _info(row)
+    async with connection.transaction():
+        row = await connection.fetchrow(_REVOKE, key_id)
+        if row is None:
+            raise NotFound(f"There is no key {key_id}.")
+        info = _info(row)
+        detail = {"name": info.name}
+        await audit.record(connection, "key.revoked", f"key:{key_id}", tenant=info.tenant, detail=detail)
+    return info
 
 
 def parse(text: str) -> tuple[uuid.UUID, str] | None:

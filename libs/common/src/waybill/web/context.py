@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter, Request
 
+from waybill.audit import RefusalCounter
+from waybill.audit.linker import Linker
 from waybill.changes import Subscriptions
 from waybill.config import ApiSettings, ProcessSettings, load
 from waybill.db import Database
@@ -64,6 +66,8 @@ class Context:
         self.keys = KeyCache(database, self.changes)
         self.sessions = SessionCache(database, self.changes)
         self.limits = RequestLimits(settings)
+        self.refusals = RefusalCounter(database)
+        self.linker = Linker(database, settings)
         self.streams = LiveStreams(
             self.changes,
             self.keys,
@@ -97,6 +101,10 @@ class Context:
         self.changes.start()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.changes.stop)
+            self.linker.start()
+            stack.push_async_callback(self.linker.stop)
+            self.refusals.start()
+            stack.push_async_callback(self.refusals.stop)
             for part in self.parts:
                 if part.services is not None:
                     opened: Any = await stack.enter_async_context(part.services(self))

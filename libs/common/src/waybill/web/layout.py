@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from waybill.pipelines import installed
+from waybill.security import ADMIN, Principal
 from waybill.web.languages import LANGUAGES, Language, for_scripts
 from waybill.web.page_headers import PAGE_POLICY
 from waybill.web.static_files import STATIC
@@ -35,8 +36,17 @@ def _navigation() -> tuple[NavigationLink, ...]:
     return tuple(NavigationLink(*entry) for pipeline in installed() for entry in pipeline.navigation)
 
 
-def landing() -> str:
+OPERATIONS = NavigationLink("/ops", "frame.ops")
+"""The page of admins. They see all tenants, so what a pipeline shows of their own is of little use to them."""
+
+
+def landing_of(principal: Principal) -> str:
     """The page that a browser sees after signing in."""
+    return OPERATIONS.path if principal.may(ADMIN) else landing()
+
+
+def landing() -> str:
+    """The page of everybody else."""
     return next((pipeline.landing for pipeline in installed() if pipeline.landing is not None), "/sign-in")
 
 
@@ -66,7 +76,9 @@ def frame(request: Request) -> Frame:
     here = request.url.path if request.method == "GET" else "/"
     if request.method == "GET" and request.url.query:
         here += f"?{request.url.query}"
-    return Frame(request.url.path, tenant, theme if theme in THEMES else "", here)
+    operations = (OPERATIONS,) if caller is not None and caller.principal.may(ADMIN) else ()
+    navigation = (*_navigation(), *operations)
+    return Frame(request.url.path, tenant, theme if theme in THEMES else "", here, navigation=navigation)
 
 
 def render(template: str, language: Language, **values: Any) -> str:

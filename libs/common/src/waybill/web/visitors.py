@@ -19,6 +19,7 @@ from waybill.security import ADMIN, COOKIE, Principal, Session, of_session
 from waybill.web.addresses import address_of
 from waybill.web.context import Context, context_of
 from waybill.web.request_limits import HEAVY, READ
+from waybill.web.request_trail import remember_visitor
 
 
 @dataclass(slots=True)
@@ -65,6 +66,7 @@ async def visitor(request: Request) -> Visitor:
     if known is None:
         context = context_of(request)
         known = await _find(request, context)
+        remember_visitor(known)
         context.limits.take(known, address_of(request), READ)
         request.state.visitor = known
     return known

@@ -14,8 +14,16 @@ from waybill.pg_text import is_storable
 from waybill.security import ADMIN
 from waybill.web.entity_tags import is_known
 from waybill.web.openapi import refusals
+from waybill_convert.api.readable import ReadableOwner
 from waybill_convert.permissions import Reader, Writer
-from waybill_convert.schemas import EventsSchema, ExplanationSchema, JobSchema, ListingSchema, job_json
+from waybill_convert.schemas import (
+    EventsSchema,
+    ExplanationSchema,
+    JobSchema,
+    ListingSchema,
+    foreign_job_json,
+    job_json,
+)
 from waybill_convert.service import MOST_LISTED
 from waybill_convert.status import Status
 from waybill_convert.views import ConversionView
@@ -69,15 +77,16 @@ async def list_jobs(
 
 
 @router.get("/{job_id}", response_model=JobSchema, responses=refusals(404))
-async def get_job(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
-    """One of your jobs."""
-    return _job(await context.conversions.get(visitor.principal.owner, job_id))
+async def get_job(job_id: uuid.UUID, context: Shared, visitor: Reader, owner: ReadableOwner) -> Response:
+    """One of your jobs. Admins see everybody's, and each look at a foreign one is recorded."""
+    view = await context.conversions.get(owner, job_id)
+    return _job(view) if owner == visitor.principal.owner else _json(foreign_job_json(view))
 
 
 @router.get("/{job_id}/events", response_model=EventsSchema, responses=refusals(404))
-async def events(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+async def events(job_id: uuid.UUID, context: Shared, owner: ReadableOwner) -> Response:
     """What happened to a job, in order."""
-    happenings = await context.conversions.events(visitor.principal.owner, job_id)
+    happenings = await context.conversions.events(owner, job_id)
     told = [
         {"at": one.at, "event": one.event, "detail": {key: one.detail[key] for key in _TOLD if key in one.detail}}
         for one in happenings
@@ -86,9 +95,9 @@ async def events(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Respons
 
 
 @router.get("/{job_id}/explain", response_model=ExplanationSchema, responses=refusals(404))
-async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader, owner: ReadableOwner) -> Response:
     """Why isn't it running? One short answer."""
-    found = await context.conversions.explain(visitor.principal.owner, job_id)
+    found = await context.conversions.explain(owner, job_id)
     facts, says = dict(found.facts), found.says
     # Only operators learn the names of our machines.
     if not visitor.principal.may(ADMIN) and found.reason in _OURS:

@@ -21,8 +21,9 @@ from waybill.web.methods import headers_only, is_head
 from waybill.web.openapi import refusals
 from waybill.web.visitors import heavy
 from waybill_convert.api.downloads import result_name, send_file
+from waybill_convert.api.readable import ReadableOwner
 from waybill_convert.kinds import PROVENANCE, XML
-from waybill_convert.permissions import Editor, Reader
+from waybill_convert.permissions import Editor
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.revision_schemas import (
     LARGEST_NUMBER,
@@ -44,9 +45,9 @@ Number = Annotated[int, Path(ge=0, le=LARGEST_NUMBER, description="0 is what was
 
 
 @router.get("/revisions", response_model=RevisionsSchema, responses=refusals(404, 409))
-async def list_revisions(job_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+async def list_revisions(job_id: uuid.UUID, context: Shared, owner: ReadableOwner) -> Response:
     """List the revisions: who changed what, and when."""
-    latest, revisions = await context.reviews.revisions(visitor.principal.owner, job_id)
+    latest, revisions = await context.reviews.revisions(owner, job_id)
     return _json(revisions_json(job_id, latest, revisions))
 
 
@@ -94,9 +95,11 @@ async def correct(
         **refusals(404, 409),
     },
 )
-async def get_record(request: Request, job_id: uuid.UUID, number: Number, context: Shared, visitor: Reader) -> Response:
+async def get_record(
+    request: Request, job_id: uuid.UUID, number: Number, context: Shared, owner: ReadableOwner
+) -> Response:
     """Get the record of a revision: what was read, with all corrections up to this one."""
-    found = await context.reviews.file(visitor.principal.owner, job_id, number, PROVENANCE)
+    found = await context.reviews.file(owner, job_id, number, PROVENANCE)
     return await send_file(request, context.storage, found, None)
 
 
@@ -110,10 +113,10 @@ async def get_record(request: Request, job_id: uuid.UUID, number: Number, contex
     },
 )
 async def download_revision(
-    request: Request, job_id: uuid.UUID, number: Number, context: Shared, visitor: Reader
+    request: Request, job_id: uuid.UUID, number: Number, context: Shared, owner: ReadableOwner
 ) -> Response:
     """Download the XML of one revision."""
-    found = await context.reviews.file(visitor.principal.owner, job_id, number, XML)
+    found = await context.reviews.file(owner, job_id, number, XML)
     name = f"{result_name(found).removesuffix('.xml')}-r{number}.xml"
     return await send_file(request, context.storage, found, name)
 
@@ -125,10 +128,10 @@ async def download_revision(
     responses=refusals(404, 409, 429, 503),
 )
 async def diff(
-    request: Request, job_id: uuid.UUID, before: Number, after: Number, context: Shared, visitor: Reader
+    request: Request, job_id: uuid.UUID, before: Number, after: Number, context: Shared, owner: ReadableOwner
 ) -> Response:
     """Compare two revisions value by value, computed ones included."""
-    found = await while_connected(request, context.reviews.diff(visitor.principal.owner, job_id, before, after))
+    found = await while_connected(request, context.reviews.diff(owner, job_id, before, after))
     return _json(diff_json(before, after, found))
 
 
@@ -147,11 +150,11 @@ async def page(
     job_id: uuid.UUID,
     number: Annotated[int, Path(ge=1, le=100_000)],
     context: Shared,
-    visitor: Reader,
+    owner: ReadableOwner,
     scale: Annotated[int, Query(ge=1, le=3, description="Pixels per point, of which an inch has 72.")] = 2,
 ) -> Response:
     """Get a picture of a page, rotated as it was read, so that the boxes of its values fit."""
-    document = await context.reviews.document(visitor.principal.owner, job_id)
+    document = await context.reviews.document(owner, job_id)
     # A page's picture never changes. Browsers must ask each time, because it is removed with the document.
     tag = f'"{number}-{scale}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}

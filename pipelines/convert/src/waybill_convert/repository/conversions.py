@@ -9,6 +9,7 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from waybill import audit
 from waybill_convert.models import Upload
 from waybill_convert.repository.details import DETAILS
 from waybill_convert.status import REUSABLE
@@ -114,6 +115,15 @@ SELECT waybill_tell(owner) FROM changed
 async def get(connection: Connection, job_id: uuid.UUID) -> Any | None:
     """One conversion, whoever's it is: the caller must look at its `owner`."""
     return await connection.fetchrow(_ONE, job_id)
+
+
+async def get_own(connection: Connection, owner: str, job_id: uuid.UUID) -> Any | None:
+    """One conversion of an owner. That somebody asked for another's is noted."""
+    row = await get(connection, job_id)
+    if row is not None and row["owner"] != owner:
+        audit.refuse("job.foreign", f"job:{job_id}", tenant=row["tenant"])
+        return None
+    return row
 
 
 async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:

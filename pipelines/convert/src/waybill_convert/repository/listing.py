@@ -1,8 +1,8 @@
 """Lists of an owner's conversions: pages, changes since a cursor, counts by status.
 
-Every statement names the owner; there is no way around it. Conversions that are in no list have neither `listed_at` nor
-`changed`. A comparison with NULL is never true, so they are outside of every range below, and no range of an index has
-them.
+Every statement names the owner, but for `everybodys`, which is for admins. Conversions that are in no list have neither
+`listed_at` nor `changed`. A comparison with NULL is never true, so they are outside of every range below, and no range
+of an index has them.
 """
 
 from __future__ import annotations
@@ -96,6 +96,23 @@ SELECT status, count(*) FROM conversions
  GROUP BY status
 """
 
+# By primary key, which is the order of creation, and only so many rows: a filter that hardly anything matches must not
+# read all of the table.
+_WALK = """
+SELECT job_id, deleted_at IS NULL AND ($2::text IS NULL OR tenant = $2)
+       AND (cardinality($3::text[]) = 0 OR status = ANY ($3::text[])) AS wanted
+  FROM conversions WHERE job_id < $1 ORDER BY job_id DESC LIMIT $4
+"""
+
+_EACH = f"""
+SELECT details.*
+  FROM unnest($1::uuid[]) AS wanted (job_id),
+       LATERAL ({DETAILS} WHERE conversions.job_id = wanted.job_id OFFSET 0) AS details
+ ORDER BY details.job_id DESC
+"""  # noqa: S608 - of constants
+
+_WALKED = 1000
+
 _NEWEST = datetime.max  # noqa: DTZ901 - how the driver spells Postgres's infinity
 _LAST_ID = uuid.UUID(int=2**128 - 1)
 _FIRST_ID = uuid.UUID(int=0)
@@ -159,6 +176,22 @@ async def count(connection: Connection, owner: str, statuses: Sequence[Status]) 
     """All of them, which takes its time where there are many."""
     found = {row["status"]: row["count"] for row in await connection.fetch(_COUNT, owner, list(statuses))}
     return {status: found.get(status.value, 0) for status in statuses}
+
+
+async def everybodys(
+    connection: Connection, *, tenant: str | None, statuses: Sequence[Status], before: uuid.UUID | None, limit: int
+) -> tuple[list[Any], uuid.UUID | None]:
+    """Conversions of all owners, and where to go on. A page may have fewer than `limit`, or none, and not be the last.
+
+    This is the one statement that does not name an owner: only admins may see what it finds.
+    """
+    walked = await connection.fetch(_WALK, before or _LAST_ID, tenant, list(statuses), _WALKED)
+    wanted = [row["job_id"] for row in walked if row["wanted"]][:limit]
+    if len(wanted) == limit and wanted[-1] != walked[-1]["job_id"]:
+        following: uuid.UUID | None = wanted[-1]
+    else:
+        following = walked[-1]["job_id"] if len(walked) == _WALKED else None
+    return await connection.fetch(_EACH, wanted), following
 
 
 def _escape(words: str) -> str:
