@@ -46,6 +46,7 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
     arguments = _arguments(program)
     settings = settings or load(WorkerSettings)
     logging_setup.configure(settings, service="worker")
+    logging_setup.log_crashes()
     if arguments.parent is not None:
         stop_with(arguments.parent)
     if settings.worker_processes > 1 and arguments.worker_id is None:
