@@ -30,6 +30,7 @@ from benchmarks import (
     janitor,
     page,
     pick_up,
+    review,
     vendors,
 )
 from benchmarks.arena import SERVER, Arena, ContestantFailed
@@ -50,6 +51,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "vendors": vendors.measure,
     "gateway": gateway.measure,
     "convert": convert.measure,
+    "review": review.measure,
     "janitor": janitor.measure,
 }
 
