@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import structlog
 
+from waybill.collector import spare_the_living
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.config.registry import load_service
 from waybill.db import Database
@@ -45,7 +46,9 @@ async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]
     try:
         app = create_app(settings, database, service_storage(settings, database), pipeline_settings=pipeline_settings)
         config = configured(app, host=settings.api_host, port=settings.api_port)
-        await ApiServer(config, app.state.context).serve()
+        server = ApiServer(config, app.state.context)
+        spare_the_living()
+        await server.serve()
     finally:
         log.info("stopped")
         await database.close()
