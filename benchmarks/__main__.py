@@ -31,6 +31,7 @@ from benchmarks import (
     page,
     parts,
     pick_up,
+    review,
     vendors,
 )
 from benchmarks.arena import SERVER, Arena, ContestantFailed
@@ -52,6 +53,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "vendors": vendors.measure,
     "gateway": gateway.measure,
     "convert": convert.measure,
+    "review": review.measure,
     "janitor": janitor.measure,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -91,6 +92,11 @@ async def test_a_storm_of_reviews_leaves_other_visitors_alone(database_url: str,
             assert {answer.status_code for answer in answers} <= {200, 429, 503}
             assert all("retry-after" in answer.headers for answer in answers if answer.status_code != 200)
             assert p99(during) <= 3 * p99(before)
+            # One answer in a hundred may be late on a busy machine; none as late as a collection of garbage makes it.
+            print(
+                f"storm: another visitor p99 {p99(before) * 1e3:.0f} -> {p99(during) * 1e3:.0f} ms, /livez p99"
+                f" {p99(alive) * 1e3:.0f}, max {alive[-1] * 1e3:.0f} ms, load {os.getloadavg()[0]:.1f}"
+            )
             assert p99(alive) <= 0.1
 
             async def returned() -> bool:

@@ -208,7 +208,7 @@ def test_a_fault_of_ours_is_ours_and_tells_nothing(start_gateway: StartGateway) 
     line = next(line for line in gateway.log if line["event"] == "conversion_broken")
     assert line["job_id"] == "stumbling"
     assert "RuntimeError" in line["exception"]
-    assert "hunter2" not in gateway.log_text, "what looks like a secret is masked in the log, too"
+    assert "hunter2" not in gateway.log_text, "a message that may quote a document is not logged"
 
 
 def test_a_full_house_is_refused_at_once_and_before_the_body(start_gateway: StartGateway, tmp_path: Path) -> None:

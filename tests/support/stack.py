@@ -8,8 +8,9 @@ import secrets
 import shutil
 import subprocess
 import uuid
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 import httpx
@@ -17,6 +18,8 @@ import httpx
 from support.child_processes import free_port, kill_with_children
 from support.patience import PATIENCE, eventually
 from support.zygote import Program, start_program
+
+T = TypeVar("T")
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 
@@ -102,6 +105,14 @@ class Stack:
         connection = await asyncpg.connect(self.database_url)
         try:
             return list(await connection.fetch(statement, *arguments))
+        finally:
+            await connection.close()
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Call a function with a connection to the database."""
+        connection = await asyncpg.connect(self.database_url)
+        try:
+            return await work(connection)
         finally:
             await connection.close()
 

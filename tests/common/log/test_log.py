@@ -192,8 +192,8 @@ def test_a_secret_in_an_exception_is_blanked_out_too(log_format: str, capsys: py
     password = "".join(["hun", "ter2"])  # a traceback shows the line that raised
     for logger in (log, logging.getLogger("asyncpg")):
         try:
-            raise ConnectionError(f"no route to postgres://u:{password}@h/d")
-        except ConnectionError:
+            raise TypeError(f"no route to postgres://u:{password}@h/d")
+        except TypeError:
             logger.exception("lost")
     written = capsys.readouterr().err
     assert "hunter2" not in written
@@ -337,7 +337,10 @@ def test_exceptions_are_structured(capsys: pytest.CaptureFixture[str]) -> None:
         log.exception("failed", stage="parse")
     (line,) = lines(capsys)
     outer, inner = line["exception"]
-    assert (outer["exc_type"], outer["exc_value"]) == ("ValueError", "7")
+    assert (outer["exc_type"], outer["exc_value"]) == (
+        "ValueError",
+        "(a message of 1 characters, which may quote a document)",
+    )
     assert inner["exc_type"] == "KeyError"
     assert outer["frames"][-1]["name"] == "test_exceptions_are_structured"
     assert all("locals" not in frame for frame in outer["frames"])

@@ -66,4 +66,6 @@ async def tell_ends(connection: Connection, ends: Iterable[str | None]) -> None:
                 # The transaction cannot go on, or must be repeated: that is for the caller.
                 if is_database_outage(error) or isinstance(error, asyncpg.TransactionRollbackError):
                     raise
-                log.exception("listener_failed", told=event.name, job_id=end.job_id, listener=listener.__module__)
+                log.error(
+                    "listener_failed", told=event.name, job_id=end.job_id, listener=listener.__module__, exc_info=error
+                )

@@ -11,6 +11,8 @@ from typing import ParamSpec, TypeVar
 import structlog
 import tenacity
 
+from waybill.log.exceptions import error_words
+
 log = structlog.get_logger()
 
 P = ParamSpec("P")
@@ -90,7 +92,12 @@ def retrying(
     def note(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         wait = state.next_action.sleep if state.next_action else 0.0
-        log.warning("retrying", call=getattr(state.fn, "__qualname__", "?"), error=str(error), wait=round(wait, 2))
+        log.warning(
+            "retrying",
+            call=getattr(state.fn, "__qualname__", "?"),
+            error=error_words(error) if error else None,
+            wait=round(wait, 2),
+        )
 
     return tenacity.retry(
         retry=tenacity.retry_if_exception_type(on),

@@ -33,6 +33,7 @@ _PRELOAD = [
     "waybill_convert.pages.review_values",
     "waybill_convert.pages.review_pages",
     "waybill_convert.pages.review_html",
+    "waybill_convert.pages.prepared",
 ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,14 @@ class MappingReviser:
                 refused=[finding.to_json() for finding in revised.refused],
                 findings=[finding.to_json() for finding in revised.reading.findings],
                 xml=lambda: _xml(revised.reading),
+                extracted=revised.reading.extracted,
             )
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Load these mappings before the first record needs one of them."""
+        for name in names:
+            if (found := self._load(name)) is not None:
+                self._found[name] = found
 
     def mapping_of(self, record: Json) -> LoadedMapping:
         """The mapping that made the record. Refused if it has changed since, or is gone."""

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -18,6 +18,9 @@ from sqlmodel import Field, SQLModel
 
 from waybill.errors import Conflict, Refused
 from waybill.messages import Message, msg
+
+if TYPE_CHECKING:
+    from waybill_documents.values import Extracted
 
 Json = dict[str, Any]
 Typed = tuple[str, str]
@@ -82,6 +85,8 @@ class Revised:
     """What is still wrong with the document."""
     xml: Callable[[], bytes]
     """The XML of it; raises Unfit if it would not be valid."""
+    extracted: Extracted
+    """The values of the record, so that whoever shows them need not read it again."""
 
 
 class Reviser(Protocol):

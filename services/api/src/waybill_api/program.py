@@ -11,11 +11,12 @@ from typing import NoReturn
 
 import structlog
 
+from waybill.collector import spare_the_living
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.config.registry import load_service
 from waybill.db import Database
 from waybill.errors import WaybillError
-from waybill.log import configure
+from waybill.log import configure, log_crashes
 from waybill.storage import service_storage
 from waybill_api.app import create_app
 from waybill_api.server import ApiServer, configured
@@ -27,6 +28,7 @@ def main() -> None:
     """Run the API. SIGTERM and SIGINT exit with 0."""
     settings, pipeline_settings = load_service(ApiSettings)
     configure(settings, service="api")
+    log_crashes()
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log starts and stops ourselves
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client hears what is wrong with its form
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, for these handlers.
@@ -44,7 +46,9 @@ async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]
     try:
         app = create_app(settings, database, service_storage(settings, database), pipeline_settings=pipeline_settings)
         config = configured(app, host=settings.api_host, port=settings.api_port)
-        await ApiServer(config, app.state.context).serve()
+        server = ApiServer(config, app.state.context)
+        spare_the_living()
+        await server.serve()
     finally:
         log.info("stopped")
         await database.close()

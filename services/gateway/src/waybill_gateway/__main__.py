@@ -12,7 +12,7 @@ from typing import NoReturn
 import structlog
 
 from waybill.config import load
-from waybill.log import configure
+from waybill.log import configure, log_crashes
 from waybill_documents.faults import MappingFault
 from waybill_gateway.app import create_app
 from waybill_gateway.doorkeeper import Doorkeeper
@@ -37,6 +37,7 @@ def main(parse: str = _PARSE) -> None:
     """Run the gateway. It exits with 0 when it was asked to stop, and with 2 when a mapping or a setting is wrong."""
     settings = load(GatewaySettings)
     configure(settings, service="gateway")
+    log_crashes()
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log what matters ourselves
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client is told what is wrong with its form
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, which ends up here.

@@ -122,7 +122,7 @@ class Endpoint(ABC):
         except ClientDisconnect:
             log.info("client_gone", **exchange.facts)
         except Refusal as refusal:
-            log.info("refused", status=refusal.status, code=refusal.code.value, detail=str(refusal), **exchange.facts)
+            log.info("refused", status=refusal.status, code=refusal.code.value, key=refusal.key, **exchange.facts)
             problem = refusal.problem(exchange.headers(), exchange.members())
             await send_problem(problem, body, send, most=self.settings.max_upload_mb * 1024 * 1024)
 
@@ -142,7 +142,7 @@ class Endpoint(ABC):
                 with self.doorkeeper.parse(visit):
                     note = await self._done(task, files, body, exchange)
             except OSError as error:
-                log.error("spool_failed", error=str(error))
+                log.error("spool_failed", error=error.strerror)
                 raise refusals.not_stored(error) from error
             files.drop_document()
             await self._answer(note, task, files.answer, exchange, send)

@@ -42,6 +42,11 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
         self.more = dict(more or {})
 
+    @property
+    def key(self) -> str | None:
+        """The message's key. Its sentence and parameters may quote the request or the document."""
+        return self.says.key if isinstance(self.says, Message) else self.more.get("key")
+
     def problem(self, headers: Mapping[str, str], members: Mapping[str, str]) -> Problem:
         """The answer to a request that adds these headers, and these members to the document."""
         return Problem(self.status, self.code, self.says, {**headers, **self.headers}, more={**self.more, **members})

@@ -36,6 +36,7 @@ def main() -> None:
     arguments = _arguments()
     settings, pipeline_settings = load_service(JanitorSettings)
     logging_setup.configure(settings, service="janitor")
+    logging_setup.log_crashes()
     os.nice(10)  # whoever converts documents on this machine goes first
     sys.exit(asyncio.run(_work(settings, pipeline_settings, arguments)))
 

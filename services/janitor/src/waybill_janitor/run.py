@@ -109,7 +109,7 @@ class JanitorRun:
             raise
         except Exception as error:
             understood = classify(error)
-            log.exception("task_failed", task=task.name, code=understood.code)
+            log.error("task_failed", task=task.name, code=understood.code.value, exc_info=error)
             report.outcome, report.error = TaskOutcome.FAILED, understood.message
         report.seconds = time.monotonic() - started
         async with self._database.hot() as connection:

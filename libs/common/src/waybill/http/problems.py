@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -95,6 +97,15 @@ async def _ours(_request: Request, error: Exception) -> Problem:
     return Problem(status, failure.code, failure.message, headers, more=more)
 
 
+def _place(scope: Scope) -> dict[str, str]:
+    """Where a request failed: the path as it was declared, because visitors write what they like into the path."""
+    route = getattr(scope.get("route"), "path", None)
+    place = {"method": scope.get("method", ""), "path": route or scope.get("root_path", "")}
+    with suppress(ValueError):
+        place["job_id"] = str(uuid.UUID(str(scope.get("path_params", {}).get("job_id"))))
+    return place
+
+
 def message_of(error: Failure | WaybillError) -> str | Message:
     """What a problem document says about an error."""
     return error.message if error.key is None else Message(error.key, error.params)
@@ -125,7 +136,8 @@ class Surprises:
             if failure.code is Code.DB_UNAVAILABLE and not answering:
                 await (await _ours(Request(scope), error))(scope, receive, send)
                 return
-            log.error("request_failed", path=scope.get("path"), code=failure.code.value, exc_info=error)
+            # An expected error is one line here, and a bug is a traceback: the log knows which is which.
+            log.error("request_failed", **_place(scope), code=failure.code.value, exc_info=error)
             if answering:  # half an answer is sent already; all we can do is break it off
                 raise
             await Problem(failure.status, failure.code)(scope, receive, send)

@@ -24,10 +24,11 @@ from structlog.contextvars import bound_contextvars
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from waybill.config import ProcessSettings
+from waybill.log.exceptions import describe_exception, exception_as_text, failure_fields, log_crashes
 from waybill.log.handlers import RotatingFile, Stream
 from waybill.log.safety import as_json, plain_values, without_control_characters
 
-__all__ = ["bind_job", "configure", "enter_job"]
+__all__ = ["bind_job", "configure", "enter_job", "failure_fields", "log_crashes"]
 
 # Below these levels, these libraries would flood the log or print SQL parameters.
 _AT_LEAST = {
@@ -107,31 +108,25 @@ def _gathering(service: str) -> list[Processor]:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
+        describe_exception,
     ]
 
 
 def _formatter(service: str, *, json: bool, colours: bool) -> logging.Formatter:
-    exceptions: Processor
     rendering: list[Processor]
     if json:
-        # Tracebacks do not show local variables, because they contain documents and secrets.
-        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-        exceptions = structlog.processors.ExceptionRenderer(tracebacks)
-        rendering = [structlog.processors.JSONRenderer(serializer=as_json)]
+        rendering = [plain_values, structlog.processors.JSONRenderer(serializer=as_json)]
     else:
-        exceptions = structlog.processors.format_exc_info
         console = structlog.dev.ConsoleRenderer(
             colors=colours, sort_keys=False, exception_formatter=structlog.dev.plain_traceback
         )
-        rendering = [_without("service"), without_control_characters, console]
+        rendering = [exception_as_text, plain_values, _without("service"), without_control_characters, console]
     formatter = structlog.stdlib.ProcessorFormatter
     return formatter(
         # uvicorn adds a copy of its message with escape sequences
         foreign_pre_chain=[*_gathering(service), structlog.stdlib.ExtraAdder(), _without("color_message")],
         processors=[
             formatter.remove_processors_meta,
-            exceptions,
-            plain_values,  # after the exception is text, so that its secrets are masked too
             *rendering,
         ],
     )

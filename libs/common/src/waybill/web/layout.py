@@ -90,6 +90,13 @@ def render(template: str, language: Language, **values: Any) -> str:
     return _templates().get_template(template).render(language=language, languages=LANGUAGES.values(), **said, **values)
 
 
+def prepare_templates(beginning: str) -> None:
+    """Compile the templates whose names begin like this, before the first page needs them."""
+    environment = _templates()
+    for name in environment.list_templates(filter_func=lambda name: name.startswith(beginning)):
+        environment.get_template(name)
+
+
 def page(text: str, language: Language, status: int = 200) -> HTMLResponse:
     headers = {
         "Content-Security-Policy": PAGE_POLICY,

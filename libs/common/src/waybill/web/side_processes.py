@@ -25,6 +25,7 @@ import structlog
 
 from waybill.errors import RateLimited
 from waybill.messages import msg
+from waybill.tracebacks import carry_frames
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -156,6 +157,7 @@ def _answer(call: bytes) -> bytes:
         function, arguments = pickle.loads(call)  # noqa: S301 - written by the API
         result = function(*arguments)
     except Exception as error:  # noqa: BLE001 - it is raised again in the API
+        carry_frames(error)
         failure = error
     return pickle.dumps((failure, result, _resident()))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -20,6 +19,7 @@ import structlog
 import uvloop
 
 from waybill import log as logging_setup
+from waybill.collector import spare_the_living
 from waybill.config import load
 from waybill.db import Database
 from waybill.errors import WaybillError
@@ -46,6 +46,7 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
     arguments = _arguments(program)
     settings = settings or load(WorkerSettings)
     logging_setup.configure(settings, service="worker")
+    logging_setup.log_crashes()
     if arguments.parent is not None:
         stop_with(arguments.parent)
     if settings.worker_processes > 1 and arguments.worker_id is None:
@@ -63,17 +64,6 @@ def _arguments(program: str) -> argparse.Namespace:
     parser.add_argument("--replaces", type=uuid.UUID, help=argparse.SUPPRESS)
     parser.add_argument("--isolating", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _spare_the_collector() -> None:
-    """Have the garbage collector ignore what was imported, and run less often.
-
-    The engine makes no reference cycles, but thousands of objects a second that come and go. With Python's defaults, an
-    eighth of a busy worker's time goes into looking through them and everything that was imported.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
@@ -119,7 +109,7 @@ async def _work(
         _on_signals(worker.stop)
         if arguments.replaces is not None:
             await worker.replace_dead(arguments.replaces)
-        _spare_the_collector()
+        spare_the_living()
         await worker.run(on_ready=notify_ready)
     except Exception:
         log.exception("worker_failed")

@@ -11,7 +11,8 @@ import structlog
 
 from waybill.db.database import Connection
 from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
-from waybill.log import enter_job
+from waybill.log import enter_job, failure_fields
+from waybill.log.exceptions import is_expected
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
@@ -170,10 +171,20 @@ class Run:
             # A handler may answer its cancellation with an error of its own; the reason for the stop still counts.
             return self._outcome_of_stop(error)
         failure = classify(error)
-        log.warning("job_failed", code=failure.code.value, error=failure.message, exc_info=error)
+        self._log_failure(error, failure)
         if not self._job.completed:
             self._note_failure(failure)
         return self._judged(failure)
+
+    def _log_failure(self, error: BaseException, failure: Failure) -> None:
+        """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
+        kind = self.claimed.kind
+        if not is_expected(error):
+            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+        elif failure.retry_after is not None:
+            log.info("job_waits", kind=kind, **failure_fields(failure))
+        else:
+            log.warning("job_failed", kind=kind, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -120,8 +121,9 @@ async def check(request: Request, job_id: uuid.UUID, caller: Editor, context: Sh
     """Preview corrections for the script: the values that would change, and the problems that would remain."""
     form = await _form(request)
     language = language_of(request)
-    found = await _find(caller, context, job_id, None)
-    draft, revise = await _draft(caller, context, job_id, form, language)
+    found, (draft, revise) = await asyncio.gather(
+        _find(caller, context, job_id, None), _draft(caller, context, job_id, form, language)
+    )
     made = await _work(request, caller, context, found, review_html.check, found.subject, draft, language.code, revise)
     return JSONResponse(made)
 

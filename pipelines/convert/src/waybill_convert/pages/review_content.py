@@ -139,7 +139,8 @@ class _Showing:
         windows = windows_of(draft.edit or "", *draft.at)
         self._seen = ShownRecord([], [], [], [])
         if record:
-            self._seen = see(self._loaded, record, language, changed=changed, windows=windows)
+            read = draft.revised.extracted if draft.revised is not None else None
+            self._seen = see(self._loaded, record, language, changed=changed, windows=windows, extracted=read)
         self._refused = self._refusals()
         source = f"/api/jobs/{page.view.id}/pages"
         self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []

@@ -65,6 +65,7 @@ def check(
     revise: bool,
 ) -> dict[str, Any]:
     """What corrections would change on a page that shows these windows, and the problems that would remain."""
+    subject = replace(subject, view=replace(subject.view, source_kept=False))  # the document's pages stay as they are
     record = loaded(content) if content is not None else None
     if revise and record is not None:
         draft = _revised(folder, record, draft, language)

@@ -40,12 +40,14 @@ def see(
     *,
     changed: Collection[str] = (),
     windows: Collection[Window] = (),
+    extracted: Extracted | None = None,
 ) -> ShownRecord:
     """A record as the page shows it. `changed` are the paths of corrections that are not saved yet.
 
-    Lines are sent in these windows, and in the first one of a table that has none of them.
+    Lines are sent in these windows, and in the first one of a table that has none of them. `extracted` are the record's
+    values, if somebody has read them already: that takes as long as showing them.
     """
-    return _RecordView(loaded, record, language, changed, windows).seen()
+    return _RecordView(loaded, record, language, changed, windows, extracted).seen()
 
 
 class _RecordView:
@@ -56,11 +58,14 @@ class _RecordView:
         language: Language,
         changed: Collection[str],
         windows: Collection[Window],
+        extracted: Extracted | None,
     ) -> None:
         self._loaded = loaded
         self._language = language
         self._locale: LocaleRules = locale_rules(loaded.mapping.locale if loaded else None)
-        self._extracted: Extracted = read_record(loaded, dict(record)) if loaded else _untyped(record)
+        if extracted is None:
+            extracted = read_record(loaded, dict(record)) if loaded else _untyped(record)
+        self._extracted = extracted
         self._fields = loaded.mapping.fields if loaded else {}
         self._tables = loaded.mapping.tables if loaded else {}
         self._findings: Sequence[Mapping[str, Any]] = record.get("findings") or ()

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _BURIAL = 5.0
 """Seconds until a dead parser must be reaped."""
+_PLACE = re.compile(r'Fatal Python error: |Current thread 0x|Thread 0x|  File "')
 
 # The only variables that a parser gets; others contain addresses and passwords.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "WAYBILL_SUPERVISED")
@@ -219,9 +221,14 @@ class Parser:
             cause=type(cause).__name__,
             code=end.code,
             peak=end.usage.peak,
-            last_words=end.last_words,
+            last_words=_places(end.last_words),
         )
         return cause
+
+
+def _places(last_words: str) -> str:
+    """The fault handler's lines, which name places in the code. A library may have printed a part of the document."""
+    return "\n".join(line for line in last_words.splitlines() if _PLACE.match(line))
 
 
 def _command(blueprint: Blueprint, channel: int) -> list[str]:

@@ -10,12 +10,12 @@ import importlib
 import json
 import socket
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from waybill.tracebacks import as_text, told
 from waybill_gateway.sandbox import channel, garbage_collection, landlock, limits
 
 Parse = Callable[[Mapping[str, Any], Path], Mapping[str, Any]]
@@ -61,7 +61,7 @@ def _answer(parse: Parse, call: Mapping[str, Any], result: Path) -> dict[str, An
     except MemoryError:
         return {"outcome": "memory"}
     except Exception as error:  # noqa: BLE001 - the service logs it and decides what to do
-        text = traceback.format_exc()[-_LONGEST_TRACEBACK:]
+        text = as_text(told(error))[-_LONGEST_TRACEBACK:]
         return {"outcome": "broken", "errno": getattr(error, "errno", None), "traceback": text}
 
 

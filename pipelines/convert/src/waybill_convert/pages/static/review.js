@@ -376,12 +376,23 @@ function restore(value) {
 
 // Checking ------------------------------------------------------------------------------------------------------------
 
-let waiting = 0, asked = null;
+const PAUSE = 150; // milliseconds from one question to the next
+let asking = false, waiting = 0, asked = -Infinity;
 
+/** Asks at once. While an answer is awaited, or was asked for a moment ago, one question later covers all changes. */
 function check() {
   fill();
-  clearTimeout(waiting);
-  waiting = setTimeout(ask, 150);
+  if (asking || waiting) return;
+  const wait = asked + PAUSE - performance.now();
+  if (wait > 0) later(wait);
+  else ask();
+}
+
+function later(wait) {
+  waiting = setTimeout(() => {
+    waiting = 0;
+    ask();
+  }, wait);
 }
 
 function fill() {
@@ -397,21 +408,32 @@ function fill() {
 }
 
 async function ask() {
-  asked?.abort();
-  const mine = asked = new AbortController();
-  let answer;
+  const form = new URLSearchParams({ base: review.elements.base.value });
+  for (const [id, text] of typed) form.append(`v.${pathOf(id)}`, text);
+  const about = form.toString();
+  for (const each of values.querySelectorAll("tbody[data-at]:not(.later)")) form.append("at", each.dataset.at);
+  asking = true;
+  asked = performance.now();
+  let answer = null, wait = PAUSE;
   try {
-    const form = new URLSearchParams({ base: review.elements.base.value });
-    for (const [id, text] of typed) form.append(`v.${pathOf(id)}`, text);
-    for (const each of values.querySelectorAll("tbody[data-at]:not(.later)")) form.append("at", each.dataset.at);
-    const response = await fetch(review.dataset.check, { method: "POST", body: form, signal: mine.signal });
-    if (!response.ok) throw new Error(String(response.status));
-    answer = await response.json();
-  } catch (error) {
-    if (error.name !== "AbortError") announce(t("convert.reviewing.unchecked"), { seen: true });
+    const response = await fetch(review.dataset.check, { method: "POST", body: form });
+    if (response.status === 429 || response.status === 503) {
+      wait = Math.min(Number(response.headers.get("Retry-After")) || 1, 10) * 1000;
+    } else if (!response.ok) throw new Error(String(response.status));
+    else answer = await response.json();
+  } catch {
+    announce(t("convert.reviewing.unchecked"), { seen: true });
     return;
+  } finally {
+    asking = false;
   }
-  if (mine !== asked) return;
+  const now = new URLSearchParams({ base: review.elements.base.value });
+  for (const [id, text] of typed) now.append(`v.${pathOf(id)}`, text);
+  if (answer === null || now.toString() !== about) later(Math.max(0, asked + wait - performance.now()));
+  if (answer !== null) show(answer);
+}
+
+function show(answer) {
   problems.innerHTML = answer.problems;
   const told = new Set();
   for (const each of answer.values) {

@@ -1,0 +1,44 @@
+"""The values of a record are shown the same way, whether they were read from the record or come from a correction."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.reviewed_invoices import RIGHT, Read, broken, good
+from waybill.web.languages import LANGUAGES
+from waybill_convert.pages.review_values import see
+from waybill_convert.reviser import MappingReviser
+from waybill_convert.revision_models import Typed
+from waybill_documents.catalogue import names
+from waybill_documents.mapping import loader
+
+CORRECTIONS: list[list[Typed]] = [
+    [],
+    [("subtotal", RIGHT)],
+    [("lines[1].qty", "7")],
+    [("lines[0].amount", ""), ("buyer_name", "PT Lain")],
+    [("lines[2].price", "nothing")],
+    [("date", "7 Agustus 2025"), ("invoice_discount", "1")],
+]
+
+
+@pytest.mark.parametrize("document", [good, broken], ids=["good", "broken"])
+@pytest.mark.parametrize("typed", CORRECTIONS, ids=lambda typed: " ".join(path for path, _ in typed) or "nothing")
+def test_a_correction_is_shown_as_the_record_it_makes(document: object, typed: list[Typed]) -> None:
+    read: Read = document()  # type: ignore[operator]
+    reviser = MappingReviser()
+    revised = reviser.revise(json.loads(read.record), typed)
+    mapping = reviser.mapping_of(revised.record)
+    stored = json.loads(json.dumps(revised.record))
+    for language in LANGUAGES.values():
+        assert see(mapping, revised.record, language, extracted=revised.extracted) == see(mapping, stored, language)
+
+
+def test_a_prepared_reviser_loads_no_mapping_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    reviser = MappingReviser()
+    reviser.prepare(names())
+    monkeypatch.setattr(loader, "shipped", lambda name: pytest.fail(f"{name} was loaded again"))
+    record = json.loads(good().record)
+    assert reviser.mapping_of(record).mapping.name == record["mapping"]["name"]
