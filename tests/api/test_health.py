@@ -108,7 +108,7 @@ async def test_refusals_are_problem_documents(client: httpx.AsyncClient) -> None
     assert_problem(await client.get("/no/such/page"), 404, "NOT_FOUND")
     answer = await client.post("/livez")
     assert_problem(answer, 405, "VALIDATION_ERROR")
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD"
 
 
 async def test_a_surprise_is_a_problem_document_without_our_secrets(api: Api) -> None:

@@ -20,7 +20,7 @@ def test_a_variable_a_file_and_the_file_in_the_home_folder(tmp_path: Path) -> No
     named.write_text(f"{TWO}, {ONE}")
     found = GatewaySecretSettings(home=tmp_path, gateway_secret_file=named)
     assert found.gateway_secrets == (TWO.encode(), ONE.encode())
-    told = GatewaySecretSettings(home=tmp_path, gateway_secret_file=named, gateway_secret=TWO)  # type: ignore[arg-type]
+    told = GatewaySecretSettings(home=tmp_path, gateway_secret_file=named, gateway_secret=TWO)
     assert told.gateway_secrets == (TWO.encode(),)
     assert TWO not in repr(told)
 
@@ -28,7 +28,7 @@ def test_a_variable_a_file_and_the_file_in_the_home_folder(tmp_path: Path) -> No
 def test_a_secret_that_is_short_or_cannot_be_read_is_refused_without_being_shown(tmp_path: Path) -> None:
     for wrong in ("short", f"{ONE},short", ","):
         with pytest.raises(ValidationError, match="at least 32 characters") as refused:
-            GatewaySecretSettings(home=tmp_path, gateway_secret=wrong)  # type: ignore[arg-type]
+            GatewaySecretSettings(home=tmp_path, gateway_secret=wrong)
         assert "short" not in str(refused.value)
     with pytest.raises(ValidationError, match="cannot be read"):
         GatewaySecretSettings(home=tmp_path, gateway_secret_file=tmp_path / "missing")
