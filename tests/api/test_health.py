@@ -21,6 +21,7 @@ from support.api_server import Api, serving, upload
 from support.child_processes import free_port
 from support.patience import eventually
 from support.server import embedded
+from support.sick_gateway import answering, sick_gateway
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.migrations import upgrade
@@ -39,6 +40,16 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
     health = (await client.get("/api/healthz")).json()
     assert health["status"] == "ok"
     assert health["checks"] == {"database": "ok", "schema": "ok", "storage": "ok"}
+
+
+async def test_a_gateway_that_does_not_trust_us_is_shown_and_we_stay_ready(serve: Serve) -> None:
+    refusal = b'{"detail": "WAYBILL_GATEWAY_SECRET must be the same."}'
+    async with sick_gateway(answering(401, refusal)) as gateway, serve(gateway_url=gateway.url) as api:
+        client = api.client()
+        ready = await client.get("/readyz")
+        assert ready.status_code == 200
+        assert ["WAYBILL_GATEWAY_SECRET" in each for each in ready.json()["misconfigured"]] == [True]
+        assert "WAYBILL_GATEWAY_SECRET" in (await client.get("/api/healthz")).json()["checks"]["settings"]
 
 
 async def test_not_ready_on_another_schema_says_what_to_run(client: httpx.AsyncClient, database_url: str) -> None:
@@ -108,7 +119,7 @@ async def test_refusals_are_problem_documents(client: httpx.AsyncClient) -> None
     assert_problem(await client.get("/no/such/page"), 404, "NOT_FOUND")
     answer = await client.post("/livez")
     assert_problem(answer, 405, "VALIDATION_ERROR")
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD"
 
 
 async def test_a_surprise_is_a_problem_document_without_our_secrets(api: Api) -> None:

@@ -1,7 +1,8 @@
-"""Behind a real proxy: the same setting decides about addresses, the scheme and cookies."""
+"""Behind a real nginx: the same setting decides about addresses, the scheme and cookies."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from support.api_fixtures import Serve
 from support.api_server import Api
-from support.patience import eventually
+from support.patience import PATIENCE, eventually
 from support.proxy import proxy
 
 
@@ -46,3 +47,16 @@ async def test_only_a_trusted_proxy_says_who_asks_and_how(serve: Serve, tmp_path
             assert 429 in asked
             other = (await visitor(url, api, "192.0.2.5").get("/api/jobs")).status_code
             assert other == (200 if trusted else 429)
+
+
+async def test_a_live_stream_and_a_head_come_through(serve: Serve, tmp_path: Path) -> None:
+    async with serve(api_trusted_proxies="127.0.0.0/8") as api:
+        with proxy(int(api.url.rpartition(":")[2]), tmp_path, scheme="https") as url:
+            await reachable(url, api)
+            client = visitor(url, api, "192.0.2.2")
+            head = await client.head("/api/stream")
+            assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+            async with asyncio.timeout(PATIENCE), client.stream("GET", "/api/stream") as stream:
+                lines = stream.aiter_lines()
+                while not (await anext(lines)).startswith("event: change"):
+                    pass

@@ -7,6 +7,7 @@ import asyncio
 from support.command_line import Ran, Waybill
 from support.engine import start_worker, take
 from support.patience import eventually
+from support.sick_gateway import answering, sick_gateway
 from waybill.db.database import Connection
 from waybill_engine import State
 from waybill_engine.control import pause
@@ -39,6 +40,19 @@ async def test_it_passes_with_its_times_and_timeline(waybill: Waybill, hot: Conn
     assert record["waited_seconds"] >= 0
     assert record["ran_seconds"] >= 0
     assert [line["event"] for line in record["history"]] == ["enqueued", "started", "succeeded"]
+
+
+async def test_a_gateway_that_does_not_trust_us_is_told(waybill: Waybill, hot: Connection) -> None:
+    worker = await serving(hot)
+
+    async def work() -> None:
+        (lease,) = await eventually(lambda: take(hot, worker))
+        await succeed(hot, worker.id, [(lease.id, lease.token)])
+
+    async with sick_gateway(answering(401, b'{"detail": "WAYBILL_GATEWAY_SECRET must be the same."}')) as gateway:
+        ran, _ = await asyncio.gather(waybill("selftest", WAYBILL_GATEWAY_URL=gateway.url), work())
+    assert ran.code == 1
+    assert "WAYBILL_GATEWAY_SECRET" in ran.err
 
 
 async def test_a_failure_is_told_with_its_reason(waybill: Waybill, hot: Connection) -> None:

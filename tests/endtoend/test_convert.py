@@ -33,6 +33,11 @@ def pdf(seed: int, lines: int = 3) -> bytes:
     return print_invoice(make_invoice(seed, lines), REFERENCE)
 
 
+def _strange(url: str) -> dict[str, str]:
+    """Settings for a gateway that is not ours and knows no secret."""
+    return {"WAYBILL_GATEWAY_URL": url, "WAYBILL_GATEWAY_SECRET": ""}
+
+
 async def attempts(stack: Stack, job_id: str) -> int:
     (row,) = await stack.sql("SELECT attempts FROM jobs WHERE id = $1::text::uuid", job_id)
     return int(row["attempts"])
@@ -75,7 +80,7 @@ async def test_after_a_worker_was_killed_in_the_middle_another_finishes(make_sta
         stack = await make_stack("api", "gateway")
         someone = customer(stack)
         job = await someone.upload("faktur.pdf", pdf(6))
-        stack.start("worker", WAYBILL_GATEWAY_URL=sick.url, WAYBILL_LEASE_TTL="2", WAYBILL_HEARTBEAT_INTERVAL="0.5")
+        stack.start("worker", **_strange(sick.url), WAYBILL_LEASE_TTL="2", WAYBILL_HEARTBEAT_INTERVAL="0.5")
 
         async def converting() -> bool:
             return len(sick.requests) == 1
@@ -176,7 +181,7 @@ async def test_a_busy_gateway_is_waited_for_at_no_charge(make_stack: MakeStack, 
         stack = await make_stack("api", "gateway")
         someone = customer(stack)
         job = await someone.upload("faktur.pdf", pdf(7))
-        stack.start("worker", WAYBILL_GATEWAY_URL=busy.url)
+        stack.start("worker", **_strange(busy.url))
 
         async def asked_thrice() -> bool:
             return len(busy.requests) >= 3
@@ -193,7 +198,7 @@ async def test_a_slow_gateway_is_a_time_out_and_tried_again(make_stack: MakeStac
         stack = await make_stack("api")
         someone = customer(stack)
         job = await someone.upload("faktur.pdf", pdf(8))
-        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_GATEWAY_TIMEOUT="0.5")
+        stack.start("worker", **_strange(slow.url), WAYBILL_GATEWAY_TIMEOUT="0.5")
 
         async def failed_once() -> bool:
             found = await someone.job(job["id"])
@@ -211,7 +216,7 @@ async def test_cancelling_stops_a_conversion(make_stack: MakeStack, customer: Co
         stack = await make_stack("api")
         someone = customer(stack)
         job = await someone.upload("faktur.pdf", pdf(9))
-        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_HEARTBEAT_INTERVAL="0.5")
+        stack.start("worker", **_strange(slow.url), WAYBILL_HEARTBEAT_INTERVAL="0.5")
 
         async def converting() -> bool:
             return len(slow.requests) == 1
@@ -257,7 +262,7 @@ async def test_a_deploy_in_the_middle_costs_nobody_a_try(make_stack: MakeStack, 
         stack = await make_stack("api", "gateway")
         someone = customer(stack)
         job = await someone.upload("faktur.pdf", pdf(11))
-        stack.start("worker", WAYBILL_GATEWAY_URL=slow.url, WAYBILL_SHUTDOWN_GRACE="0.2")
+        stack.start("worker", **_strange(slow.url), WAYBILL_SHUTDOWN_GRACE="0.2")
 
         async def converting() -> bool:
             return len(slow.requests) == 1
@@ -268,3 +273,22 @@ async def test_a_deploy_in_the_middle_costs_nobody_a_try(make_stack: MakeStack, 
     stack.start("worker")
     assert (await someone.ended(job["id"]))["status"] == "complete"
     assert await attempts(stack, job["id"]) == 0
+
+
+async def test_a_wrong_secret_costs_no_attempt_and_the_document_is_converted_once_it_is_mended(
+    make_stack: MakeStack, customer: Come
+) -> None:
+    stack = await make_stack("api", "gateway", **QUICK_BREAKER)
+    someone = customer(stack)
+    job = await someone.upload("faktur.pdf", pdf(12))
+    stack.start("worker", WAYBILL_GATEWAY_SECRET="o" * 32)
+
+    async def told() -> bool:
+        (row,) = await stack.sql("SELECT error_message FROM jobs WHERE id = $1::text::uuid", job["id"])
+        return "WAYBILL_GATEWAY_SECRET" in (row["error_message"] or "")
+
+    await eventually(told, within=60, what="the job says which setting is wrong")
+    assert await attempts(stack, job["id"]) == 0
+    stack.stop("worker")
+    stack.start("worker")
+    assert (await someone.ended(job["id"]))["status"] == "complete"

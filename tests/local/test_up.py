@@ -24,6 +24,7 @@ from local.conftest import StartUp
 from local.processes import NOBODY, UP, Stranger, Up, is_alive, processes_of
 from support.patience import wait_until
 from waybill.console.local_address import published_url
+from waybill.http.proofs import ask
 from waybill_cli.local.orphans import MARK
 
 READY = "Waybill is ready: http://127.0.0.1:"
@@ -57,6 +58,7 @@ async def test_a_whole_life_from_the_first_start_to_the_last_stop(
     for _ in range(2):
         _a_postgres_that_dies_is_started_again(up, free_port)
     assert stat.S_IMODE((home / "database-url").stat().st_mode) == 0o600
+    secret = _the_gateway_has_a_secret_that_only_its_owner_can_read(home, gateway_port)
 
     before = {each.pid for each in processes_of(home)}
     up.process.kill()
@@ -66,6 +68,7 @@ async def test_a_whole_life_from_the_first_start_to_the_last_stop(
     assert is_serving(free_port)
     assert not [pid for pid in before if is_alive(pid)]
     assert await execute(published_url(home), "SELECT word FROM memory") == "kept"
+    assert (home / "gateway.secret").read_text() == secret, "it is made once"
     assert not [line for line in up.lines if "wb_" in line], "the admin key is shown once"
     _ctrl_c_is_heard_while_postgres_recovers(up)
     assert not processes_of(home)
@@ -136,6 +139,17 @@ def _ctrl_c_is_heard_while_postgres_recovers(up: Up) -> None:
 
 
 @pytest.mark.heavy
+def _the_gateway_has_a_secret_that_only_its_owner_can_read(home: Path, gateway_port: int) -> str:
+    file = home / "gateway.secret"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    secret = file.read_text()
+    url = f"http://127.0.0.1:{gateway_port}/mappings"
+    assert httpx.get(url, trust_env=False).status_code == 401
+    _, proof = ask(secret.strip().encode(), "GET", "/mappings")
+    assert httpx.get(url, headers=proof, trust_env=False).status_code == 200
+    return secret
+
+
 def test_sigterm_leaves_no_process(start_up: StartUp, home: Path) -> None:
     up = start_up()
     up.wait_for(READY)

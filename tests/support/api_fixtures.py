@@ -43,7 +43,9 @@ def serve(database_url: str, db: Database, folder: Path) -> Serve:
             "api_address_reads_per_minute": 0,
             "api_key_reads_per_minute": 0,
         }
-        given = {"database_url": database_url, "storage_min_free_mb": 0, **unlimited, **settings}
+        # Keeps the gateway and the secret of the person who runs the tests out of them.
+        own = {"home": str(folder.parent / "home"), "gateway_url": "http://127.0.0.1:9"}
+        given = {"database_url": database_url, "storage_min_free_mb": 0, **own, **unlimited, **settings}
         return serving(given, db, folder, storage)
 
     return start

@@ -51,8 +51,9 @@ Waybill = Callable[..., Awaitable[Ran]]
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps the `.env`, the `.waybill` and the terminal of the person who runs the tests out of them."""
+    """Keeps the `.env`, the `.waybill`, the gateway and the terminal of the person who runs the tests out of them."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WAYBILL_GATEWAY_URL", "http://127.0.0.1:9")
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 

@@ -1,72 +1,61 @@
-"""A reverse proxy that says who asked and how, as nginx does, in a process of its own."""
+"""A real nginx in front of a server, with the headers that its manual recommends."""
 
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
-import sys
+import shutil
+import subprocess
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from support.child_processes import free_port
-from support.zygote import start_program
 
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-class _Forwarder(BaseHTTPRequestHandler):
-    upstream = 0
-    scheme = "http"
-
-    def _forward(self) -> None:
-        said = self.headers.get("X-Forwarded-For")
-        headers = {name: value for name, value in self.headers.items() if not name.lower().startswith("x-forwarded")}
-        seen = self.client_address[0]
-        headers["X-Forwarded-For"] = f"{said}, {seen}" if said else seen
-        headers["X-Forwarded-Proto"] = self.scheme
-        headers["Connection"] = "close"
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        connection = http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=30)
-        connection.request(self.command, self.path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
-            if name.lower() not in ("connection", "transfer-encoding", "content-length", "date"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-        connection.close()
-
-    do_GET = do_POST = _forward  # noqa: N815 - names that the library looks for
-
-    def log_message(self, *_: object) -> None:
-        pass
+_CONFIGURATION = """
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log;
+events {{ worker_connections 100; }}
+http {{
+  access_log off;
+  {temporary}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://127.0.0.1:{upstream};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Forwarded-Proto {scheme};
+    }}
+  }}
+}}
+"""
 
 
 @contextlib.contextmanager
 def proxy(upstream: int, folder: Path, *, scheme: str) -> Iterator[str]:
-    """Run a proxy that clients reach by this scheme, as far as it says. Yields its address."""
+    """Run nginx as a proxy that clients reach by this scheme, as far as it says. Yields its address."""
+    if NGINX is None:
+        pytest.skip("there is no nginx (Debian's package nginx-light)")
     port = free_port()
-    with (folder / "proxy.log").open("ab") as log:
-        program = start_program(
-            "support.proxy",
-            env={"PROXY": f"{port} {upstream} {scheme}", "PYTHONPATH": str(Path(__file__).parent.parent)},
-            output=log,
-            cwd=folder,
-        )
+    temporary = "\n  ".join(f"{each}_temp_path {folder}/{each};" for each in _TEMPORARY)
+    configuration = folder / "nginx.conf"
+    configuration.write_text(
+        _CONFIGURATION.format(folder=folder, temporary=temporary, port=port, upstream=upstream, scheme=scheme)
+    )
+    # The option keeps it from opening the system's own log before it has read where ours is.
+    command = [NGINX, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)]
+    program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
-        program.kill()
+        program.terminate()
         program.wait(10)
-
-
-if __name__ == "__main__":
-    given_port, given_upstream, given_scheme = os.environ["PROXY"].split()
-    _Forwarder.upstream, _Forwarder.scheme = int(given_upstream), given_scheme
-    try:
-        ThreadingHTTPServer(("127.0.0.1", int(given_port)), _Forwarder).serve_forever()
-    except KeyboardInterrupt:
-        sys.exit(0)

@@ -21,12 +21,13 @@ _ABOUT: dict[int, tuple[Code, str]] = {
     415: (Code.NOT_PDF, "The file is not a PDF."),
     422: (Code.VALIDATION_ERROR, "A parameter is not right."),
     429: (Code.RATE_LIMITED, "There were too many requests: wait for `Retry-After` seconds."),
+    431: (Code.VALIDATION_ERROR, "The request line and the headers are too long."),
     502: (Code.GW_5XX, "The gateway, which draws pages, had a problem or is busy: wait for `Retry-After` seconds."),
     503: (Code.DB_UNAVAILABLE, "The database cannot be reached, or too much is asked for at the moment."),
     504: (Code.GW_TIMEOUT, "The gateway took too long."),
     507: (Code.IO_ERROR, "There is no room left for documents."),
 }
-_EVERYWHERE = (400, 401, 403, 422, 429, 503)
+_EVERYWHERE = (400, 401, 403, 422, 429, 431, 503)
 
 DESCRIPTION = """\
 Upload PDF invoices, follow their conversion, download XML.
