@@ -25,6 +25,7 @@ from waybill.errors import Refused
 from waybill.security import keys
 from waybill.storage import LocalStorage
 from waybill.storage.owner_mark import check_owner
+from waybill_cli.backup.backup_folder import OBJECTS
 from waybill_cli.backup.database_dump import PostgresProgramFailed, dump
 from waybill_cli.backup.manifest import (
     DUMP,
@@ -37,7 +38,6 @@ from waybill_cli.backup.manifest import (
     read_manifest,
 )
 from waybill_cli.backup.postgres_programs import PostgresProgram, program_for
-from waybill_cli.backup.shelf import OBJECTS
 from waybill_cli.backup.withdrawals import Withdrawals
 from waybill_cli.local.lock import take_lock
 from waybill_engine import erasure
@@ -151,6 +151,10 @@ async def test_a_restore_that_was_killed_is_undone_by_the_next(old: Place, new: 
     backup = await old.back_up()
     await ask(new, "CREATE TABLE precious AS SELECT 'kept' AS word")
     await ask(new, "ALTER SCHEMA public RENAME TO waybill_replaced")  # and then it was killed
+    for command in (("migrate",), ("jobs", "ls"), ("backup", "--to", "x")):
+        ran = await new.run(*command)
+        assert ran.code == 2, "nobody works on half a database, or makes a new one beside it"
+        assert "run it again" in ran.err
     refused = await new.run("restore", backup)
     assert "not empty" in refused.err
     assert await ask(new, "SELECT word FROM precious") == "kept"

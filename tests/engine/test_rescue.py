@@ -33,7 +33,7 @@ from waybill_engine.artefacts import publish
 from waybill_engine.control import cancel
 from waybill_engine.finish import judge, released, settle, succeed
 from waybill_engine.lease import drain, renew
-from waybill_engine.rescue import look_for_trouble, rescue, rescue_worker
+from waybill_engine.rescue import look_for_trouble, release_all, rescue, rescue_worker
 from waybill_engine.retry import RetryPolicy
 
 
@@ -67,6 +67,25 @@ async def test_the_crash_budget_never_exceeds_the_attempts(hot: Connection) -> N
     await rescue_worker(hot, worker.id)
     job = await row(hot, claimed.id)
     assert (job["state"], job["attempts"], job["error_code"]) == ("dead_letter", 1, "WORKER_CRASHED")
+
+
+async def test_after_a_restore_everything_that_ran_is_released_and_nothing_charged(hot: Connection) -> None:
+    _, only = await running_job(hot, JobKind("work", retry=RetryPolicy(retries=0), max_crashes=1))
+    jobs = await some_jobs(hot, 2)
+    busy = await start_worker(hot)
+    await take(hot, busy)
+    await cancel(hot, jobs[0])
+    released_jobs = await release_all(hot)
+    assert {(one.id, one.event) for one in released_jobs} == {
+        (only.id, "released"),
+        (jobs[0], "cancelled"),
+        (jobs[1], "released"),
+    }
+    for job_id in (only.id, jobs[1]):
+        job = await row(hot, job_id)
+        assert (job["state"], job["attempts"], job["crashes"], job["isolate"]) == ("queued", 0, 0, False)
+    assert await hot.fetchval("SELECT count(*) FROM workers WHERE state = 'gone'") == 2
+    assert await release_all(hot) == []
 
 
 async def test_of_several_jobs_none_is_charged_and_all_run_alone_next(hot: Connection) -> None:

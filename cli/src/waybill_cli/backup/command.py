@@ -22,10 +22,10 @@ from waybill.errors import Refused
 from waybill.storage import service_storage
 from waybill.storage.owner_mark import mark_of
 from waybill_cli.backup import manifest as manifests
+from waybill_cli.backup.backup_folder import OBJECTS, new_backup, newest_with_objects, remove_all_but
 from waybill_cli.backup.database_dump import check_dump, dump, refuse_pooler
 from waybill_cli.backup.manifest import DUMP, FORMAT, BackedUpRevision, HashedFile, Manifest
 from waybill_cli.backup.postgres_programs import PostgresProgram, program_for
-from waybill_cli.backup.shelf import OBJECTS, new_backup, newest_with_objects, remove_all_but
 from waybill_cli.backup.storage_copy import Kept, copy_out
 from waybill_cli.backup.withdrawals import read_withdrawals
 from waybill_cli.local.own_database import database_settings
@@ -62,10 +62,11 @@ def backup(
         return
     if to is None:
         raise typer.BadParameter("is missing: say where backups are kept", param_hint="--to")
+    folder = to.absolute()
     with database_settings(alone=False) as settings:
         log.configure(settings.model_copy(update={"log_level": "warning", "log_file": None}), service="cli")
-        made, written, kept = asyncio.run(_back_up(settings, to.absolute(), full=full, storage=not without_storage))
-    removed = remove_all_but(to, keep) if keep else []
+        made, written, kept = asyncio.run(_back_up(settings, folder, full=full, storage=not without_storage))
+    removed = remove_all_but(folder, keep) if keep else []
     if as_json:
         print_json(
             {

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from waybill.errors import Refused, UnsafePath
 from waybill.files.private import write_private
 from waybill.storage.keys import checked
-from waybill_cli.backup.shelf import OBJECTS
+from waybill_cli.backup.backup_folder import OBJECTS
 from waybill_cli.backup.withdrawals import Withdrawals
 
 FORMAT = 1

@@ -26,17 +26,19 @@ from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
 from waybill.db.revisions import revisions
 from waybill.db.schema import applied_schema, refuse_incompatible
+from waybill.db.startup import wait_for_postgres
 from waybill.errors import Refused
 from waybill.pipelines import brought
 from waybill.storage import service_storage, storage_of
 from waybill_cli.backup import restored_database
+from waybill_cli.backup.backup_folder import backups_in
 from waybill_cli.backup.database_dump import refuse_pooler, undump
 from waybill_cli.backup.manifest import DUMP, Manifest, damage, read_manifest
 from waybill_cli.backup.postgres_programs import program_for
-from waybill_cli.backup.shelf import backups_in
 from waybill_cli.backup.storage_copy import Kept, copy_back, refuse_foreign
 from waybill_cli.backup.withdrawals import Withdrawals, erase_again, read_withdrawals, together, withdraw
 from waybill_cli.local.own_database import database_settings
+from waybill_engine import register_kinds
 from waybill_engine.rescue import release_all
 
 _JANITOR = "waybill_janitor"
@@ -99,8 +101,12 @@ def _refuse_newer(written: Manifest) -> None:
 
 async def _restore(settings: CommonSettings, path: Path, written: Manifest, *, replace: bool) -> Restored:
     refuse_pooler(settings)
-    database = await Database.connect(settings, name=restored_database.NAME, schema=False, hot_size=2)
+    for kinds in brought("kinds"):
+        register_kinds(kinds)  # a listener of what ends or is removed may enqueue jobs of another pipeline
+    # Not `connect`, which refuses a database that an interrupted restore has left: we are here to mend that.
+    database = Database(settings.database_url, name=restored_database.NAME, hot_size=2)
     try:
+        await wait_for_postgres(database.greet, database.url, settings.database_connect_timeout)
         connection = await database.open_connection()
         try:
             return await _with_connection(settings, database, connection, path, written, replace=replace)

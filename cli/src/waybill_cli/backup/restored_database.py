@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from waybill.db.schema import REPLACED
 from waybill.errors import Refused
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ SELECT DISTINCT concat_ws(' ', COALESCE(NULLIF(application_name, ''), 'a program
 
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relkind IN ('r', 'p')"
 
-_STEP_ASIDE = "ALTER SCHEMA public RENAME TO waybill_replaced"
-_STEP_BACK = ("DROP SCHEMA IF EXISTS public CASCADE", "ALTER SCHEMA waybill_replaced RENAME TO public")
-_LEAVE = "DROP SCHEMA waybill_replaced CASCADE"
+# As long as there is such a schema, no service starts, and nobody migrates (`waybill.db.schema`).
+_STEP_ASIDE = f"ALTER SCHEMA public RENAME TO {REPLACED}"
+_STEP_BACK = ("DROP SCHEMA IF EXISTS public CASCADE", f"ALTER SCHEMA {REPLACED} RENAME TO public")
+_LEAVE = f"DROP SCHEMA {REPLACED} CASCADE"
 
 # Each server numbers its transactions itself, and clients that follow a list rely on these numbers growing.
 _RENUMBER = """
@@ -58,7 +60,7 @@ _MARK = "SELECT encode(sha256(value), 'hex') FROM secrets WHERE name = 'storage 
 
 async def undo_killed_restore(connection: Connection) -> None:
     """A restore that was killed left the database as it was before it, under another name."""
-    if await connection.fetchval("SELECT to_regnamespace('waybill_replaced') IS NOT NULL"):
+    if await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", REPLACED):
         await _step_back(connection)
 
 

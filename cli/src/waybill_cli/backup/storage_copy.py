@@ -20,8 +20,8 @@ from waybill.storage import LocalStorage, Storage
 from waybill.storage.interface import Listed
 from waybill.storage.keys import checked
 from waybill.storage.owner_mark import KEY, mark_of
+from waybill_cli.backup.backup_folder import OBJECTS
 from waybill_cli.backup.manifest import STORAGE, BackedUpObject, objects_of
-from waybill_cli.backup.shelf import OBJECTS
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db.hot_pool import MOST as MOST_HOT
 from waybill.db.hot_pool import Connection as Connection
 from waybill.db.hot_pool import HotPool, watched
-from waybill.db.schema import check_schema
+from waybill.db.schema import check_schema, refuse_unfinished_restore
 from waybill.db.servers import Servers
 from waybill.db.session_settings import FRESH_PLANS, NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
 from waybill.db.startup import refuse_hidden_pooler, wait_for_postgres
@@ -108,6 +108,8 @@ class Database:
         )
         try:
             await wait_for_postgres(database.greet, database.url, settings.database_connect_timeout)
+            async with database.hot() as connection:
+                await refuse_unfinished_restore(connection)
             if schema:
                 await database.check_schema()
         except BaseException:

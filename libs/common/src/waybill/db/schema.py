@@ -26,6 +26,10 @@ INITIAL = "convert_0001"
 `platform_0001`."""
 _BEFORE_0_1_0 = frozenset(f"{number:04}" for number in range(1, 9))
 
+REPLACED = "waybill_replaced"
+"""The schema that a restore puts the database into that it replaces, until it has ended well."""
+_IS_BEING_RESTORED = f"SELECT to_regnamespace('{REPLACED}') IS NOT NULL"
+
 TABLES = "SELECT to_regclass('schema_revisions') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL"
 APPLIED = "SELECT revision, branch, oldest_release FROM schema_revisions"
 ALEMBIC = "SELECT version_num FROM alembic_version"
@@ -104,6 +108,15 @@ def branch_statuses(applied: Mapping[str, AppliedRevision]) -> list[BranchStatus
         behind = any(name not in applied for name in wanted)
         found.append(BranchStatus(branch.name, there[-1] if there else None, wanted[-1], behind))
     return found
+
+
+async def refuse_unfinished_restore(connection: Connection) -> None:
+    """Raise SchemaMismatch if a restore is under way or was killed: what is there now is not what it will be."""
+    if await connection.fetchval(_IS_BEING_RESTORED):
+        raise SchemaMismatch(
+            "A restore of this database is under way, or was interrupted. Wait for it, or run it again "
+            "(`waybill restore`). Until then, the database from before is kept."
+        )
 
 
 async def check_schema(connection: Connection) -> None:
