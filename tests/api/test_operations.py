@@ -20,6 +20,9 @@ async def test_signing_in_with_an_admin_key_leads_to_the_jobs_of_all_tenants(api
     assert page.status_code == 200
     for seen in (job, "acme", "too &lt;hot&gt;", "maintenance", "session.started", "queue.paused", 'href="/ops"'):
         assert seen in page.text, seen
+    filtered = await browser.get("/ops", params={"tenant": "acme", "state": ""})  # as the form sends it
+    assert job in filtered.text
+    assert 'name="tenant" value="acme"' in filtered.text
     assert job in (await browser.get("/ops", params={"tenant": "acme", "state": "queued"})).text
     assert job not in (await browser.get("/ops", params={"tenant": "acme", "state": "failed"})).text
     assert job not in (await browser.get("/ops", params={"tenant": "somebody"})).text
@@ -34,6 +37,7 @@ async def test_signing_in_with_an_admin_key_leads_to_the_jobs_of_all_tenants(api
         )
     assert [tuple(look) for look in looks] == [
         ("jobs.listed", None),
+        ("jobs.listed", "acme"),
         ("jobs.listed", "acme"),
         ("jobs.listed", "acme"),
         ("jobs.listed", "somebody"),

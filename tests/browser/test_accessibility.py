@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import asyncpg
 import pytest
 from PIL import Image
 from playwright.async_api import Page, expect
@@ -19,6 +20,7 @@ from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import unknown_unit
 from support.stack import Stack
+from waybill.security import ADMIN, keys
 
 AXE = (Path(__file__).parent / "vendor" / "axe-core-4.14.0.min.js").read_text()
 RUN = """async () => (await axe.run(document, {
@@ -68,6 +70,18 @@ async def _problem(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -
     await page.goto("/no/such/page")
 
 
+async def _ops(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
+    connection = await asyncpg.connect(stack.database_url)
+    try:
+        key = await keys.create(connection, tenant="operators", name="axe", permissions=[ADMIN])
+    finally:
+        await connection.close()
+    await page.goto("/sign-in")
+    await page.locator("#key").fill(key.text)
+    await page.locator("form[action='/session'] button").click()
+    await expect(page).to_have_url(f"{stack.url}/ops")
+
+
 async def _review(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
     wrong = unknown_unit(make_invoice(41, 40), 12)
     job = await uploaded(page, print_invoice(wrong, REFERENCE), "failed", "Faktur 2508070041.pdf")
@@ -92,6 +106,7 @@ STILL = {
     "queue-empty": _empty,
     "sign-in": _sign_in,
     "problem": _problem,
+    "ops": _ops,
 }
 CONVERTED = {"review": _review, "review-changes": _changes}
 """Pages that need a converter."""

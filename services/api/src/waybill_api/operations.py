@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -39,7 +39,7 @@ async def operations(
     context: Shared,
     _admin: Admin,
     tenant: Annotated[str, Query(max_length=200)] = "",
-    state: Annotated[State | None, Query()] = None,
+    state: Annotated[State | Literal[""], Query()] = "",
     before: Annotated[uuid.UUID | None, Query()] = None,
 ) -> Response:
     if not is_storable(tenant):
@@ -49,7 +49,7 @@ async def operations(
         connection = await driver(session)
         stats = await queries.queue_stats(session)
         breakers = await list_breakers(connection)
-        states = [state] if state is not None else []
+        states = [State(state)] if state else []
         jobs = await queries.list_jobs(session, tenant=wanted, states=states, before=before, limit=_JOBS + 1)
         events = (await audit_queries.page(connection, EventFilter(), limit=_EVENTS)).events
         now = await queries.database_time(session)
@@ -65,8 +65,8 @@ async def operations(
         breakers=breakers,
         jobs=jobs[:_JOBS],
         next=jobs[_JOBS - 1].id if len(jobs) > _JOBS else None,
-        tenant=wanted or "",
-        state=state,
+        only_tenant=wanted or "",  # the frame of the page has a `tenant` of its own
+        state=states[0] if states else None,
         states=list(State),
         events=events,
         now=now,

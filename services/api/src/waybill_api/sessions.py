@@ -197,7 +197,8 @@ async def _end(context: Context, session: Session, *, comes_back: bool = False) 
                 async with connection.transaction():
                     await end(connection, session.id, lasts=context.signer.max_age)
                     if session.key_id is not None:
-                        await audit.record(connection, "session.ended", f"session:{session.id}")
+                        detail = {"key": session.key_id}
+                        await audit.record(connection, "session.ended", f"session:{session.id}", detail=detail)
     except Exception as error:
         if not is_database_outage(error):
             raise

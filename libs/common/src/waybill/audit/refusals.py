@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -33,21 +34,17 @@ OTHERS = Actor("others")
 """Everybody who was refused when there were too many to tell apart."""
 
 
-class _Refusal(NamedTuple):
-    actor: Actor
-    """Without its request: the same refusal of two requests is one event."""
-    action: str
-    subject: str | None
-    tenant: str | None
-    detail: tuple[tuple[str, Any], ...]
+_Key = tuple[Hashable, ...]
 
 
 @dataclass(slots=True)
 class _Tallied:
+    """Refusals that are the same but for their requests."""
+
+    first: NewEvent
+    """The first of them, with its request."""
     times: int = 0
     since: float = field(default_factory=time.monotonic)
-    first: Actor | None = None
-    """With the request that was refused first."""
 
 
 class RefusalCounter:
@@ -55,7 +52,7 @@ class RefusalCounter:
         self._database = database
         self._interval = interval
         self._most = most
-        self._counted: dict[_Refusal, _Tallied] = {}
+        self._tallied: dict[_Key, _Tallied] = {}
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -63,14 +60,16 @@ class RefusalCounter:
         self, actor: Actor, action: str, subject: str | None = None, *, tenant: str | None = None, **detail: Any
     ) -> None:
         """Count one refusal."""
-        anonymous = Actor(actor.name, actor.key_id, actor.session_id, actor.address)
-        known = _Refusal(anonymous, action, subject, tenant, tuple(sorted(detail.items())))
-        if known not in self._counted and len(self._counted) >= self._most:
-            known = _Refusal(OTHERS, action, None, None, ())
-        counted = self._counted.setdefault(known, _Tallied())
-        counted.times += 1
-        if counted.first is None and known.actor is not OTHERS:
-            counted.first = actor
+        # A plain tuple without the request's id: this is what a storm of refusals costs.
+        who = (actor.name, actor.key_id, actor.session_id, actor.address)
+        key: _Key = (*who, action, subject, tenant, *detail.items())
+        tallied = self._tallied.get(key)
+        if tallied is None:
+            event = NewEvent(actor, action, subject, tenant, Outcome.REFUSED, detail=detail)
+            if len(self._tallied) >= self._most:
+                key, event = (OTHERS.name, action), NewEvent(OTHERS, action, outcome=Outcome.REFUSED)
+            tallied = self._tallied.setdefault(key, _Tallied(event))
+        tallied.times += 1
         self._something.set()
 
     def start(self) -> None:
@@ -88,22 +87,18 @@ class RefusalCounter:
 
     async def flush(self) -> None:
         """Write what was counted. If that fails, it stays counted."""
-        written, self._counted = self._counted, {}
+        written, self._tallied = self._tallied, {}
         self._something.clear()
         if not written:
             return
         now = time.monotonic()
         events = [
-            NewEvent(
-                counted.first or refusal.actor,
-                refusal.action,
-                refusal.subject,
-                refusal.tenant,
-                Outcome.REFUSED,
-                min(counted.times, 2**31 - 1),
-                {**dict(refusal.detail), "within_seconds": round(now - counted.since) + 1},
+            replace(
+                tallied.first,
+                times=min(tallied.times, 2**31 - 1),
+                detail={**tallied.first.detail, "within_seconds": round(now - tallied.since) + 1},
             )
-            for refusal, counted in written.items()
+            for tallied in written.values()
         ]
         try:
             async with self._database.hot() as connection:
@@ -114,13 +109,13 @@ class RefusalCounter:
                 raise
             log.warning("refusals_not_written", kinds=len(written), error=str(error) or type(error).__name__)
 
-    def _take_back(self, written: dict[_Refusal, _Tallied]) -> None:
-        for refusal, counted in self._counted.items():
-            if refusal in written:
-                written[refusal].times += counted.times
+    def _take_back(self, written: dict[_Key, _Tallied]) -> None:
+        for key, tallied in self._tallied.items():
+            if key in written:
+                written[key].times += tallied.times
             elif len(written) < 2 * self._most:
-                written[refusal] = counted
-        self._counted = written
+                written[key] = tallied
+        self._tallied = written
         self._something.set()
 
     async def _run(self) -> None:
