@@ -14,25 +14,13 @@ import pytest
 from support.api_server import Converter, uploaded
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
+from support.memory import resident
 from support.patience import eventually
 from support.reviewed_invoices import end, read
 from support.stack import Stack
 from waybill.db import Database
 from waybill.security import keys
 from waybill.storage import LocalStorage
-
-
-def resident(pid: int) -> float:
-    """Megabytes of a process and all below it, without counting twice what they share."""
-    pids, found = [pid], 0.0
-    while pids:
-        each = pids.pop()
-        with contextlib.suppress(OSError):
-            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
-            found += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
-            for task in Path(f"/proc/{each}/task").iterdir():
-                pids += map(int, (task / "children").read_text().split())
-    return found
 
 
 async def latencies(client: httpx.AsyncClient, path: str, until: asyncio.Event) -> list[float]:
