@@ -41,6 +41,10 @@ def pytest_configure() -> None:
     os.environ.pop("DATABASE_URL", None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    time_budget.long_ones_first(items)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """With WAYBILL_NO_SKIPS=1 a skipped test fails the run: CI must have what every test needs.
