@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import socket
@@ -39,6 +40,16 @@ def pytest_configure() -> None:
         if name.startswith("WAYBILL_") and not name.startswith(("WAYBILL_TEST_", "WAYBILL_NO_SKIPS")):
             del os.environ[name]
     os.environ.pop("DATABASE_URL", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    time_budget.long_ones_first(items)
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests and their modules stay until the end. The garbage collector need not look at them again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

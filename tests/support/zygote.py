@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -133,6 +134,9 @@ def _zygote() -> _Zygote:
 def _serve(line: socket.socket) -> None:
     for module in PRELOADED:
         __import__(module)
+    # What was imported is never garbage. Otherwise each child would look through all of it, and copy it by doing so.
+    gc.collect()
+    gc.freeze()
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: os.write(woken, b"."))
     children: dict[int, int] = {}
