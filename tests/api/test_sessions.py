@@ -76,6 +76,8 @@ async def test_signing_in_shares_the_tenants_queue(api: Api) -> None:
     assert (await browser.get(f"/api/jobs/{own}")).status_code == 404, "it is the tenant's now"
 
     form = await api.client().post("/session", data={"key": key})
+    assert (form.status_code, form.headers["location"]) == (303, "/ops"), "it is an admin's key"
+    form = await api.client().post("/session", data={"key": await api.key("acme")})
     assert (form.status_code, form.headers["location"]) == (303, "/queue")
     for wrong in ({"key": "wb_x"}, {"key": key[:-1] + ("a" if key[-1] != "a" else "b")}):
         answer = await api.client().post("/session", json=wrong)

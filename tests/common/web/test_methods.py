@@ -9,7 +9,7 @@ import httpx
 from support.api_server import Api, Converter, uploaded
 from support.gateway import Gateway
 
-VOLATILE = {"date", "set-cookie"}
+VOLATILE = {"x-request-id", "date", "set-cookie"}
 
 
 def headers_of(answer: httpx.Response) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -15,7 +16,9 @@ _SHORTEST = 32
 
 
 class GatewaySecretSettings(ProcessSettings):
-    """Settings of the gateway and of everybody who calls it."""
+    """The gateway, and everybody who calls it: API and workers. Without a secret, the gateway does not start."""
+
+    title: ClassVar[str] = "The gateway's secret"
 
     gateway_secret: SecretStr | None = Field(
         None,
