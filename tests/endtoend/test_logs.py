@@ -67,15 +67,15 @@ async def test_no_log_has_anything_of_a_document_and_no_traceback(make_stack: Ma
 
     # The converter is busy, and then reads both.
     async with sick_gateway(answering(503, headers={"Retry-After": "1"})) as busy:
-        stack.start("worker", WAYBILL_GATEWAY_URL=busy.url)
+        stack.start("worker", WAYBILL_GATEWAY_URL=busy.url, WAYBILL_GATEWAY_SECRET="")
         jobs = [
             (await someone.upload(f"{NAME}.pdf", print_invoice(invoice, REFERENCE)))["id"] for invoice in (right, wrong)
         ]
 
-        async def asked() -> bool:
-            return bool(busy.requests)
+        async def put_off() -> bool:
+            return "job_waits" in stack.log("worker")
 
-        await eventually(asked, what="the worker asked the busy gateway")
+        await eventually(put_off, what="the busy gateway asked the worker to come back later")
         os.kill(stack.pid("worker"), signal.SIGTERM)  # it gives back what it has, so that the next one need not wait
         await asyncio.to_thread(stack.wait, "worker")
     broken = (await someone.upload(f"{NAME}.pdf", bad_pdfs.truncated()))["id"]
