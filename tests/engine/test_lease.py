@@ -155,6 +155,18 @@ async def test_progress_stays_on_its_page(hot: Connection) -> None:
     assert done["n_tup_upd"] - done["n_tup_hot_upd"] <= 1  # the claim
 
 
+async def test_progress_waits_for_nobodys_lock(hot: Connection, connect: Connect) -> None:
+    """Whoever ends a child locks it, then its parent; the progress of both must not lock them the other way round."""
+    parent, child = (await running_job(hot))[1], (await running_job(hot))[1]
+    ending = await connect()
+    news = [Progress(one.id, one.token, one.worker_id, 0.5, None) for one in (parent, child)]
+    async with ending.transaction(), asyncio.timeout(10):
+        await ending.execute("SELECT FROM jobs WHERE id = $1 FOR UPDATE", child.id)
+        assert await write_progress(hot, news) == {parent.id}
+        await ending.execute("SELECT FROM jobs WHERE id = $1 FOR UPDATE", parent.id)
+    assert await write_progress(hot, news) == {parent.id, child.id}
+
+
 async def test_odd_progress_of_one_job_neither_fails_the_others_nor_is_shown_as_it_is(hot: Connection) -> None:
     odd_news = [(0.5, "a\0b"), (0.5, "\udc80"), (math.nan, None), (math.inf, None), (-1.0, None), (7.0, None)]
     odd, fine = (await running_job(hot))[1], (await running_job(hot))[1]

@@ -65,12 +65,16 @@ _STOP = """
 UPDATE workers SET state = 'stopped', stopped_at = now() WHERE id = $1 AND state IN ('active', 'draining') RETURNING id
 """
 
-# Progress changes no indexed column, so that it is a HOT update.
+# Progress changes no indexed column, so that it is a HOT update. It waits for nobody's lock: whoever ends a child has
+# that row and wants its parent's, so a statement that had the parent's and wanted the child's would wait for ever.
 _PROGRESS = """
+WITH free AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND (state = 'running') IS TRUE FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE jobs
    SET progress = news.progress, progress_message = news.message, updated_at = now()
   FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::real[], $5::text[]) AS news (id, token, worker, progress, message)
- WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = news.id AND jobs.lease_token = news.token
+ WHERE jobs.id = ANY (ARRAY(SELECT id FROM free)) AND jobs.id = news.id AND jobs.lease_token = news.token
    AND (jobs.lease_owner = news.worker) IS TRUE AND jobs.state = 'running'
 RETURNING jobs.id
 """
@@ -188,15 +192,14 @@ async def stop(connection: Connection, worker_id: uuid.UUID) -> None:
 
 
 async def write_progress(connection: Connection, news: Sequence[Progress]) -> set[uuid.UUID]:
-    """Write progress, fenced, and return the jobs that were still this run's."""
-    ordered = sorted(news, key=lambda one: one.id)  # multi-row updates lock in id order
+    """Write progress, fenced, and return the jobs that were still this run's and that nobody else had locked."""
     rows = await connection.fetch(
         _PROGRESS,
-        [one.id for one in ordered],
-        [one.token for one in ordered],
-        [one.worker_id for one in ordered],
-        [_shown(one.fraction) for one in ordered],
-        [storable(one.message) if one.message else None for one in ordered],
+        [one.id for one in news],
+        [one.token for one in news],
+        [one.worker_id for one in news],
+        [_shown(one.fraction) for one in news],
+        [storable(one.message) if one.message else None for one in news],
     )
     return {row["id"] for row in rows}
 

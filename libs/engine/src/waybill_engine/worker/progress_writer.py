@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Mapping
 
 from waybill.db import Database
 from waybill_engine.claim import ClaimedJob
@@ -20,6 +21,9 @@ class ProgressWriter:
         self._health = health
         self._news: dict[uuid.UUID, Progress] = {}
         self._some = asyncio.Event()
+        self._second_tries: dict[uuid.UUID, Progress] = {}
+        """What could not be written once. Somebody had locked the job's row, or it belongs to a run that ended or was
+        taken over; the heartbeat deals with those."""
 
     def note(self, job: ClaimedJob, fraction: float, message: str | None) -> None:
         self._news[job.id] = Progress(job.id, job.token, job.worker_id, fraction, message[:500] if message else None)
@@ -28,17 +32,21 @@ class ProgressWriter:
     def forget(self, job_id: uuid.UUID) -> None:
         """Drop what was not written yet, because the job has ended."""
         self._news.pop(job_id, None)
+        self._second_tries.pop(job_id, None)
 
     async def run(self) -> None:
         while True:
             await self._some.wait()
             self._some.clear()
-            news, self._news = list(self._news.values()), {}
+            first_tries, self._news = self._news, {}
+            news = self._second_tries | first_tries
             if news:
-                await self._health.persist(lambda news=news: self._write(news))  # type: ignore[misc]
+                written = await self._health.persist(lambda news=news: self._write(news))  # type: ignore[misc]
+                self._second_tries = {job_id: one for job_id, one in first_tries.items() if job_id not in written}
+                if self._second_tries:
+                    self._some.set()
             await asyncio.sleep(_EVERY)
 
-    async def _write(self, news: list[Progress]) -> None:
+    async def _write(self, news: Mapping[uuid.UUID, Progress]) -> set[uuid.UUID]:
         async with self._db.hot() as connection:
-            # Refused reports belong to runs that ended or were taken over; the heartbeat deals with those.
-            await write_progress(connection, news)
+            return await write_progress(connection, list(news.values()))
