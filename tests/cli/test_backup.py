@@ -209,6 +209,7 @@ async def test_what_was_erased_or_revoked_since_does_not_come_back(old: Place, n
     assert await new.storage.exists(result_key(kept, 1, "xml"))
     assert await ask(new, "SELECT revoked_at IS NOT NULL FROM api_keys WHERE id = $1", key.info.id)
     assert await ask(new, "SELECT finished_at IS NOT NULL FROM erasures")
+    assert await ask(new, "SELECT actor LIKE 'command:%' FROM audit_events WHERE action = 'database.restored'")
 
 
 async def test_the_database_that_is_replaced_knows_who_was_erased(old: Place, hot: Connection) -> None:

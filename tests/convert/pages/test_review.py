@@ -62,13 +62,13 @@ async def test_the_page_sends_one_window_of_lines_and_the_rest_on_demand(api: Ap
     browser = await api.browser()
     job = await reviewable(browser, converter, long())
     page = (await browser.get(f"/review/{job}")).text
-    assert (page.count('id="r-lines.'), page.count('class="later"')) == (50, 4)
+    assert (page.count('id="r-lines.'), page.count('class="later"')) == (30, 8)
     other = (await browser.get(f"/review/{job}?at=lines[120]")).text
     assert 'id="r-lines.120"' in other
     assert 'id="r-lines.0"' not in other
     lines = (await browser.get(f"/review/{job}/lines", params={"at": "lines[249]", "revision": "0"})).json()
-    assert lines["rows"].count('<tr id="r-lines.') == 50
+    assert lines["rows"].count('<tr id="r-lines.') == 10, "the last window has what is left"
     assert 'id="b-lines.249.amount"' in "".join(lines["boxes"].values())
-    for nowhere in ("lines[250]", "other[0]", "number", "lines[99999999]"):
+    for nowhere in ("lines[270]", "other[0]", "number", "lines[99999999]"):
         assert (await browser.get(f"/review/{job}/lines", params={"at": nowhere})).status_code == 404
     assert (await (await api.browser()).get(f"/review/{job}/lines", params={"at": "lines[0]"})).status_code == 404

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from waybill import log
+from waybill import audit, log
 from waybill.config import CommonSettings
 from waybill.console.exits import ExitCode
 from waybill.console.human_units import counted, size
@@ -109,7 +109,8 @@ async def _restore(settings: CommonSettings, path: Path, written: Manifest, *, r
         await wait_for_postgres(database.greet, database.url, settings.database_connect_timeout)
         connection = await database.open_connection()
         try:
-            return await _with_connection(settings, database, connection, path, written, replace=replace)
+            with audit.acting_as(audit.command_actor()):
+                return await _with_connection(settings, database, connection, path, written, replace=replace)
         finally:
             await connection.close()
     finally:
@@ -153,6 +154,9 @@ async def _with_connection(
             await restored_database.settle(connection)
             done.released = len(await release_all(connection))
             begun, done.revoked = await withdraw(connection, withdrawn)
+            await audit.record(
+                connection, "database.restored", f"backup:{path.name}", detail={"made": f"{written.started_at:%FT%TZ}"}
+            )
     done.withdrawals_known_until = withdrawn.known_until
     await connection.execute("ANALYZE")
     left = await erase_again(database, service_storage(settings, database), brought("erasure"), begun)

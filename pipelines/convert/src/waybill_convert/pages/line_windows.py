@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-LINES = 50
+LINES = 30
 """Lines in a window: more than a screen shows, and few enough for any browser."""
 
 _PATH = re.compile(r"([a-z][a-z0-9_]{0,63})\[(\d{1,7})\]", re.ASCII)
