@@ -434,7 +434,10 @@ async function ask() {
 }
 
 function show(answer) {
-  problems.innerHTML = answer.problems;
+  // The same problems stay where they are: a click that has begun on one of them would be lost with it.
+  const found = document.createElement("template");
+  found.innerHTML = answer.problems;
+  if (found.innerHTML !== problems.innerHTML) problems.replaceChildren(found.content);
   const told = new Set();
   for (const each of answer.values) {
     const value = valueOf(each.id);
