@@ -50,5 +50,5 @@ class Linker:
                         signer = await Signer.of(self._settings, connection)
                 while await link(self._database, signer) == BATCH:
                     pass
-            except Exception as error:  # noqa: BLE001 - the next look is due soon, and the trail waits for it
-                log.warning("audit_events_not_linked", error=str(error) or type(error).__name__)
+            except Exception as error:  # the next look is due soon, and the trail waits for it
+                log.warning("audit_events_not_linked", exc_info=error)

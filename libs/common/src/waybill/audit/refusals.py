@@ -107,7 +107,7 @@ class RefusalCounter:
             self._take_back(written)
             if not isinstance(error, Exception):
                 raise
-            log.warning("refusals_not_written", kinds=len(written), error=str(error) or type(error).__name__)
+            log.warning("refusals_not_written", kinds=len(written), exc_info=error)
 
     def _take_back(self, written: dict[_Key, _Tallied]) -> None:
         for key, tallied in self._tallied.items():

@@ -3,7 +3,7 @@
 The caller sends a time, a nonce and a code over both, the method and the path (HMAC-SHA256). The server checks it, and
 puts a code over the caller's nonce and its own status into the answer. So a server can tell who may ask, and a caller
 notices a stranger that listens on the server's address before it uses the answer. Neither learns the secret from the
-other. A proof is good once and for two minutes.
+other. A proof is good for two minutes, and once for each process of the server.
 
 This is no TLS: bodies are neither hidden nor covered by the codes, so whoever can read or change the traffic between
 the two can read and change documents (decision 0029).
