@@ -16,9 +16,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from support.parser_pool import MB, Bench, lives, running
+from support.parser_pool import started as started_parse
 from support.patience import eventually
-from waybill_gateway.pool import Broken, Crashed, PoolError, TookTooLong, TooMuchMemory, Unavailable
+from waybill_gateway.pool import Blueprint, Broken, Crashed, PoolError, TookTooLong, TooMuchMemory, Unavailable
+from waybill_gateway.pool.parser import Parser
 from waybill_gateway.pool.pool import log_confinement
+from waybill_gateway.sandbox.limits import ProcessLimits
 
 TESTS = Path(__file__).parents[1]
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines files and network")
@@ -194,6 +197,23 @@ async def test_processes_that_cannot_start_make_the_pool_unready(tmp_path: Path)
 
         await eventually(refused)
         assert not bench.pool.ready
+
+
+async def test_a_start_that_is_cancelled_leaves_no_process_and_no_socket(tmp_path: Path) -> None:
+    deaf = tmp_path / "deaf"  # a parser that has closed its channel and still runs
+    function = f"support.deaf_parser:{deaf}"
+    start = asyncio.create_task(Parser.start(Blueprint(function, ProcessLimits(memory=400 * MB, result=2 * MB))))
+    pid = await started_parse(deaf)
+    await asyncio.sleep(0.1)  # so that the cancellation comes while we wait for the end of the process
+    sockets = len(psutil.Process().net_connections("unix"))
+
+    start.cancel()
+    await asyncio.wait([start])
+
+    async def nothing_is_left() -> bool:
+        return not lives(pid) and len(psutil.Process().net_connections("unix")) == sockets - 1
+
+    await eventually(nothing_is_left)
 
 
 @needs_linux

@@ -30,6 +30,7 @@ PUBLISH = JobKind("publish", retry=SOON)
 BURN = JobKind("burn", retry=SOON)
 HANG = JobKind("hang", retry=RetryPolicy(retries=0), time_limit=0.5)
 HANG_BLOCKING = JobKind("hang_blocking", retry=RetryPolicy(retries=0), time_limit=2.0)
+SPIN = JobKind("spin", retry=RetryPolicy(retries=0))
 STUBBORN = JobKind("stubborn", retry=RetryPolicy(retries=0), time_limit=0.5)
 CRASH = JobKind("crash", retry=RetryPolicy(retries=9, base=0.05, jitter=0.0))
 FAIL = JobKind("fail", retry=SOON)
@@ -116,6 +117,7 @@ def hang_in_process(pid_file: str) -> None:
         pass
 
 
+@handles(SPIN)
 @handles(HANG_BLOCKING)
 async def hang_blocking(payload: dict[str, Any], job: JobContext) -> None:
     await job.run_blocking(hang_in_process, payload["pid_file"])

@@ -21,7 +21,9 @@ from waybill_engine import NewJob, enqueue, enqueue_many
 async def test_blocking_work_past_its_time_limit_is_killed(
     connection: Connection, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    start_worker()
+    start_worker(worker_pool_size=1)
+    first = await enqueue(connection, NewJob(handlers.BURN, "acme", {"seconds": 0}))
+    await the_end(connection, first.id)  # the pool's process has started, which may take longer than the time limit
     pid_file = tmp_path / "pid"
     job = await enqueue(connection, NewJob(handlers.HANG_BLOCKING, "acme", {"pid_file": str(pid_file)}))
 

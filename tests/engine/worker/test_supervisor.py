@@ -53,7 +53,7 @@ async def test_processes_end_with_the_one_that_started_them(
 ) -> None:
     supervisor = start_worker(worker_processes=2)
     pid_file = tmp_path / "pid"
-    await enqueue(connection, NewJob(handlers.HANG_BLOCKING, "acme", {"pid_file": str(pid_file)}))
+    await enqueue(connection, NewJob(handlers.SPIN, "acme", {"pid_file": str(pid_file)}))
 
     async def busy() -> bool:
         return pid_file.exists() and bool(pid_file.read_text())

@@ -98,24 +98,33 @@ class Parser:
             except OSError as error:
                 ours.close()
                 raise CannotStart(str(error)) from error
-        # This does not wait for anything: the socket is connected already.
-        reader, writer = await asyncio.open_connection(sock=ours, limit=channel.LONGEST)
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours, limit=channel.LONGEST)
+        except BaseException:
+            ours.close()
+            process.kill()
+            raise
         parser = cls(blueprint.limits.memory, process, reader, writer)
         try:
-            async with asyncio.timeout(blueprint.start_within):
-                parser.landlock = int((await parser._receive())["landlock"])
+            await parser._begin(blueprint.start_within)
+        except BaseException:
+            parser.let_go()
+            raise
+        return parser
+
+    async def _begin(self, within: float) -> None:
+        """Wait until it says that it is ready."""
+        try:
+            async with asyncio.timeout(within):
+                self.landlock = int((await self._receive())["landlock"])
         except (asyncio.IncompleteReadError, ConnectionError) as error:
-            ended = await parser._end_by_itself()
-            end = await parser.close()
+            ended = await self._end_by_itself()
+            end = await self.close()
             killed = ended is not None and killed_from_outside(ended)
             raise CannotStart(f"exit code {end.code}: {end.last_words}", killed=killed) from error
         except (TimeoutError, KeyError, ValueError, OSError) as error:
-            end = await parser.close()
+            end = await self.close()
             raise CannotStart(f"it did not say that it is ready: {end.last_words}") from error
-        except BaseException:
-            await parser.close()
-            raise
-        return parser
 
     @property
     def pid(self) -> int:
@@ -184,10 +193,14 @@ class Parser:
             async with asyncio.timeout(_BURIAL):
                 await self._process.ended()
 
+    def let_go(self) -> None:
+        """Kill it and close its channel, without waiting for anything."""
+        self.kill()
+        self._writer.close()
+
     async def close(self) -> ProcessEnd:
         """Kill it and release its resources."""
-        self.kill()
-        self._writer.close()  # before we wait for anything, so that a cancellation leaks no socket
+        self.let_go()  # before we wait for anything, so that a cancellation leaks no socket
         end = await self._process.ended()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
