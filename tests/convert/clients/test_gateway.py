@@ -17,7 +17,8 @@ from support.gateway import RUDE, told
 from support.gateway import Gateway as RunningGateway
 from support.parser_pool import started
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
-from waybill.errors import Code, GatewayUnavailable, classify
+from waybill.errors import Code, GatewayUnavailable
+from waybill.failures import classify
 from waybill.messages import msg
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
