@@ -150,6 +150,7 @@ def _the_gateway_has_a_secret_that_only_its_owner_can_read(home: Path, gateway_p
     return secret
 
 
+@pytest.mark.heavy
 def test_sigterm_leaves_no_process(start_up: StartUp, home: Path) -> None:
     up = start_up()
     up.wait_for(READY)
