@@ -41,6 +41,8 @@ check: $(READY) ## lint, types, import layers, generated documents
 	@$(BIN)/waybill config reference --check docs/configuration.md
 	@$(BIN)/waybill config example --check .env.example
 	@$(BIN)/waybill mapping schema --check docs/mapping.schema.json
+	@$(BIN)/waybill monitoring rules --check deploy/prometheus/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --check deploy/grafana/waybill.json
 
 bench: $(READY) $(PEERS)/.ready ## measure speed, side by side with others and with bare SQL (about ten minutes)
 	@if command -v npm >/dev/null && [ ! $(NODE_PEERS)/node_modules/.package-lock.json -nt $(NODE_PEERS)/package-lock.json ]; then \
@@ -55,6 +57,8 @@ docs: $(READY) ## write the generated documents
 	@$(BIN)/waybill config reference --write docs/configuration.md
 	@$(BIN)/waybill config example --write .env.example
 	@$(BIN)/waybill mapping schema --write docs/mapping.schema.json
+	@$(BIN)/waybill monitoring rules --write deploy/prometheus/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --write deploy/grafana/waybill.json
 
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

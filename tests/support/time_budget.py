@@ -24,6 +24,7 @@ BUDGET = {
     "janitor": 45,
     "local": 55,
     "migrations": 60,
+    "observability": 40,
     "pipelines": 20,
     "repository": 10,
     "worker": 10,
