@@ -25,6 +25,7 @@ from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
+from waybill_engine.sampler import Sampler
 from waybill_engine.schedules import Schedule
 from waybill_engine.settings import WorkerSettings
 from waybill_engine.worker.announcer import Announcer
@@ -168,6 +169,7 @@ class JobRunner:
         self._polls.every(settings.poll_interval, self._lane_finder.poll)
         self._polls.every(settings.poll_interval, self._ask_what_is_due)
         self._polls.every(settings.rescue_interval, self._rescuer.poll)
+        self._polls.every(settings.sample_interval, Sampler(db, settings.sample_interval).poll)
         self._listener = Listener(
             db,
             health,
