@@ -42,6 +42,7 @@ from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
+from waybill_engine.worker.tally import Tally
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
@@ -133,6 +134,8 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
+        self._tally = Tally(db, settings.heartbeat_interval)
+        slots.on_finished = self._tally.add
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -221,6 +224,7 @@ class JobRunner:
             asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
+            asyncio.create_task(self._tally.run(), name="tally"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
@@ -302,6 +306,7 @@ class JobRunner:
     async def _sign_off(self) -> None:
         await self._slots.completer.drained()
         await self._dependencies.flush()
+        await self._tally.report()
         await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left jobs with us
         await self._write(stop)
 
