@@ -30,6 +30,7 @@ from waybill_engine import (
     lease,
     promotion,
     rescue,
+    samples,
     sequences,
 )
 from waybill_engine.enqueue import _INSERT
@@ -148,6 +149,11 @@ HOT = {
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
     "enqueue: find existing": FIND_EXISTING,
+    "sample": Hot(
+        samples._TAKE,
+        "100000, 20",
+        {"jobs_owner_order": "", "jobs_scheduled": "", "jobs_held": "", "jobs_dead_letter": ""},
+    ),
     "sequences: advance": ADVANCE,
     "sequences: above": ABOVE,
     "sequences: stalled": Hot(
