@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from waybill.config.sources import BareNames
 from waybill.config.storage_url import StorageUrl
+from waybill.config.trace_settings import TraceSettings
 from waybill.config.values import Bare, CommaList, DatabaseUrl, Days, LocalPath, Port, Seconds
 
 LogFormat = Literal["auto", "console", "json"]
@@ -39,7 +40,7 @@ def _url_of_parts(host: str, given: Mapping[str, str]) -> str:
     return f"postgresql://{user}:{password}@{host}:{given.get('BPC_DB_PORT', '5432')}/{name}"
 
 
-class ProcessSettings(BaseSettings):
+class ProcessSettings(TraceSettings):
     """Settings of every process, including those that need no database."""
 
     model_config = SettingsConfigDict(
@@ -129,6 +130,12 @@ class CommonSettings(ProcessSettings):
         " is not all that the process opens: up to eleven more are for hot statements, and one listens, so a process"
         " needs at most 12 + this. Ten serve a busy process; raise it only with the server's `max_connections` in mind,"
         " since every process of every replica has its own pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
+    )
+    sample_interval: Seconds = Field(
+        15.0,
+        ge=1,
+        description="How often the jobs that wait and run are counted for metrics and for the page `/ops`. One process"
+        " counts for all: more replicas cost no more.",
     )
     database_pgbouncer: bool = Field(
         False,
