@@ -19,8 +19,8 @@ READY  := $(VENV)/.ready
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: $(READY) ## run all of Waybill on this machine, in the foreground
-	@$(BIN)/waybill up
+up: $(READY) ## run all of Waybill on this machine, in the foreground; OBSERVE=1 adds Prometheus and Jaeger
+	@$(BIN)/waybill up $(if $(filter-out 0 no false,$(OBSERVE)),--observe)
 
 test: $(READY) ## run the tests (about nine minutes on two cores; no root, no network beyond loopback)
 	@$(BIN)/python -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)

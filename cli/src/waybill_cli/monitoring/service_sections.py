@@ -20,7 +20,7 @@ GATEWAY = Section(
         ),
         Panel(
             "Requests, by outcome",
-            "busy means that every parser is in use and the line is full: add gateways.",
+            "refused means that every parser is in use and the line is full: add gateways.",
             [Query(rate("waybill_gateway_request_seconds_count", by="outcome"), "{{outcome}}")],
             unit="reqps",
             stacked=True,
