@@ -19,7 +19,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
 from waybill.ids import made_at
-from waybill_engine import shelf
+from waybill_engine import counts_of_jobs, shelf
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.lanes import Lane
 from waybill_engine.new_job import NewJob, payload_json
@@ -133,8 +133,13 @@ async def insert(
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
     await _refuse_shelved(connection, jobs)
     if any(job.sequence for job in jobs):
-        return await _insert_sequences(connection, jobs, parent_id)
-    return await _insert(connection, jobs, parent_id)
+        answers = await _insert_sequences(connection, jobs, parent_id)
+    else:
+        answers = await _insert(connection, jobs, parent_id)
+    counts_of_jobs.enqueued(
+        connection, ((job.kind.name, job.tenant) for job, one in zip(jobs, answers, strict=True) if one.created)
+    )
+    return answers
 
 
 async def _refuse_shelved(connection: Connection, jobs: Sequence[NewJob]) -> None:
