@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.errors import MEANINGS, Code
+from waybill_engine import counts_of_jobs
 from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
@@ -109,7 +110,8 @@ WITH returned AS (
       FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[])
            AS verdict (id, state, charge, event, code, message, suspect)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
-    RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event,
+    RETURNING jobs.id, jobs.kind, jobs.tenant, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes,
+              verdict.event,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               {end_of_job("jobs")} AS told,
               CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
@@ -120,7 +122,9 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.event, returned.awaited_by, returned.told, returned.sequence FROM returned, announced
+SELECT returned.id, returned.kind, returned.tenant, returned.state, returned.event, returned.awaited_by, returned.told,
+       returned.sequence
+  FROM returned, announced
 """  # noqa: S608 - made of constants
 
 # As if they had been told to stop: nobody's crash is the reason why they are not here.
@@ -231,6 +235,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
     await advance(connection, [row["sequence"] for row in rows])
     await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
+    counts_of_jobs.rescued(connection, ((row["kind"], row["tenant"], row["event"], row["state"]) for row in rows))
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 
 

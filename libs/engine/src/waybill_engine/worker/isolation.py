@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -25,9 +25,16 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 class Isolation:
     def __init__(
-        self, program: str, db: Database, health: DatabaseHealth, info: Callable[[uuid.UUID], WorkerInfo], ttl: float
+        self,
+        program: str,
+        db: Database,
+        health: DatabaseHealth,
+        info: Callable[[uuid.UUID], WorkerInfo],
+        ttl: float,
+        arguments: Sequence[str] = (),
     ) -> None:
-        """`info` describes the process that will have a given id."""
+        """`info` describes the process that will have a given id, and `arguments` are further ones of its."""
+        self._arguments = arguments
         self._program = program
         self._info = info
         self._ttl = ttl
@@ -56,7 +63,7 @@ class Isolation:
         if not await self._health.persist(lambda: self._reserve(worker_id)):
             return
         try:
-            self._process = await start_child(self._program, worker_id, "--isolating")
+            self._process = await start_child(self._program, worker_id, "--isolating", *self._arguments)
         except OSError as error:
             log.error("cannot_isolate", error=str(error))
             await self._health.persist(lambda: self._rescue(worker_id))

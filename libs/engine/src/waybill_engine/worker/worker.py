@@ -64,12 +64,15 @@ class JobRunner:
         program: str = "waybill_engine.worker",
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
+        child_arguments: Sequence[str] = (),
     ) -> None:
+        """`child_arguments` are further arguments of the process that runs suspects of a crash."""
         self._settings = settings
         self._db = db
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._health = health = DatabaseHealth()
+        self.registered = False
         kinds = sorted(handlers)
         queues = settings.worker_queues or sorted({handler.kind.queue for handler in handlers.values()})
         self._info = WorkerInfo(
@@ -150,6 +153,7 @@ class JobRunner:
             health,
             lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
+            child_arguments,
         )
         self._promoter = Promoter(
             db,
@@ -192,6 +196,20 @@ class JobRunner:
     def id(self) -> uuid.UUID:
         return self._slots.worker_id
 
+    # How it stands, for probes. Another thread asks.
+
+    @property
+    def draining(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def database_is_well(self) -> bool:
+        return not self._health.down
+
+    @property
+    def renewal_tried_at(self) -> float:
+        return self._heartbeat.tried_at
+
     def stop(self) -> None:
         """Begin to shut down. The second call stops waiting for running jobs."""
         if self._stopping.is_set():
@@ -207,6 +225,7 @@ class JobRunner:
     async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop` is called or, when isolating, until no suspect is left."""
         await self._register()
+        self.registered = True
         log.info(
             "worker_started",
             worker=self._info.name,

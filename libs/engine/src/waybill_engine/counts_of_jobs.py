@@ -1,0 +1,104 @@
+"""Counts what happens to jobs, for metrics: enqueued, claimed, finished, rescued. `waybill.telemetry.metrics` names it.
+
+What a transaction does is counted when it has committed (`waybill.db.commit_notes`), so a job that was never there is
+in no number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from waybill.db.commit_notes import after_commit
+from waybill.telemetry.instruments import current_trace
+from waybill.telemetry.metrics import (
+    ATTEMPTS_FAILED,
+    BREAKER_TRANSITIONS,
+    JOB_END_TO_END,
+    JOB_QUEUED,
+    JOB_RUNNING,
+    JOBS_CLAIMED,
+    JOBS_ENQUEUED,
+    JOBS_FINISHED,
+    JOBS_RESCUED,
+)
+from waybill.telemetry.tenants import tenant_label
+from waybill_engine.models import State
+
+if TYPE_CHECKING:
+    from waybill.db.database import Connection
+    from waybill_engine.claim import ClaimedJob
+    from waybill_engine.finish import RunOutcome
+
+
+def enqueued(connection: Connection, jobs: Iterable[tuple[str, str]]) -> None:
+    """Count new jobs, each a kind and a tenant, once the transaction has committed."""
+    counts = Counter(jobs)
+
+    def note() -> None:
+        for (kind, tenant), count in counts.items():
+            JOBS_ENQUEUED.labels(kind, tenant_label(tenant)).value += count
+
+    if counts:
+        after_commit(connection, note)
+
+
+def cancelled(connection: Connection, jobs: Iterable[tuple[str, str]]) -> None:
+    """Count jobs that were cancelled while they waited, each a kind and a tenant."""
+    counts = Counter(jobs)
+
+    def note() -> None:
+        for (kind, tenant), count in counts.items():
+            JOBS_FINISHED.labels(kind, State.CANCELLED.value, tenant_label(tenant)).value += count
+
+    if counts:
+        after_commit(connection, note)
+
+
+def rescued(connection: Connection, jobs: Iterable[tuple[str, str, str, str]]) -> None:
+    """Count jobs that were taken back, each with its kind, its tenant, the verdict and its state now."""
+    rows = list(jobs)
+
+    def note() -> None:
+        for kind, tenant, verdict, state in rows:
+            JOBS_RESCUED.labels(kind, verdict).value += 1
+            if State(state).final:
+                JOBS_FINISHED.labels(kind, state, tenant_label(tenant)).value += 1
+
+    if rows:
+        after_commit(connection, note)
+
+
+def breaker_changed(connection: Connection, dependency: str, to: str) -> None:
+    after_commit(connection, BREAKER_TRANSITIONS.labels(dependency, to).inc)
+
+
+def claimed(jobs: Iterable[ClaimedJob]) -> None:
+    """Count jobs that this worker has claimed, and how long they had waited."""
+    for job in jobs:
+        JOBS_CLAIMED.labels(job.kind).value += 1
+        JOB_QUEUED.labels(job.kind).observe(job.waited)
+
+
+def run_ended(kind: str, seconds: float) -> None:
+    JOB_RUNNING.labels(kind).observe(seconds)
+
+
+def finished(job: ClaimedJob, state: State, seconds: float) -> None:
+    """Count a job that ended for good, so many seconds after its claim. Its end is in the database."""
+    tenant = tenant_label(job.tenant)
+    JOBS_FINISHED.labels(job.kind, state.value, tenant).value += 1
+    if state is not State.CANCELLED:
+        JOB_END_TO_END.labels(job.kind, tenant).observe(job.waited_in_all + seconds, job.trace)
+
+
+def failed(job: ClaimedJob, outcome: RunOutcome) -> None:
+    """Count a run that failed; its end is in the database."""
+    if outcome.code is not None and not outcome.released and outcome.state is not State.CANCELLED:
+        ATTEMPTS_FAILED.labels(job.kind, outcome.code).value += 1
+
+
+def remember_trace(job: ClaimedJob) -> None:
+    """Keep the trace that a run belongs to for when its end is written, which somebody else may do."""
+    job.trace = current_trace()
