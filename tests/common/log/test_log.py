@@ -23,9 +23,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from support.log_lines import leave_log
 from waybill.config import CommonSettings
 from waybill.log import bind_job, configure
-from waybill.log.handlers import RotatingFile, Stream
+from waybill.log.handlers import RotatingFile
 from waybill.log.safety import as_json, plain_values
 from waybill.redaction import MASK, is_secret_key, redact_text
 
@@ -35,16 +36,9 @@ log = structlog.get_logger()
 @pytest.fixture(autouse=True)
 def _undone() -> Iterator[None]:
     """Leave logging as the other tests expect it."""
-    root = logging.getLogger()
-    level = root.level
+    level = logging.getLogger().level
     yield
-    for handler in list(root.handlers):
-        if isinstance(handler, Stream | RotatingFile):
-            root.removeHandler(handler)
-            handler.close()
-    root.setLevel(level)
-    logging.captureWarnings(False)
-    structlog.reset_defaults()
+    leave_log(level)
 
 
 def settings(**changes: Any) -> CommonSettings:

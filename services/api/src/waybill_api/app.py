@@ -12,7 +12,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
-from waybill.http import SafeHeaders
+from waybill.http import AccessLog, SafeHeaders
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
@@ -23,6 +23,9 @@ from waybill.web.page_headers import PageHeaders
 from waybill.web.request_trail import RequestTrail
 from waybill_api import account, audit_events, health, operations, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
+
+_QUIET = frozenset({"/livez", "/readyz", "/api/healthz", "/static/{version}/{name:path}"})
+"""Routes whose requests say nothing about anybody's work."""
 
 
 def create_app(
@@ -98,3 +101,4 @@ def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(AccessLog, written=settings.access_log, quiet=_QUIET)
