@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from waybill.config.sources import BareNames
 from waybill.config.storage_url import StorageUrl
+from waybill.config.trace_settings import TraceSettings
 from waybill.config.values import Bare, CommaList, DatabaseUrl, Days, LocalPath, Port, Seconds
 
 LogFormat = Literal["auto", "console", "json"]
@@ -39,7 +40,7 @@ def _url_of_parts(host: str, given: Mapping[str, str]) -> str:
     return f"postgresql://{user}:{password}@{host}:{given.get('BPC_DB_PORT', '5432')}/{name}"
 
 
-class ProcessSettings(BaseSettings):
+class ProcessSettings(TraceSettings):
     """Settings of every process, including those that need no database."""
 
     model_config = SettingsConfigDict(
