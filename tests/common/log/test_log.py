@@ -24,11 +24,13 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from support.log_lines import leave_log
-from waybill.config import CommonSettings
+from support.otlp import collector
+from waybill.config import CommonSettings, ProcessSettings
 from waybill.log import bind_job, configure
 from waybill.log.handlers import RotatingFile
 from waybill.log.safety import as_json, plain_values
 from waybill.redaction import MASK, is_secret_key, redact_text
+from waybill.telemetry import spans, tracing
 
 log = structlog.get_logger()
 
@@ -150,6 +152,24 @@ def test_a_job_inside_a_job_gives_the_outer_one_back(capsys: pytest.CaptureFixtu
             log.info("inside")
         log.info("outside")
     assert [(line["job_id"], line["tenant"]) for line in lines(capsys)] == [("inner", "t"), ("outer", "t")]
+
+
+def test_a_line_within_a_span_names_it_and_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    with collector() as received:
+        configure(settings(), "worker")
+        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint), "worker")
+        try:
+            with spans.span("outer"):
+                log.info("inside")
+                logging.getLogger("a_library").warning("inside, too")
+            log.info("outside")
+        finally:
+            tracing.stop()
+        (exported,) = received.spans
+    inside, of_library, outside = lines(capsys)
+    for line in (inside, of_library):
+        assert (line["trace_id"], line["span_id"]) == (exported.trace_id, exported.span_id)
+    assert not {"trace_id", "span_id"} & outside.keys()
 
 
 # What must not be in it
