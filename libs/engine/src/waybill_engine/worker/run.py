@@ -25,6 +25,7 @@ from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.run_lines import SUCCESSES, run_fields
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -147,6 +148,7 @@ class Run:
     def _succeeded(self) -> None:
         self.ending = True
         self._note_time()
+        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
@@ -193,13 +195,13 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        kind = self.claimed.kind
+        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
         if not is_expected(error):
-            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+            log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
-            log.info("job_waits", kind=kind, **failure_fields(failure))
+            log.info("job_waits", **of_run, **failure_fields(failure))
         else:
-            log.warning("job_failed", kind=kind, **failure_fields(failure))
+            log.warning("job_failed", **of_run, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)
