@@ -79,7 +79,7 @@ WITH retried AS (
            progress = CASE WHEN mine.pending > 0 THEN 1 - mine.pending::real / jobs.children END,
            pending_children = mine.pending, awaited = mine.awaited,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
-           progress_message = NULL, updated_at = now()
+           progress_message = NULL, updated_at = now(), runnable_since = NULL
       FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
     RETURNING jobs.id, jobs.queue, jobs.state, {sequence_of("jobs")} AS sequence

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from waybill.db.commit_notes import after_commit
-from waybill.telemetry.instruments import current_trace
+from waybill.telemetry import spans, trace_ids
 from waybill.telemetry.metrics import (
     ATTEMPTS_FAILED,
     BREAKER_TRANSITIONS,
@@ -75,22 +76,14 @@ def breaker_changed(connection: Connection, dependency: str, to: str) -> None:
 
 
 def claimed(jobs: Iterable[ClaimedJob]) -> None:
-    """Count jobs that this worker has claimed, and how long they had waited."""
+    """Count jobs that this worker has claimed, and how long they had been runnable."""
     for job in jobs:
         JOBS_CLAIMED.labels(job.kind).value += 1
-        JOB_QUEUED.labels(job.kind).observe(job.waited)
+        JOB_QUEUED.labels(job.kind).observe(_seconds(job.started_at - job.run_at), _trace(job))
 
 
-def run_ended(kind: str, seconds: float) -> None:
-    JOB_RUNNING.labels(kind).observe(seconds)
-
-
-def finished(job: ClaimedJob, state: State, seconds: float) -> None:
-    """Count a job that ended for good, so many seconds after its claim. Its end is in the database."""
-    tenant = tenant_label(job.tenant)
-    JOBS_FINISHED.labels(job.kind, state.value, tenant).value += 1
-    if state is not State.CANCELLED:
-        JOB_END_TO_END.labels(job.kind, tenant).observe(job.waited_in_all + seconds, job.trace)
+def run_ended(job: ClaimedJob, seconds: float) -> None:
+    JOB_RUNNING.labels(job.kind).observe(seconds, job.trace)
 
 
 def failed(job: ClaimedJob, outcome: RunOutcome) -> None:
@@ -99,6 +92,20 @@ def failed(job: ClaimedJob, outcome: RunOutcome) -> None:
         ATTEMPTS_FAILED.labels(job.kind, outcome.code).value += 1
 
 
-def remember_trace(job: ClaimedJob) -> None:
-    """Keep the trace that a run belongs to for when its end is written, which somebody else may do."""
-    job.trace = current_trace()
+def finished(job: ClaimedJob, state: State, now: float) -> None:
+    """Count a job that ended for good. Its end is in the database; `now` is by the loop's clock."""
+    tenant = tenant_label(job.tenant)
+    JOBS_FINISHED.labels(job.kind, state.value, tenant).value += 1
+    if state is not State.CANCELLED:
+        until_claimed = _seconds(job.started_at - job.runnable_since)
+        JOB_END_TO_END.labels(job.kind, tenant).observe(until_claimed + now - job.claimed_at, job.trace)
+
+
+def _seconds(time: timedelta) -> float:
+    return max(time.total_seconds(), 0.0)
+
+
+def _trace(job: ClaimedJob) -> str | None:
+    """The trace that a job was enqueued in, if that is recorded."""
+    stored = trace_ids.parse(job.traceparent) if spans.on() else None
+    return f"{stored.trace_id:032x}" if stored is not None and stored.sampled else None

@@ -20,7 +20,7 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
-from structlog.contextvars import bind_contextvars, clear_contextvars
+from structlog.contextvars import bind_contextvars
 
 from waybill.errors import Code
 from waybill.http import Problem
@@ -113,7 +113,6 @@ class Endpoint(ABC):
         """The parser's task for a document that has arrived."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        clear_contextvars()  # left by an earlier request on this connection
         headers = Headers(scope=scope)
         body = Body(receive, waits_for_continue=headers.get("expect", "").lower() == "100-continue")
         exchange = Exchange()
@@ -177,7 +176,7 @@ class Endpoint(ABC):
             raise refusals.bad_form(msg("gateway.no_file"))
         kind = sniff(files.document)
         exchange.facts |= {"bytes": form.size, "kind": kind}
-        exchange.facts["upload_ms"] = _milliseconds_since(exchange.began)
+        exchange.facts["upload_seconds"] = _seconds_since(exchange.began)
         if kind is None:
             raise refusals.not_a_document()
         return self.task(form, kind, accept, exchange)
@@ -231,7 +230,7 @@ class Endpoint(ABC):
             log.error("conversion_broken", exception=error.traceback, **exchange.facts)
             raise refusals.broken() from None
         self.doorkeeper.took(time.monotonic() - began - waited)
-        exchange.facts |= {"wait_ms": round(waited * 1000, 1), "parse_ms": _milliseconds_since(began + waited)}
+        exchange.facts |= {"wait_seconds": round(waited, 4), "parse_seconds": _seconds_since(began + waited)}
         return note
 
     async def _answer(
@@ -245,12 +244,12 @@ class Endpoint(ABC):
             "processed",
             status=status,
             fault=note.get("fault"),
-            stages={name: round(took, 1) for name, took in exchange.stages.items()},
+            stages={name: round(took / 1000, 4) for name, took in exchange.stages.items()},
             **exchange.facts,
         )
         media_type = task.media_type if status == 200 else _PROBLEM
         await send_file(answer, status, {"Content-Type": media_type, **exchange.headers()}, send)
 
 
-def _milliseconds_since(moment: float) -> float:
-    return round((time.monotonic() - moment) * 1000, 1)
+def _seconds_since(moment: float) -> float:
+    return round(time.monotonic() - moment, 4)

@@ -13,6 +13,10 @@ from waybill.db.database import Connection
 from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
+from waybill.telemetry import spans
+from waybill.telemetry.instruments import current_trace
+from waybill.telemetry.metrics import LEASES_LOST
+from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
@@ -21,6 +25,7 @@ from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.run_lines import SUCCESSES, run_fields
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -143,6 +148,7 @@ class Run:
     def _succeeded(self) -> None:
         self.ending = True
         self._note_time()
+        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
@@ -156,6 +162,8 @@ class Run:
 
     def _note_time(self) -> None:
         self.claimed.took = self._environment.loop.time() - self.started
+        if spans.on():
+            self.claimed.trace = current_trace()
 
     def _note_success(self) -> None:
         for name in self._job.used:
@@ -187,13 +195,13 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        kind = self.claimed.kind
+        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
         if not is_expected(error):
-            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+            log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
-            log.info("job_waits", kind=kind, **failure_fields(failure))
+            log.info("job_waits", **of_run, **failure_fields(failure))
         else:
-            log.warning("job_failed", kind=kind, **failure_fields(failure))
+            log.warning("job_failed", **of_run, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)
@@ -226,6 +234,7 @@ class Run:
             self._environment.on_finished(self.claimed, State.SUCCEEDED)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
+            LEASES_LOST.inc()
             log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
             self._release_slot()
         else:
@@ -272,7 +281,9 @@ class Run:
                 state = await self._write_end(connection, outcome)
         if state is None:
             self._refused(outcome.event)
-        elif state.final:
+            return
+        counts_of_jobs.failed(self.claimed, outcome)
+        if state.final:
             self._environment.on_finished(self.claimed, state)
 
     async def _write_let_down(self, connection: Connection, failure: Failure) -> State | None:
@@ -290,6 +301,7 @@ class Run:
         return (await settle(connection, self.claimed.worker_id, [end])).get(self.claimed.id)
 
     def _refused(self, end: str) -> None:
+        LEASES_LOST.inc()
         log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)
 
     def _release_slot(self) -> None:

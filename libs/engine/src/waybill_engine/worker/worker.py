@@ -16,12 +16,14 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import Storage
-from waybill_engine import breaker
+from waybill_engine import breaker, counts_of_jobs
 from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, drain, register, stop
+from waybill_engine.models import State
 from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
@@ -138,7 +140,7 @@ class JobRunner:
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
         self._tally = Tally(db, settings.heartbeat_interval)
-        slots.on_finished = self._tally.add
+        slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -283,6 +285,10 @@ class JobRunner:
                 await register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
+
+    def _job_finished(self, job: ClaimedJob, state: State) -> None:
+        self._tally.add(job, state)
+        counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
         """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""
