@@ -19,6 +19,7 @@ from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
+from waybill_convert.clients.call_metrics import measured
 from waybill_convert.clients.gateway_http import GatewayConnections, read_body
 from waybill_convert.clients.source import Source
 from waybill_convert.settings import ConvertSettings
@@ -45,6 +46,7 @@ class Gateway:
     async def close(self) -> None:
         await self._connections.close()
 
+    @measured
     async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
         form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, source.size)
