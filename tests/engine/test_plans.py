@@ -30,6 +30,7 @@ from waybill_engine import (
     lease,
     promotion,
     rescue,
+    samples,
     sequences,
 )
 from waybill_engine.enqueue import _INSERT
@@ -62,7 +63,7 @@ NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
     "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL, "
-    "ARRAY['s'], ARRAY[1]::smallint[]"
+    "ARRAY['s'], ARRAY[1]::smallint[], ARRAY[NULL]::text[]"
 )
 
 CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
@@ -148,6 +149,11 @@ HOT = {
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
     "enqueue: find existing": FIND_EXISTING,
+    "sample": Hot(
+        samples._TAKE,
+        "100000, 20",
+        {"jobs_owner_order": "", "jobs_scheduled": "", "jobs_held": "", "jobs_dead_letter": ""},
+    ),
     "sequences: advance": ADVANCE,
     "sequences: above": ABOVE,
     "sequences: stalled": Hot(

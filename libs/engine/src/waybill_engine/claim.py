@@ -84,7 +84,7 @@ _TAKE = """UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, created_at, isolate, error_code, outages, payload, lease_owner"""
+          traceparent, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner"""
 
 _NOTHING = "'{}'"
 
@@ -117,10 +117,10 @@ WITH asked AS MATERIALIZED (
 {_picked("ALL")}, claimed AS ({_TAKE}
 ), {paid}
 SELECT id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-       traceparent, created_at, isolate, error_code, outages, payload, lease_owner
+       traceparent, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner
   FROM claimed
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        jsonb_build_object('quotas', quotas, 'rooms', rooms, 'waits', waits,
                           'paid', (SELECT json_agg(json_build_array(id, ahead, spacing, burst)) FROM paid)), NULL
   FROM asked
@@ -158,6 +158,10 @@ class ClaimedJob:
     time_limit: float
     traceparent: str | None
     created_at: datetime
+    run_at: datetime
+    """Since when it was runnable."""
+    started_at: datetime
+    """When it was claimed, by the database's clock."""
     isolated: bool
     last_error: str | None
     """The error code of its last run, if that failed."""
@@ -170,6 +174,8 @@ class ClaimedJob:
     probes: Mapping[str, datetime] | None = None
     """The dependencies that this run probes, and when the half-open period of each one's breaker began. None rather
     than empty, because most jobs probe nothing and a claim makes thousands of these."""
+    took: float = 0.0
+    """Seconds that its run took, once that is over."""
 
     @property
     def payload(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -23,6 +24,7 @@ from waybill.web.page_headers import PageHeaders
 from waybill.web.request_trail import RequestTrail
 from waybill_api import account, audit_events, health, operations, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
+from waybill_engine.sampler import Sampler
 
 _QUIET = frozenset({"/livez", "/readyz", "/api/healthz", "/static/{version}/{name:path}"})
 """Routes whose requests say nothing about anybody's work."""
@@ -43,7 +45,12 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with context.running():
-            yield
+            sampling = asyncio.create_task(Sampler(database, settings.sample_interval).run(), name="sampler")
+            try:
+                yield
+            finally:
+                sampling.cancel()
+                await asyncio.gather(sampling, return_exceptions=True)
 
     app = FastAPI(
         title="Waybill",

@@ -137,6 +137,12 @@ class CommonSettings(ProcessSettings):
         " needs at most 12 + this. Ten serve a busy process; raise it only with the server's `max_connections` in mind,"
         " since every process of every replica has its own pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
     )
+    sample_interval: Seconds = Field(
+        15.0,
+        ge=1,
+        description="How often the jobs that wait and run are counted for metrics and for the page `/ops`. One process"
+        " counts for all: more replicas cost no more.",
+    )
     database_pgbouncer: bool = Field(
         False,
         description="Set this if `WAYBILL_DATABASE_URL` points to PgBouncer in transaction mode. Prepared"

@@ -17,6 +17,7 @@ from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
 from waybill_engine.let_downs import settle_let_down
+from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
@@ -50,6 +51,8 @@ class RunEnvironment:
     loop: asyncio.AbstractEventLoop
     on_success: Callable[[ClaimedJob], None]
     """Called with a job that succeeded and whose completion has yet to be written."""
+    on_finished: Callable[[ClaimedJob, State], None]
+    """Called with a job that ended for good, after that was committed. The completer tells of those it writes."""
     on_end: Callable[[Run], None]
     """Called exactly once for each run, when its slot is free."""
 
@@ -140,15 +143,21 @@ class Run:
 
     def _succeeded(self) -> None:
         self.ending = True
+        self._note_time()
         SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
                 self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
                 return
-        if not self._job.completed:
+        if self._job.completed:
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+        else:
             self._environment.on_success(self.claimed)
         self._release_slot()
+
+    def _note_time(self) -> None:
+        self.claimed.took = self._environment.loop.time() - self.started
 
     def _note_success(self) -> None:
         for name in self._job.used:
@@ -213,8 +222,10 @@ class Run:
         if self.ending:
             return
         self.ending = True
+        self._note_time()
         if self._job.completed:
             self._note_success()
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
             log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
@@ -250,32 +261,35 @@ class Run:
             done = await succeed(connection, self.claimed.worker_id, fenced)
             if done and self._job.probe is not None:
                 await self._job.probe.succeeded(connection, self._job.used)
-        if not done:
+        if done:
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+        else:
             self._refused("succeeded")
 
     async def _write(self, outcome: RunOutcome) -> None:
         async with self._environment.ends, self._tools.db.hot() as connection:
             if self._let_down is not None:
-                written = await self._write_let_down(connection, self._let_down)
+                state = await self._write_let_down(connection, self._let_down)
             else:
-                written = await self._write_end(connection, outcome)
-        if not written:
+                state = await self._write_end(connection, outcome)
+        if state is None:
             self._refused(outcome.event)
+        elif state.final:
+            self._environment.on_finished(self.claimed, state)
 
-    async def _write_let_down(self, connection: Connection, failure: Failure) -> bool:
+    async def _write_let_down(self, connection: Connection, failure: Failure) -> State | None:
         """Write that a dependency failed or asked us to wait; whether that costs an attempt is decided there."""
         kind = self._handler.kind
         try:
-            state = await settle_let_down(
+            return await settle_let_down(
                 connection, self.claimed, failure, kind.blamed(failure), kind.retry, self._tools.dependencies.policy
             )
         except LeaseLost:
-            return False
-        return state is not None
+            return None
 
-    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> bool:
+    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> State | None:
         end = (self.claimed.id, self.claimed.token, outcome)
-        return bool(await settle(connection, self.claimed.worker_id, [end]))
+        return (await settle(connection, self.claimed.worker_id, [end])).get(self.claimed.id)
 
     def _refused(self, end: str) -> None:
         log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)

@@ -17,6 +17,7 @@ from waybill.storage import Storage
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import released, settle
+from waybill_engine.models import State
 from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.registry import Handler
 from waybill_engine.worker.clients import Clients
@@ -61,6 +62,8 @@ class Slots:
         """When only so many jobs wait, more should be claimed. The claimer sets it each time."""
         self.on_written: Callable[[Iterable[ClaimedJob]], None] = lambda _: None
         """Called with jobs whose ends were written, because a cap may have room again."""
+        self.on_finished: Callable[[ClaimedJob, State], None] = lambda _job, _state: None
+        """Called with each job that ended for good in a run of this worker, after that was committed."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
         self.typical_bytes = float(MAX_PAYLOAD)
@@ -79,6 +82,7 @@ class Slots:
             ends=asyncio.Semaphore(1),  # so that claims go on while an end of a run waits for a lock
             loop=self._loop,
             on_success=self._succeeded,
+            on_finished=lambda job, state: self.on_finished(job, state),
             on_end=self._ended,
         )
         self._waiting_since = 0.0

@@ -25,6 +25,7 @@ from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
+from waybill_engine.sampler import Sampler
 from waybill_engine.schedules import Schedule
 from waybill_engine.settings import WorkerSettings
 from waybill_engine.worker.announcer import Announcer
@@ -41,6 +42,7 @@ from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
+from waybill_engine.worker.tally import Tally
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
@@ -132,6 +134,8 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
+        self._tally = Tally(db, settings.heartbeat_interval)
+        slots.on_finished = self._tally.add
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -168,6 +172,7 @@ class JobRunner:
         self._polls.every(settings.poll_interval, self._lane_finder.poll)
         self._polls.every(settings.poll_interval, self._ask_what_is_due)
         self._polls.every(settings.rescue_interval, self._rescuer.poll)
+        self._polls.every(settings.sample_interval, Sampler(db, settings.sample_interval).poll)
         self._listener = Listener(
             db,
             health,
@@ -219,6 +224,7 @@ class JobRunner:
             asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
+            asyncio.create_task(self._tally.run(), name="tally"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
@@ -300,6 +306,7 @@ class JobRunner:
     async def _sign_off(self) -> None:
         await self._slots.completer.drained()
         await self._dependencies.flush()
+        await self._tally.report()
         await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left jobs with us
         await self._write(stop)
 
