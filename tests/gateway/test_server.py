@@ -39,7 +39,7 @@ def test_refusals_of_paths_and_methods_are_problem_documents(obedient: Gateway) 
 
 
 def test_the_stages_are_named_with_their_milliseconds(obedient: Gateway) -> None:
-    assert obedient.send(told()).headers["x-stage"] == "words;dur=12.3, table;dur=4.0"
+    assert obedient.send(told()).headers["x-stage"] == "words;dur=12.3, tables;dur=4.0"
     assert obedient.send(told(fault="no_text")).headers["x-stage"] == "words;dur=1.2"
 
 
@@ -58,7 +58,7 @@ def test_a_job_is_named_in_the_answer_and_on_every_line_of_the_log(obedient: Gat
     died = ["parser_died", "parse_repeated", "parser_died"]
     assert [line["event"] for line in lines] == ["processed", "processed", *died, "refused"]
     assert lines[0]["service"] == "gateway"
-    assert lines[0]["stages"] == {"words": 0.0123, "table": 0.004}
+    assert lines[0]["stages"] == {"words": 0.0123, "tables": 0.004}
     assert {"bytes", "kind", "wants", "upload_seconds", "wait_seconds", "parse_seconds"} <= lines[0].keys()
 
 

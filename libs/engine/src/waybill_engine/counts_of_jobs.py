@@ -7,9 +7,11 @@ in no number.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+import asyncpg
 
 from waybill.db.commit_notes import after_commit
 from waybill.telemetry import spans, trace_ids
@@ -57,15 +59,18 @@ def cancelled(connection: Connection, jobs: Iterable[tuple[str, str]]) -> None:
         after_commit(connection, note)
 
 
-def rescued(connection: Connection, jobs: Iterable[tuple[str, str, str, str]]) -> None:
-    """Count jobs that were taken back, each with its kind, its tenant, the verdict and its state now."""
-    rows = list(jobs)
+def rescued(connection: Connection, rows: Sequence[asyncpg.Record]) -> None:
+    """Count jobs that were taken back: `kind`, `tenant`, `event` (the verdict), `state`, and `seconds` since they were
+    runnable for the first time."""
 
     def note() -> None:
-        for kind, tenant, verdict, state in rows:
-            JOBS_RESCUED.labels(kind, verdict).value += 1
-            if State(state).final:
-                JOBS_FINISHED.labels(kind, state, tenant_label(tenant)).value += 1
+        for row in rows:
+            kind, state, tenant = row["kind"], State(row["state"]), tenant_label(row["tenant"])
+            JOBS_RESCUED.labels(kind, row["event"]).value += 1
+            if state.final:
+                JOBS_FINISHED.labels(kind, state.value, tenant).value += 1
+            if state is State.DEAD_LETTER and row["seconds"] is not None:
+                JOB_END_TO_END.labels(kind, tenant).observe(max(row["seconds"], 0.0))
 
     if rows:
         after_commit(connection, note)

@@ -111,7 +111,7 @@ WITH returned AS (
            AS verdict (id, state, charge, event, code, message, suspect)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.kind, jobs.tenant, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes,
-              verdict.event,
+              verdict.event, extract(epoch FROM now() - jobs.runnable_since)::float8 AS seconds,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               {end_of_job("jobs")} AS told,
               CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
@@ -122,8 +122,8 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.kind, returned.tenant, returned.state, returned.event, returned.awaited_by, returned.told,
-       returned.sequence
+SELECT returned.id, returned.kind, returned.tenant, returned.state, returned.event, returned.seconds,
+       returned.awaited_by, returned.told, returned.sequence
   FROM returned, announced
 """  # noqa: S608 - made of constants
 
@@ -235,7 +235,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
     await advance(connection, [row["sequence"] for row in rows])
     await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
-    counts_of_jobs.rescued(connection, ((row["kind"], row["tenant"], row["event"], row["state"]) for row in rows))
+    counts_of_jobs.rescued(connection, rows)
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 
 

@@ -21,6 +21,7 @@ from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary
 from waybill.ids import new_id
 from waybill.messages import msg
 from waybill.storage import Storage, upload_key
+from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import DEFAULT_MAPPING
 from waybill_convert.models import Upload
@@ -171,6 +172,7 @@ class UploadReceiver:
             self._stored.add(received.key)
             stored = await self._storage.put(received.key, self._checked(part))
         except DocumentFault as error:
+            UPLOADS.labels("refused").inc()
             if one:
                 raise
             received.failure = classify(error)

@@ -14,6 +14,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import AccessLog, SafeHeaders
+from waybill.http.request_metrics import RequestMetrics
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
@@ -108,4 +109,5 @@ def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(RequestMetrics, service="api")
     app.add_middleware(AccessLog, written=settings.access_log, quiet=_QUIET)

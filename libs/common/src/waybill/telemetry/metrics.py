@@ -276,6 +276,19 @@ def expect(kinds: Iterable[str]) -> None:
             JOBS_FINISHED.labels(kind, outcome, "")
 
 
+def expect_limits() -> None:
+    """The same for what the API counts seldom."""
+    for limit in ("requests", "streams", "at_once", "uploads", "sign_in"):
+        RATE_LIMITED.labels(limit)
+    for outcome in ("created", "reused", "refused"):
+        UPLOADS.labels(outcome)
+
+
+def expect_parsers() -> None:
+    for cause in ("took_too_long", "too_much_memory", "crashed", "killed"):
+        GATEWAY_PARSER_DEATHS.labels(cause)
+
+
 def begin(service: str) -> None:
     """This process is of this service."""
     BUILD_INFO.labels(service, __version__).set(1)

@@ -39,6 +39,10 @@ class GatewayRenderer:
 
     async def render(self, upload_key: str, size: int, *, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         """A page of the stored PDF as PNG. NotFound if there is no such page."""
+        with self._connections.span("/render"):
+            return await self._render(upload_key, size, page, scale, job_id)
+
+    async def _render(self, upload_key: str, size: int, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         try:
             async with asyncio.timeout(_PATIENCE):
                 while True:
