@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -109,8 +111,17 @@ def test_every_command_that_a_person_is_told_to_type_exists(command: str) -> Non
     assert {word for word in words if word.startswith("--")} <= options
 
 
-def test_the_copy_for_deployments_is_current(tmp_path: Path) -> None:
+def test_the_copy_for_deployments_is_current() -> None:
     assert RULES.read_text(encoding="utf-8") == rules_text()
+
+
+def test_an_installed_waybill_has_the_rules(tmp_path: Path) -> None:
+    """`waybill up --observe` needs them where there is no repository."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT / "cli", check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        assert packed.read("waybill_cli/monitoring/alerts.yaml") == RULES.read_bytes()
 
 
 async def test_links_lead_to_where_an_organisation_keeps_its_documents(bare: Waybill) -> None:
