@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 from prometheus_client.metrics_core import Metric
@@ -41,7 +42,8 @@ class Scrape:
 
 
 def read(text: str, *, openmetrics: bool = False) -> Scrape:
-    found: Iterable[Metric] = parse_openmetrics(text) if openmetrics else parse_plain(text)
+    parse: Any = parse_openmetrics if openmetrics else parse_plain
+    found: Iterable[Metric] = parse(text)
     return Scrape(text, {family.name: family for family in found})
 
 
