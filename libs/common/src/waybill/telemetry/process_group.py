@@ -88,7 +88,7 @@ class ProcessGroup:
     ) -> dict[str, tuple[int, bytes] | None]:
         """The answer of each process that is there; None for one that gave none in time."""
         try:
-            sockets = sorted(each for each in self._folder.iterdir() if wanted(each.name))
+            sockets = sorted(each for each in self._folder.iterdir() if not each.suffix and wanted(each.name))
         except OSError:
             return {}
         answers = await asyncio.gather(*(_ask_one(each, path) for each in sockets))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from waybill.telemetry import metrics_server
+from waybill.telemetry import handover, metrics_server
 from waybill.telemetry.loop_watch import LoopWatch
 from waybill.telemetry.process_group import ProcessGroup, member, probe, probe_answer
 from waybill.telemetry.small_server import Headers, SmallAnswer
@@ -24,6 +24,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 SUPERVISOR = "supervisor"
 _FIRST = "1"
+_ISOLATED = "-isolated"
 
 
 class Observation:
@@ -41,7 +42,12 @@ class Observation:
 
     def arguments_for_isolated(self) -> list[str]:
         """The same for the process that runs suspects of a crash."""
-        return self.arguments_for(f"{self.process}-isolated")
+        return self.arguments_for(f"{self.process}{_ISOLATED}")
+
+    def isolated_ended(self) -> None:
+        """Go on with the numbers of that process, which has ended."""
+        if self.folder is not None:
+            handover.take_over(_left_by(self.folder, f"{self.process}{_ISOLATED}"))
 
 
 @contextmanager
@@ -80,6 +86,12 @@ def further_process(settings: WorkerSettings, folder: Path | None, process: str)
             yield observation
         finally:
             server.stop()
+            if process.endswith(_ISOLATED):
+                handover.leave(_left_by(folder, process))
+
+
+def _left_by(folder: Path, process: str) -> Path:
+    return folder / f"{process}.left"
 
 
 class _Page:

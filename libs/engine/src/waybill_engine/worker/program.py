@@ -121,7 +121,7 @@ async def _work(
             program=program,
             worker_id=arguments.worker_id,
             isolating=arguments.isolating,
-            child_arguments=observation.arguments_for_isolated(),
+            observation=observation,
         )
         observation.probes.worker = worker
         metrics.expect(handlers)

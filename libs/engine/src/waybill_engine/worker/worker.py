@@ -40,6 +40,7 @@ from waybill_engine.worker.isolation import Isolation
 from waybill_engine.worker.lane_finder import LaneFinder
 from waybill_engine.worker.listener import Listener
 from waybill_engine.worker.maintenance import Promoter, Rescuer
+from waybill_engine.worker.observation import Observation
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
@@ -66,9 +67,8 @@ class JobRunner:
         program: str = "waybill_engine.worker",
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
-        child_arguments: Sequence[str] = (),
+        observation: Observation | None = None,
     ) -> None:
-        """`child_arguments` are further arguments of the process that runs suspects of a crash."""
         self._settings = settings
         self._db = db
         self._stopping = asyncio.Event()
@@ -155,7 +155,7 @@ class JobRunner:
             health,
             lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
-            child_arguments,
+            observation,
         )
         self._promoter = Promoter(
             db,
