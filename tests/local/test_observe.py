@@ -26,6 +26,7 @@ from waybill.config.trace_settings import TraceSettings
 from waybill_cli.local.addresses import Address
 from waybill_cli.local.observers import group
 from waybill_cli.local.screen import Screen
+from waybill_cli.local.settings import load_settings
 
 
 @pytest.fixture
@@ -168,11 +169,11 @@ def test_taken_metrics_ports_are_a_clear_error_if_somebody_wants_to_observe(star
     assert f"WAYBILL_API_METRICS_PORT={taken + 10}" in up.text
 
 
-def test_addresses_of_metrics_are_those_of_the_settings() -> None:
-    from waybill_cli.local.settings import load_settings
-
+def test_services_are_scraped_where_their_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("API", "GATEWAY"):
+        monkeypatch.delenv(f"WAYBILL_{name}_METRICS_PORT", raising=False)
+    monkeypatch.setenv("WAYBILL_WORKER_METRICS_PORT", "0")
     assert load_settings().metrics == {
         "api": Address("127.0.0.1", 9080, "WAYBILL_API_METRICS_PORT"),
         "gateway": Address("127.0.0.1", 9081, "WAYBILL_GATEWAY_METRICS_PORT"),
-        "worker": Address("127.0.0.1", 9082, "WAYBILL_WORKER_METRICS_PORT"),
     }
