@@ -113,7 +113,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(
     monkeypatch.delenv("JAEGER_BIN", raising=False)
     monkeypatch.setenv("PROMETHEUS_BIN", "/nowhere/prometheus")
     with group.observing(tmp_path, {}, screen, traces=TraceSettings()) as observers:
-        assert observers == group.Observers(), "and the services start as they would without"
+        assert observers == group.ObserverGroup(), "and the services start as they would without"
     prometheus, jaeger = output.getvalue().splitlines()
     assert "PROMETHEUS_BIN=/nowhere/prometheus is no program" in prometheus
     assert "apt install prometheus" in prometheus

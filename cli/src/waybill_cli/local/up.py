@@ -26,7 +26,7 @@ from waybill_cli.local import gateway_secret
 from waybill_cli.local.addresses import Address, PortError, check_all
 from waybill_cli.local.database_keeper import DatabaseKeeper
 from waybill_cli.local.lock import LockedError, take_lock
-from waybill_cli.local.observers.group import Observers, observing
+from waybill_cli.local.observers.group import ObserverGroup, observing
 from waybill_cli.local.orphans import MARK, end_orphans
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError
 from waybill_cli.local.postgres.places import left_data
@@ -85,7 +85,7 @@ async def _serve(
     addresses: Mapping[str, Address],
     home: Path,
     keepers: Sequence[Keeper],
-    observers: Observers,
+    observers: ObserverGroup,
     screen: Screen,
 ) -> int:
     gateway_secret.provide(home)
@@ -188,10 +188,10 @@ def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tupl
 
 
 @contextmanager
-def _observers(plan: Plan, home: Path, screen: Screen, *, wanted: bool) -> Iterator[Observers]:
+def _observers(plan: Plan, home: Path, screen: Screen, *, wanted: bool) -> Iterator[ObserverGroup]:
     """What looks at the services. It outlives them, so that their last spans arrive."""
     if not wanted:
-        yield Observers()
+        yield ObserverGroup()
         return
     with observing(home, plan.metrics, screen, traces=plan.settings) as observers:
         yield observers

@@ -162,12 +162,12 @@ JANITOR = Section(
             steps=Steps(red=10800),
         ),
         Panel(
-            "Removed, by rule",
-            "What retention and upkeep removed. Nothing for days may mean that there is nothing, or that a hold is on.",
-            # Every replica of the API shows the same totals.
+            "Done, by task",
+            "What retention and upkeep did. Nothing for days may mean that there is nothing to do, or that a hold is on.",
+            # Every replica of the API shows the same totals. Bytes would dwarf everything else.
             [
                 Query(
-                    "max by (rule) (increase(waybill_janitor_removed_total[$__rate_interval]))",
+                    'max by (rule) (increase(waybill_janitor_removed_total{rule!~".*bytes"}[$__rate_interval]))',
                     "{{rule}}",
                 )
             ],

@@ -24,7 +24,7 @@ PROMETHEUS_PORT, JAEGER_PORT, OTLP_PORT = 9090, 16686, 4318
 
 
 @dataclass(slots=True)
-class Observers:
+class ObserverGroup:
     """What runs to look at the services."""
 
     environment: dict[str, str] = field(default_factory=dict)
@@ -37,13 +37,13 @@ class Observers:
 @contextmanager
 def observing(
     home: Path, metrics: Mapping[str, Address], screen: Screen, *, traces: TraceSettings
-) -> Iterator[Observers]:
+) -> Iterator[ObserverGroup]:
     """Run what is found on this machine until the end of the block.
 
     `metrics` are the addresses at which services serve their metrics. If `traces` are sent somewhere already, they
     still are, and no Jaeger is started.
     """
-    observers, running = Observers(), list[Observer]()
+    observers, running = ObserverGroup(), list[Observer]()
     folder = home / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -72,14 +72,14 @@ def observing(
 Run = Callable[[str, Sequence[str]], None]
 
 
-def _add_prometheus(observers: Observers, folder: Path, metrics: Mapping[str, Address], run: Run) -> None:
+def _add_prometheus(observers: ObserverGroup, folder: Path, metrics: Mapping[str, Address], run: Run) -> None:
     program, port = PROMETHEUS.find(), _known_or_free(PROMETHEUS_PORT)
     targets = {service: address.url.removeprefix("http://") for service, address in metrics.items()}
     run("Prometheus", prometheus_command(program, folder, port=port, targets=targets))
     observers.places.append(f"Metrics and alerts: http://127.0.0.1:{port}/alerts (Prometheus)")
 
 
-def _add_jaeger(observers: Observers, folder: Path, run: Run) -> None:
+def _add_jaeger(observers: ObserverGroup, folder: Path, run: Run) -> None:
     program, port, otlp_port = JAEGER.find(), _known_or_free(JAEGER_PORT), _known_or_free(OTLP_PORT)
     run("Jaeger", jaeger_command(program, folder, port=port, otlp_port=otlp_port))
     observers.environment = {
