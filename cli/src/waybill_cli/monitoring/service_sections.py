@@ -163,7 +163,7 @@ JANITOR = Section(
         ),
         Panel(
             "Done, by task",
-            "What retention and upkeep did. Nothing for days may mean that there is nothing to do, or that a hold is on.",
+            "What retention and upkeep did. Nothing for days: there was nothing to do, or a hold is on.",
             # Every replica of the API shows the same totals. Bytes would dwarf everything else.
             [
                 Query(
