@@ -56,7 +56,9 @@ class Pipeline:
         self._batches = BatchSpanProcessor(
             self._sender, max_queue_size=_QUEUE, schedule_delay_millis=_EVERY, max_export_batch_size=_BATCH
         )
-        self.recorder = Recorder(resource, sampler.is_sampled, self._batches.on_end)
+        self.recorder = Recorder(
+            resource, sampler.is_sampled, self._batches.on_end, runs_apart=settings.trace_jobs == "link"
+        )
         # For spans that others make with OpenTelemetry's API: the instrumentation of FastAPI, and handlers.
         self.provider = TracerProvider(ParentBased(sampler), resource, shutdown_on_exit=False)
         self.provider.add_span_processor(_ForeignSpans(self._batches))
