@@ -88,6 +88,12 @@ class ProcessSettings(TraceSettings):
         5, ge=1, le=1000, description="How many rotated log files are kept beside the current one."
     )
 
+    access_log: bool = Field(
+        True,
+        description="Whether the API and the gateway log a line for each request. Switch it off if a proxy in front of"
+        " them does, and you do not need the job's id in it.",
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
@@ -13,6 +14,9 @@ from pydantic_settings import BaseSettings
 from waybill.config.values import Bare
 
 _Lower = BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
+
+
+_TRACE_ID = "{trace_id}"
 
 
 def _protocol(word: str, given: Mapping[str, str]) -> str:  # noqa: ARG001
@@ -73,8 +77,12 @@ class TraceSettings(BaseSettings):
     @field_validator("trace_url_template")
     @classmethod
     def _template(cls, given: str | None) -> str | None:
-        if given is not None and not (_is_address(given) and "{trace_id}" in given):
-            raise PydanticCustomError("waybill", "must be an address with '{name}' in it", {"name": "{trace_id}"})
+        if given is not None and not _is_template(given):
+            raise PydanticCustomError(
+                "waybill",
+                "must be an address (http or https, without a password) with '{name}' once after its host",
+                {"name": _TRACE_ID},
+            )
         return given
 
     @field_validator("otlp_headers")
@@ -91,6 +99,14 @@ class TraceSettings(BaseSettings):
 
     def otlp_header_map(self) -> dict[str, str]:
         return _parse_headers(self.otlp_headers.get_secret_value()) if self.otlp_headers else {}
+
+
+def _is_template(text: str) -> bool:
+    if not _is_address(text) or re.search(r"""[\s"'<>`\\\x00-\x1f\x7f]""", text):
+        return False
+    place, rest = urlsplit(text).netloc, text.replace(_TRACE_ID, "", 1)
+    # A password would be shown to everybody who may see a job.
+    return len(rest) < len(text) and "{" not in rest and "}" not in rest and "@" not in place and "{" not in place
 
 
 def _is_address(text: str) -> bool:

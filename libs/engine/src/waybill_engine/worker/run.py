@@ -22,6 +22,7 @@ from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.run_lines import SUCCESSES, run_fields
 from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -154,6 +155,7 @@ class Run:
     def _succeeded(self) -> None:
         self.ending = True
         self._note_time()
+        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
         if self._span is not None:
             self._span.set(SUCCEEDED)
         if self._handler.kind.dependencies:
@@ -200,13 +202,13 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        kind = self.claimed.kind
+        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
         if not is_expected(error):
-            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+            log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
-            log.info("job_waits", kind=kind, **failure_fields(failure))
+            log.info("job_waits", **of_run, **failure_fields(failure))
         else:
-            log.warning("job_failed", kind=kind, **failure_fields(failure))
+            log.warning("job_failed", **of_run, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)
