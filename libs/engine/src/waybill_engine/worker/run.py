@@ -239,7 +239,7 @@ class Run:
         self.ending = True
         self._note_time()
         if self._span is not None:
-            note_outcome(self._span, outcome, completed=self._job.completed)
+            note_outcome(self._span, outcome, completed=self._job.completed, let_down=self._let_down is not None)
         if self._job.completed:
             self._note_success()
             self._environment.on_finished(self.claimed, State.SUCCEEDED)
