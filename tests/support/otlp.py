@@ -14,6 +14,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
 
+from waybill.config import ProcessSettings
+from waybill.telemetry import tracing
+
 
 @dataclass(frozen=True)
 class ReceivedSpan:
@@ -109,6 +112,17 @@ def _value(pair: KeyValue) -> Any:
     if kind == "array_value":
         return [getattr(each, each.WhichOneof("value")) for each in value.array_value.values]
     return getattr(value, kind) if kind else None
+
+
+@contextmanager
+def traced(service: str = "test", **settings: object) -> Iterator[Collector]:
+    """Switches traces on in the test's own process. `tracing.stop()` exports the last spans."""
+    with collector() as received:
+        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint, **settings), service)  # type: ignore[arg-type]
+        try:
+            yield received
+        finally:
+            tracing.stop()
 
 
 @contextmanager

@@ -40,7 +40,8 @@ _RANDOM_BITS = 56
 
 class Pipeline:
     def __init__(self, settings: TraceSettings, service: str) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
+        for library in ("opentelemetry", "urllib3"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
         resource = Resource.create(
             {
                 "service.name": f"waybill-{service}",
@@ -56,11 +57,23 @@ class Pipeline:
         self._batches = BatchSpanProcessor(
             self._sender, max_queue_size=_QUEUE, schedule_delay_millis=_EVERY, max_export_batch_size=_BATCH
         )
-        self.recorder = Recorder(resource, sampler.is_sampled, self._batches.on_end)
+        self.recorder = Recorder(
+            resource, sampler.is_sampled, self._batches.on_end, runs_apart=settings.trace_jobs == "link"
+        )
         # For spans that others make with OpenTelemetry's API: the instrumentation of FastAPI, and handlers.
         self.provider = TracerProvider(ParentBased(sampler), resource, shutdown_on_exit=False)
         self.provider.add_span_processor(_ForeignSpans(self._batches))
         self.settings = settings
+
+    @property
+    def lost(self) -> bool:
+        """The collector does not take what it is sent."""
+        return self._sender.lost
+
+    @property
+    def waiting(self) -> int:
+        """How many spans wait to be exported."""
+        return len(self._batches._batch_processor._queue)  # the SDK has no other way to tell
 
     def close(self, timeout: float) -> None:
         """Export what is left. A collector that is known to be away is not waited for."""

@@ -46,14 +46,29 @@ _LONGEST = 512
 
 class Recorder:
     def __init__(
-        self, resource: Resource, is_sampled: Callable[[int], bool], export: Callable[[ReadableSpan], None]
+        self,
+        resource: Resource,
+        is_sampled: Callable[[int], bool],
+        export: Callable[[ReadableSpan], None],
+        *,
+        runs_apart: bool = False,
     ) -> None:
+        self.runs_apart = runs_apart
+        """Each run of a job is a trace of its own."""
         self._resource = resource
         self._is_sampled = is_sampled
         self._export = export
 
-    def span(self, name: str, kind: SpanKind, attributes: Attributes | None, links: Sequence[Link]) -> RecordedSpan:
-        return self._begin(name, kind, attributes, links, contexts.get_current())
+    def span(
+        self,
+        name: str,
+        kind: SpanKind,
+        attributes: Attributes | None,
+        links: Sequence[Link],
+        trace_id: int | None = None,
+    ) -> RecordedSpan:
+        root = None if trace_id is None else (trace_id, self._is_sampled(trace_id))
+        return self._begin(name, kind, attributes, links, contexts.get_current(), root=root)
 
     def past_span(
         self,
@@ -78,12 +93,15 @@ class Recorder:
         sampled: bool | None,
         attributes: Attributes | None,
         links: Sequence[Link],
+        begun: Moment | None,
     ) -> RecordedSpan:
         context = contexts.get_current()
         root = None
         if trace_id is not None:
             root = (trace_id, self._is_sampled(trace_id) if sampled is None else sampled)
         span = self._begin(name, "consumer", attributes, links, context, span_id=span_id, root=root)
+        if begun is not None:
+            span.begun = _nanoseconds(begun)
         if not span.sampled:
             span.keep_inside()
         return span
@@ -113,7 +131,7 @@ class Recorder:
             _KINDS[kind],
             SpanContext(
                 trace_id,
-                span_id or random.getrandbits(64) or 1,
+                span_id or _new_span_id(),
                 is_remote=False,
                 trace_flags=TraceFlags(RANDOM | (SAMPLED if sampled else 0)),
                 trace_state=state,
@@ -128,6 +146,23 @@ class Recorder:
     def _new_trace(self) -> tuple[int, bool]:
         trace_id = random.getrandbits(128) or 1
         return trace_id, self._is_sampled(trace_id)
+
+    def beside(
+        self, span: RecordedSpan, name: str, attributes: Attributes | None, links: Sequence[Link]
+    ) -> RecordedSpan:
+        """A span with the same trace, parent and job as another."""
+        where = span.get_span_context()
+        return RecordedSpan(
+            self,
+            name,
+            trace.SpanKind.INTERNAL,
+            SpanContext(where.trace_id, _new_span_id(), False, where.trace_flags, where.trace_state),
+            span.parent,
+            {**job_attributes(span.context), **(attributes or {})},
+            [made for link in links if (made := _made(link))],
+            span.context,
+            0,
+        )
 
     def emit(self, span: RecordedSpan, flags: TraceFlags | None = None) -> None:
         """Export a span that has ended; with `flags`, as if its trace had been sampled."""
@@ -209,13 +244,13 @@ class RecordedSpan(spans.Span, trace.Span):
     """A span at work. Entered, it is the current one."""
 
     __slots__ = (
-        "_context",
         "_entered",
         "_kept",
         "_recorder",
         "_where",
         "attributes",
         "begun",
+        "context",
         "ended",
         "events",
         "kind",
@@ -248,7 +283,8 @@ class RecordedSpan(spans.Span, trace.Span):
         self.ended = 0
         self._where = where
         self._recorder = recorder
-        self._context = context
+        self.context = context
+        """What was current when it began."""
         self._entered: Token[Context] | None = None
         self._kept: list[RecordedSpan] | None = None
 
@@ -270,8 +306,29 @@ class RecordedSpan(spans.Span, trace.Span):
         self.attributes["error.type"] = code
         self.status = Status(StatusCode.ERROR, code)
 
+    def disown(self) -> None:
+        old = self._where
+        self._where = SpanContext(old.trace_id, _new_span_id(), False, old.trace_flags, old.trace_state)
+
+    def beside(
+        self,
+        name: str,
+        *,
+        begun: Moment,
+        ended: Moment,
+        attributes: Attributes | None = None,
+        links: Sequence[Link] = (),
+    ) -> None:
+        span = self._recorder.beside(self, name, attributes, links)
+        span.begun = _nanoseconds(begun)
+        span.ended = max(_nanoseconds(ended), span.begun)
+        if self.sampled:
+            self._recorder.emit(span)
+        elif self._kept is not None:
+            self._kept.append(span)
+
     def __enter__(self) -> RecordedSpan:
-        context = trace.set_span_in_context(self, self._context)
+        context = trace.set_span_in_context(self, self.context)
         if self._kept is not None:
             context = contexts.set_value(_RUN, self._kept, context)
         self._entered = contexts.attach(context)
@@ -298,7 +355,7 @@ class RecordedSpan(spans.Span, trace.Span):
         elif self._kept is not None:
             self._export_if_failed(self._kept)
         else:
-            kept = contexts.get_value(_RUN, self._context)
+            kept = contexts.get_value(_RUN, self.context)
             if isinstance(kept, list) and len(kept) < _MOST_KEPT:
                 kept.append(self)
 
@@ -378,6 +435,10 @@ def _job_of_baggage(baggage: str | None) -> dict[str, str | int]:
         if name in JOB_ATTRIBUTES:
             job[name] = int(value) if name == "job.attempt" and value.isdecimal() else value
     return job
+
+
+def _new_span_id() -> int:
+    return random.getrandbits(64) or 1
 
 
 def _short(value: Any) -> Any:

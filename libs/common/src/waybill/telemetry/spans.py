@@ -54,6 +54,23 @@ class Span:
     def fail(self, code: str) -> None:
         """Make it an error, with this `error.type`: a code of the taxonomy, or the name of an exception's class."""
 
+    def end(self) -> None:
+        """End it now, not when its block is left."""
+
+    def disown(self) -> None:
+        """Take another id, because somebody else tells of the same thing under the one that it had."""
+
+    def beside(
+        self,
+        name: str,
+        *,
+        begun: Moment,
+        ended: Moment,
+        attributes: Attributes | None = None,
+        links: Sequence[Link] = (),
+    ) -> None:
+        """A span of something that is over, beside this one: it has the same parent, and is exported if this one is."""
+
     def __enter__(self) -> Span:
         return self
 
@@ -84,11 +101,15 @@ def span(
     kind: SpanKind = "internal",
     attributes: Attributes | None = None,
     links: Sequence[Link] = (),
+    trace_id: int | None = None,
 ) -> AbstractContextManager[Span]:
-    """A span around a block: a part of the current one, or the first of a new trace."""
+    """A span around a block: a part of the current one, or the first of a new trace.
+
+    With a `trace_id` it is a part of nothing, but in that trace.
+    """
     if _recorder is None:
         return _NOTHING
-    return _recorder.span(name, kind, attributes, links)
+    return _recorder.span(name, kind, attributes, links, trace_id)
 
 
 def past_span(
@@ -114,6 +135,7 @@ def run_span(
     sampled: bool | None = None,
     attributes: Attributes | None = None,
     links: Sequence[Link] = (),
+    begun: Moment | None = None,
 ) -> AbstractContextManager[Span]:
     """The span of one run of a job, under an id that the caller chose.
 
@@ -122,7 +144,12 @@ def run_span(
     """
     if _recorder is None:
         return _NOTHING
-    return _recorder.run_span(name, span_id, trace_id, sampled, attributes, links)
+    return _recorder.run_span(name, span_id, trace_id, sampled, attributes, links, begun)
+
+
+def runs_apart() -> bool:
+    """Whether each run of a job is a trace of its own (`WAYBILL_TRACE_JOBS=link`)."""
+    return _recorder is not None and _recorder.runs_apart
 
 
 def carrier() -> dict[str, str]:

@@ -26,6 +26,7 @@ from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.run_lines import SUCCESSES, run_fields
+from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -70,6 +71,7 @@ class Run:
         "_job",
         "_let_down",
         "_settling",
+        "_span",
         "_stop",
         "_stubborn",
         "_task",
@@ -96,6 +98,7 @@ class Run:
         """When its time is up. `Slots` watches it, because a timer for each run would cost more than the run."""
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._span: spans.Span | None = None
         # Named, because making up a name for a task costs as much as everything else here.
         self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
 
@@ -120,8 +123,15 @@ class Run:
             self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
 
     async def _run(self) -> None:
-        claimed = self.claimed
         enter_job(self._job)
+        if not spans.on():
+            await self._handle()
+            return
+        with traced(self.claimed) as self._span:
+            await self._handle()
+
+    async def _handle(self) -> None:
+        claimed = self.claimed
         try:
             await self._handler.run(claimed.payload, self._job)
         except asyncio.CancelledError as error:
@@ -149,6 +159,8 @@ class Run:
         self.ending = True
         self._note_time()
         SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
+        if self._span is not None:
+            self._span.set(SUCCEEDED)
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
@@ -223,12 +235,16 @@ class Run:
         log.error("handler_ignores_cancellation", kind=self.claimed.kind, job_id=str(self.claimed.id))
         self._task.set_name(STUBBORN)
         self._close(self._outcome_of_stop(asyncio.CancelledError()))
+        if self._span is not None:
+            self._span.end()
 
     def _close(self, outcome: RunOutcome | None) -> None:
         if self.ending:
             return
         self.ending = True
         self._note_time()
+        if self._span is not None:
+            note_outcome(self._span, outcome, completed=self._job.completed, let_down=self._let_down is not None)
         if self._job.completed:
             self._note_success()
             self._environment.on_finished(self.claimed, State.SUCCEEDED)

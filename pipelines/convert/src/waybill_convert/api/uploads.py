@@ -57,11 +57,12 @@ async def check_space(request: Request, context: ConvertContext) -> None:
     await context.space.check(int(length) if length.isdigit() and len(length) < 16 else 0)
 
 
-def receiver_of(context: ConvertContext, *, files: int) -> UploadReceiver:
+def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) -> UploadReceiver:
     settings = context.settings
     return UploadReceiver(
         context.storage,
         context.mappings,
+        tenant=visitor.principal.tenant,
         file_mb=settings.max_upload_mb,
         request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
         most_files=files,
@@ -128,7 +129,7 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
     """
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, files=1) as receiver:
+    async with receiver_of(context, visitor, files=1) as receiver:
         form = await receiver.receive(request, one=True)
         uploaded = await create(context, visitor, receiver, form.files[0], form, begun_at)
     new = uploaded.deduped_from is None
@@ -153,7 +154,7 @@ async def uploads(request: Request, context: Shared, visitor: Writer) -> Respons
     """Upload several PDFs at once. The answer has a result for each file."""
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, files=context.settings.api_max_files) as receiver:
+    async with receiver_of(context, visitor, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         answers = [await _answer(context, visitor, receiver, received, form, begun_at) for received in form.files]
     statuses = {answer["status"] for answer in answers}
