@@ -28,8 +28,10 @@ from waybill_engine import (
     job_filter,
     lanes,
     lease,
+    overview,
     promotion,
     rescue,
+    samples,
     sequences,
 )
 from waybill_engine.enqueue import _INSERT
@@ -62,7 +64,7 @@ NEW_JOB = (
     f"{IDS}, ARRAY['acme'], ARRAY['acme'], ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[], ARRAY[1]::bigint[], "
     "ARRAY['{}'], ARRAY[3]::smallint[], ARRAY[3]::smallint[], ARRAY[60]::real[], ARRAY[NULL]::timestamptz[], "
     "ARRAY[0]::float8[], ARRAY['k'], ARRAY['active'], ARRAY[NULL]::float8[], ARRAY[NULL]::text[], ARRAY[false], NULL, "
-    "ARRAY['s'], ARRAY[1]::smallint[]"
+    "ARRAY['s'], ARRAY[1]::smallint[], ARRAY[NULL]::text[]"
 )
 
 CHOSEN = "ARRAY['queued'], 'work', NULL, NULL, NULL, NULL, 60, now(), 'cancel'"
@@ -148,6 +150,15 @@ HOT = {
     "enqueue": INSERT,
     "enqueue: free windows": FREE_WINDOWS,
     "enqueue: find existing": FIND_EXISTING,
+    "sample": Hot(
+        samples._TAKE,
+        "100000, 20, 10",
+        {"jobs_owner_order": "", "jobs_scheduled": "", "jobs_held": "", "jobs_dead_letter": ""},
+    ),
+    "overview: workers": Hot(overview._WORKERS, "200", {"jobs_held": "lease_owner ="}),
+    "overview: running": Hot(overview._RUNNING, "1000", {"jobs_held": "", **BY_ID}),
+    "overview: waiting": Hot(overview._WAITING, IDS, BY_ID),
+    "overview: dead letters": Hot(overview._DEAD_LETTERS, "2000", {"jobs_dead_letter": ""}),
     "sequences: advance": ADVANCE,
     "sequences: above": ABOVE,
     "sequences: stalled": Hot(

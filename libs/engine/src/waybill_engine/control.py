@@ -17,11 +17,12 @@ import asyncpg
 from waybill import audit
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.retention.holds import let_holds_wait, refuse_if_held
-from waybill_engine import retention, shelf
+from waybill_engine import counts_of_jobs, retention, shelf
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.audit_notes import note_job, note_jobs
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
+from waybill_engine.job_traces import tell_retries
 from waybill_engine.models import State
 from waybill_engine.sequences import advance, sequence_of
 
@@ -39,13 +40,13 @@ WITH cancelled AS (
            error_code = 'CANCELLED', error_message = $2, error_detail = NULL,
            run_at = CASE WHEN run_at = 'infinity' THEN now() ELSE run_at END, pending_children = 0, parked_for = NULL
      WHERE id = ANY ($1::uuid[]) AND state IN ('scheduled', 'queued')
-    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
+    RETURNING id, kind, tenant, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
               {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'cancelled', jsonb_build_object('message', $2::text) FROM cancelled
 )
-SELECT id, awaited_by, told, sequence FROM cancelled
+SELECT id, kind, tenant, awaited_by, told, sequence FROM cancelled
 """  # noqa: S608 - made of constants
 
 # `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
@@ -79,17 +80,20 @@ WITH retried AS (
            progress = CASE WHEN mine.pending > 0 THEN 1 - mine.pending::real / jobs.children END,
            pending_children = mine.pending, awaited = mine.awaited,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
-           progress_message = NULL, updated_at = now()
+           progress_message = NULL, updated_at = now(), runnable_since = NULL
       FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
-    RETURNING jobs.id, jobs.queue, jobs.state, {sequence_of("jobs")} AS sequence
+    RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.traceparent,
+              jobs.tracestate, {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
 ), ready AS (
     SELECT queue FROM retried WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT retried.sequence FROM retried, announced
+SELECT retried.id, retried.tenant, retried.kind, retried.queue, retried.lease_token, retried.traceparent,
+       retried.tracestate, retried.sequence
+  FROM retried, announced
 """  # noqa: S608 - made of constants
 
 _LOCK_TO_DELETE = "SELECT state, tenant, pinned_at IS NOT NULL AS pinned FROM jobs WHERE id = $1 FOR UPDATE"
@@ -167,6 +171,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
         await advance(connection, [row["sequence"] for row in cancelled])
         await tell_ends(connection, [row["told"] for row in cancelled])
+        counts_of_jobs.cancelled(connection, ((row["kind"], row["tenant"]) for row in cancelled))
         await note_job(connection, "job.cancelled", job_id, reason=reason, below=len(family) - 1)
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
@@ -185,6 +190,7 @@ async def cancel_childless(
     await children_ended(connection, [row["awaited_by"] for row in cancelled])
     await advance(connection, [row["sequence"] for row in cancelled])
     await tell_ends(connection, [row["told"] for row in cancelled])
+    counts_of_jobs.cancelled(connection, ((row["kind"], row["tenant"]) for row in cancelled))
     await note_jobs(connection, "jobs.cancelled", job_ids, reason=reason)
     return sorted(done), running
 
@@ -208,8 +214,9 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             if pending:
                 await connection.execute(_AWAIT, pending)
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
-            sequence = await connection.fetchval(_RETRY, [job_id], reason, [len(pending)], [awaited])
-            await advance(connection, [sequence])
+            retried = await connection.fetch(_RETRY, [job_id], reason, [len(pending)], [awaited])
+            await advance(connection, [row["sequence"] for row in retried])
+            tell_retries(retried)
             await note_job(connection, "job.retried", job_id, reason=reason)
             return State(await connection.fetchval(_LOCK, job_id))
     except asyncpg.UniqueViolationError as error:
@@ -227,6 +234,7 @@ async def retry_childless(connection: Connection, parents: Mapping[uuid.UUID, uu
     awaited = [parent_id is not None and waiting[parent_id] for parent_id in parents.values()]
     retried = await connection.fetch(_RETRY, list(parents), reason, [0] * len(parents), awaited)
     await advance(connection, [row["sequence"] for row in retried])
+    tell_retries(retried)
     await note_jobs(connection, "jobs.retried", list(parents), reason=reason)
 
 

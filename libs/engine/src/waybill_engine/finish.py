@@ -88,6 +88,7 @@ WITH ended AS (
            attempts = jobs.attempts + mine.charge,
            outages = jobs.outages + mine.outage::int,
            isolate = jobs.isolate AND mine.released,
+           runnable_since = CASE WHEN mine.event <> 'snoozed' THEN jobs.runnable_since END,
            error_code = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
                              WHEN mine.released THEN jobs.error_code ELSE mine.code END,
            error_message = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN $13

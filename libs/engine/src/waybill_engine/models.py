@@ -102,6 +102,8 @@ class Job(SQLModel, table=True):
     """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
     infinity, which Python reads as a time without a zone, so look here first."""
     traceparent: str | None = None
+    """The span that enqueued it, by which its runs are in the trace of what they came from; see `job_traces`."""
+    tracestate: str | None = None
     tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """Its end is published to all pipelines; see `endings`."""
 
@@ -110,6 +112,8 @@ class Job(SQLModel, table=True):
     """The last change that a person would notice. Heartbeats do not change it."""
     started_at: datetime | None = time_column(nullable=True)
     finished_at: datetime | None = time_column(nullable=True)
+    runnable_since: datetime | None = time_column(nullable=True)
+    """When its first claim could have happened: its `run_at` at that time. A person's retry and a snooze begin anew."""
     pinned_at: datetime | None = time_column(nullable=True)
     """Somebody wants to keep it: no retention rule applies while this is set."""
     checkpoint: dict[str, Any] | None = Field(default=None, sa_type=JSONB)

@@ -17,6 +17,7 @@ from waybill.messages import msg
 from waybill.pipelines import brought
 from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import end, ended_topic, tell_left
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.addresses import address_of
 from waybill.web.context import Context
 from waybill.web.layout import landing_of
@@ -126,6 +127,7 @@ async def _count_guess(request: Request, context: Context) -> None:
     async with context.database.hot() as connection:
         wait = await rate_limits.take(connection, f"sign-in:{address_of(request)}", limit=_TRIES_PER_MINUTE)
     if wait is not None:
+        RATE_LIMITED.labels("sign_in").inc()
         raise RateLimited(retry_after=wait)
 
 

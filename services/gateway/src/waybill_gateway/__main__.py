@@ -13,6 +13,8 @@ import structlog
 
 from waybill.config import load
 from waybill.log import configure, log_crashes
+from waybill.telemetry import metrics, metrics_server, tracing
+from waybill.telemetry.loop_watch import LoopWatch
 from waybill_documents.faults import MappingFault
 from waybill_gateway.app import create_app
 from waybill_gateway.doorkeeper import Doorkeeper
@@ -38,6 +40,7 @@ def main(parse: str = _PARSE) -> None:
     settings = load(GatewaySettings)
     configure(settings, service="gateway")
     log_crashes()
+    tracing.start(settings, "gateway")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log what matters ourselves
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client is told what is wrong with its form
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, which ends up here.
@@ -60,6 +63,7 @@ def main(parse: str = _PARSE) -> None:
         asyncio.run(_serve(settings, mappings, spool, parse))
     finally:
         spool.close()
+        tracing.stop()
 
 
 async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, parse: str) -> None:
@@ -81,10 +85,15 @@ async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, pa
     app = create_app(settings, pool, mappings, spool, doorkeeper)
     config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
     pool.start()
+    metrics.expect_parsers()
+    metrics.GATEWAY_PARSERS.ask(lambda: pool.use)
+    metrics.GATEWAY_WAITING.ask(lambda: {(): pool.waiting})
     try:
-        await GatewayServer(
-            config, doorkeeper, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready
-        ).serve()
+        with metrics_server.serving(settings, "gateway", settings.gateway_metrics_port):
+            async with LoopWatch().watching():
+                await GatewayServer(
+                    config, doorkeeper, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready
+                ).serve()
     finally:
         await pool.stop()
         log.info("stopped")

@@ -16,8 +16,10 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_va
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from waybill.config.metrics_settings import MetricsSettings, PortOrNone
 from waybill.config.sources import BareNames
 from waybill.config.storage_url import StorageUrl
+from waybill.config.trace_settings import TraceSettings
 from waybill.config.values import Bare, CommaList, DatabaseUrl, Days, LocalPath, Port, Seconds
 
 LogFormat = Literal["auto", "console", "json"]
@@ -39,7 +41,7 @@ def _url_of_parts(host: str, given: Mapping[str, str]) -> str:
     return f"postgresql://{user}:{password}@{host}:{given.get('BPC_DB_PORT', '5432')}/{name}"
 
 
-class ProcessSettings(BaseSettings):
+class ProcessSettings(TraceSettings, MetricsSettings):
     """Settings of every process, including those that need no database."""
 
     model_config = SettingsConfigDict(
@@ -87,6 +89,12 @@ class ProcessSettings(BaseSettings):
         5, ge=1, le=1000, description="How many rotated log files are kept beside the current one."
     )
 
+    access_log: bool = Field(
+        True,
+        description="Whether the API and the gateway log a line for each request. Switch it off if a proxy in front of"
+        " them does, and you do not need the job's id in it.",
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -129,6 +137,12 @@ class CommonSettings(ProcessSettings):
         " is not all that the process opens: up to eleven more are for hot statements, and one listens, so a process"
         " needs at most 12 + this. Ten serve a busy process; raise it only with the server's `max_connections` in mind,"
         " since every process of every replica has its own pool. Workers have `WAYBILL_WORKER_DATABASE_POOL_SIZE`.",
+    )
+    sample_interval: Seconds = Field(
+        15.0,
+        ge=1,
+        description="How often the jobs that wait and run are counted for metrics and for the page `/ops`. One process"
+        " counts for all: more replicas cost no more.",
     )
     database_pgbouncer: bool = Field(
         False,
@@ -213,6 +227,11 @@ class ApiSettings(CommonSettings):
         " accident; a container sets `0.0.0.0`.",
     )
     api_port: Port = Field(8080, description="The port of the API and the pages.")
+    api_metrics_port: PortOrNone = Field(
+        9080,
+        description="The port of the API's metrics, which are never served on its public port. With 0 they are not"
+        " served at all. If it is taken, the API says so and works without.",
+    )
     api_body_timeout: Seconds = Field(
         20.0,
         gt=0,

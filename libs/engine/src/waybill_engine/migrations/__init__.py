@@ -11,5 +11,6 @@ BRANCH = Branch(
         "waybill_engine.limit_models",
         "waybill_engine.schedule_models",
         "waybill_engine.shelf_models",
+        "waybill_engine.sample_models",
     ),
 )

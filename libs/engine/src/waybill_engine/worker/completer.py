@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from waybill.db import Database
+from waybill.telemetry.metrics import LEASES_LOST
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.finish import succeed, succeed_where_free, succeeded_by
+from waybill_engine.models import State
 from waybill_engine.worker.database_health import DatabaseHealth
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Completer:
         return dict(islice(everything.items(), _LARGEST))
 
     async def _write(self, batch: dict[uuid.UUID, ClaimedJob]) -> None:
+        finished: list[ClaimedJob] = []
         for worker_id, runs in _by_worker(batch.values()).items():
             async with self._db.hot() as connection:
                 try:
@@ -96,23 +99,30 @@ class Completer:
                         done, locked = await succeed(connection, worker_id, runs), set[uuid.UUID]()
                 except TimeoutError:
                     done, locked = await succeed_where_free(connection, worker_id, runs)
-                await self._account_for(connection, worker_id, [run for run in runs if run[0] not in done | locked])
+                earlier = await self._account_for(
+                    connection, worker_id, [run for run in runs if run[0] not in done | locked]
+                )
+            finished += [batch[job_id] for job_id in done | earlier]
             self._locked |= {job_id: batch[job_id] for job_id in locked}
             if locked:
                 log.info("completions_wait_for_a_lock", count=len(locked))
                 self._some_locked.set()
+        for job in finished:  # told at the end, because a failure before it has all of this repeated
+            self._slots.on_finished(job, State.SUCCEEDED)
 
     async def _account_for(
         self, connection: Connection, worker_id: uuid.UUID, missing: list[tuple[uuid.UUID, int]]
-    ) -> None:
-        """Say which jobs were lost. The others were written by an earlier try, which arrived after all."""
+    ) -> set[uuid.UUID]:
+        """Say which jobs were lost. The others, which it returns, were written by an earlier try that arrived."""
         if not missing:
-            return
+            return set()
         async with connection.transaction():
             earlier = await succeeded_by(connection, worker_id, missing)
         for job_id, token in missing:
             if job_id not in earlier:
+                LEASES_LOST.inc()
                 log.warning("completion_refused", job_id=str(job_id), lease_token=token, reason="lease lost")
+        return earlier
 
     async def write_the_locked(self) -> None:
         """For ever: write the completions that had to wait for somebody's lock, each by itself."""
@@ -134,8 +144,10 @@ class Completer:
         async with self._db.hot() as connection:
             done, locked = await succeed_where_free(connection, job.worker_id, [run])
             if not locked:
-                await self._account_for(connection, job.worker_id, [] if done else [run])
+                done |= await self._account_for(connection, job.worker_id, [] if done else [run])
                 self._locked.pop(job.id, None)
+        if done:
+            self._slots.on_finished(job, State.SUCCEEDED)
 
 
 def _by_worker(jobs: Iterable[ClaimedJob]) -> dict[uuid.UUID, list[tuple[uuid.UUID, int]]]:

@@ -24,6 +24,11 @@ class DatabaseHealth:
         self._down = False
 
     @property
+    def down(self) -> bool:
+        """Whether the last call failed."""
+        return self._down
+
+    @property
     def well_for(self) -> float:
         return 0.0 if self._down else asyncio.get_running_loop().time() - self._trouble_at
 

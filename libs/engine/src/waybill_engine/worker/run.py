@@ -14,13 +14,20 @@ from waybill.errors import Cancelled, Code, DatabaseUnavailable, LeaseLost, Time
 from waybill.failures import Failure, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
+from waybill.telemetry import spans
+from waybill.telemetry.instruments import current_trace
+from waybill.telemetry.metrics import LEASES_LOST
+from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
 from waybill_engine.let_downs import settle_let_down
+from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.run_lines import SUCCESSES, run_fields
+from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -50,6 +57,8 @@ class RunEnvironment:
     loop: asyncio.AbstractEventLoop
     on_success: Callable[[ClaimedJob], None]
     """Called with a job that succeeded and whose completion has yet to be written."""
+    on_finished: Callable[[ClaimedJob, State], None]
+    """Called with a job that ended for good, after that was committed. The completer tells of those it writes."""
     on_end: Callable[[Run], None]
     """Called exactly once for each run, when its slot is free."""
 
@@ -63,6 +72,7 @@ class Run:
         "_job",
         "_let_down",
         "_settling",
+        "_span",
         "_stop",
         "_stubborn",
         "_task",
@@ -89,6 +99,7 @@ class Run:
         """When its time is up. `Slots` watches it, because a timer for each run would cost more than the run."""
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._span: spans.Span | None = None
         # Named, because making up a name for a task costs as much as everything else here.
         self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
 
@@ -113,8 +124,15 @@ class Run:
             self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
 
     async def _run(self) -> None:
-        claimed = self.claimed
         enter_job(self._job)
+        if not spans.on():
+            await self._handle()
+            return
+        with traced(self.claimed) as self._span:
+            await self._handle()
+
+    async def _handle(self) -> None:
+        claimed = self.claimed
         try:
             await self._handler.run(claimed.payload, self._job)
         except asyncio.CancelledError as error:
@@ -140,14 +158,25 @@ class Run:
 
     def _succeeded(self) -> None:
         self.ending = True
+        self._note_time()
+        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
+        if self._span is not None:
+            self._span.set(SUCCEEDED)
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
                 self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
                 return
-        if not self._job.completed:
+        if self._job.completed:
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+        else:
             self._environment.on_success(self.claimed)
         self._release_slot()
+
+    def _note_time(self) -> None:
+        self.claimed.took = self._environment.loop.time() - self.started
+        if spans.on():
+            self.claimed.trace = current_trace()
 
     def _note_success(self) -> None:
         for name in self._job.used:
@@ -179,13 +208,13 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        kind = self.claimed.kind
+        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
         if not is_expected(error):
-            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+            log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
-            log.info("job_waits", kind=kind, **failure_fields(failure))
+            log.info("job_waits", **of_run, **failure_fields(failure))
         else:
-            log.warning("job_failed", kind=kind, **failure_fields(failure))
+            log.warning("job_failed", **of_run, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)
@@ -207,15 +236,22 @@ class Run:
         log.error("handler_ignores_cancellation", kind=self.claimed.kind, job_id=str(self.claimed.id))
         self._task.set_name(STUBBORN)
         self._close(self._outcome_of_stop(asyncio.CancelledError()))
+        if self._span is not None:
+            self._span.end()
 
     def _close(self, outcome: RunOutcome | None) -> None:
         if self.ending:
             return
         self.ending = True
+        self._note_time()
+        if self._span is not None:
+            note_outcome(self._span, outcome, completed=self._job.completed, let_down=self._let_down is not None)
         if self._job.completed:
             self._note_success()
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
+            LEASES_LOST.inc()
             log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
             self._release_slot()
         else:
@@ -249,34 +285,40 @@ class Run:
             done = await succeed(connection, self.claimed.worker_id, fenced)
             if done and self._job.probe is not None:
                 await self._job.probe.succeeded(connection, self._job.used)
-        if not done:
+        if done:
+            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+        else:
             self._refused("succeeded")
 
     async def _write(self, outcome: RunOutcome) -> None:
         async with self._environment.ends, self._tools.db.hot() as connection:
             if self._let_down is not None:
-                written = await self._write_let_down(connection, self._let_down)
+                state = await self._write_let_down(connection, self._let_down)
             else:
-                written = await self._write_end(connection, outcome)
-        if not written:
+                state = await self._write_end(connection, outcome)
+        if state is None:
             self._refused(outcome.event)
+            return
+        counts_of_jobs.failed(self.claimed, outcome)
+        if state.final:
+            self._environment.on_finished(self.claimed, state)
 
-    async def _write_let_down(self, connection: Connection, failure: Failure) -> bool:
+    async def _write_let_down(self, connection: Connection, failure: Failure) -> State | None:
         """Write that a dependency failed or asked us to wait; whether that costs an attempt is decided there."""
         kind = self._handler.kind
         try:
-            state = await settle_let_down(
+            return await settle_let_down(
                 connection, self.claimed, failure, kind.blamed(failure), kind.retry, self._tools.dependencies.policy
             )
         except LeaseLost:
-            return False
-        return state is not None
+            return None
 
-    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> bool:
+    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> State | None:
         end = (self.claimed.id, self.claimed.token, outcome)
-        return bool(await settle(connection, self.claimed.worker_id, [end]))
+        return (await settle(connection, self.claimed.worker_id, [end])).get(self.claimed.id)
 
     def _refused(self, end: str) -> None:
+        LEASES_LOST.inc()
         log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)
 
     def _release_slot(self) -> None:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from waybill.db import Database
 from waybill.storage import Storage
+from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import released, settle
+from waybill_engine.models import State
 from waybill_engine.new_job import MAX_PAYLOAD
 from waybill_engine.registry import Handler
 from waybill_engine.worker.clients import Clients
@@ -61,6 +63,8 @@ class Slots:
         """When only so many jobs wait, more should be claimed. The claimer sets it each time."""
         self.on_written: Callable[[Iterable[ClaimedJob]], None] = lambda _: None
         """Called with jobs whose ends were written, because a cap may have room again."""
+        self.on_finished: Callable[[ClaimedJob, State], None] = lambda _job, _state: None
+        """Called with each job that ended for good in a run of this worker, after that was committed."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
         self.typical_bytes = float(MAX_PAYLOAD)
@@ -79,6 +83,7 @@ class Slots:
             ends=asyncio.Semaphore(1),  # so that claims go on while an end of a run waits for a lock
             loop=self._loop,
             on_success=self._succeeded,
+            on_finished=lambda job, state: self.on_finished(job, state),
             on_end=self._ended,
         )
         self._waiting_since = 0.0
@@ -98,6 +103,10 @@ class Slots:
         if jobs:
             bytes_each = max(sum(len(job.payload_text) for job in jobs) / len(jobs), 1.0)
             self.typical_bytes = max(bytes_each, (self.typical_bytes + bytes_each) / 2)
+        now = self._loop.time()
+        for job in jobs:
+            job.claimed_at = now
+        counts_of_jobs.claimed(jobs)
         self.waiting.extend(jobs)
         self._fill_slots()
 
@@ -174,7 +183,9 @@ class Slots:
         self.progress.forget(run.claimed.id)
         if self.runs.get(run.claimed.id) is run:
             del self.runs[run.claimed.id]
-        self.typical += 0.05 * (self._loop.time() - run.started - self.typical)
+        took = self._loop.time() - run.started
+        self.typical += 0.05 * (took - self.typical)
+        counts_of_jobs.run_ended(run.claimed, took)
         self._run_ended.set()
         self._fill_slots()
         if run.written:

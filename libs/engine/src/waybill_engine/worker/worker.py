@@ -16,15 +16,18 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import Storage
-from waybill_engine import breaker
+from waybill_engine import breaker, counts_of_jobs
 from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, drain, register, stop
+from waybill_engine.models import State
 from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
+from waybill_engine.sampler import Sampler
 from waybill_engine.schedules import Schedule
 from waybill_engine.settings import WorkerSettings
 from waybill_engine.worker.announcer import Announcer
@@ -37,10 +40,12 @@ from waybill_engine.worker.isolation import Isolation
 from waybill_engine.worker.lane_finder import LaneFinder
 from waybill_engine.worker.listener import Listener
 from waybill_engine.worker.maintenance import Promoter, Rescuer
+from waybill_engine.worker.observation import Observation
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
+from waybill_engine.worker.tally import Tally
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
@@ -62,12 +67,14 @@ class JobRunner:
         program: str = "waybill_engine.worker",
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
+        observation: Observation | None = None,
     ) -> None:
         self._settings = settings
         self._db = db
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._health = health = DatabaseHealth()
+        self.registered = False
         kinds = sorted(handlers)
         queues = settings.worker_queues or sorted({handler.kind.queue for handler in handlers.values()})
         self._info = WorkerInfo(
@@ -132,6 +139,8 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
+        self._tally = Tally(db, settings.heartbeat_interval)
+        slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -146,6 +155,7 @@ class JobRunner:
             health,
             lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
+            observation,
         )
         self._promoter = Promoter(
             db,
@@ -168,6 +178,7 @@ class JobRunner:
         self._polls.every(settings.poll_interval, self._lane_finder.poll)
         self._polls.every(settings.poll_interval, self._ask_what_is_due)
         self._polls.every(settings.rescue_interval, self._rescuer.poll)
+        self._polls.every(settings.sample_interval, Sampler(db, settings.sample_interval).poll)
         self._listener = Listener(
             db,
             health,
@@ -187,6 +198,20 @@ class JobRunner:
     def id(self) -> uuid.UUID:
         return self._slots.worker_id
 
+    # How it stands, for probes. Another thread asks.
+
+    @property
+    def draining(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def database_is_well(self) -> bool:
+        return not self._health.down
+
+    @property
+    def renewal_tried_at(self) -> float:
+        return self._heartbeat.tried_at
+
     def stop(self) -> None:
         """Begin to shut down. The second call stops waiting for running jobs."""
         if self._stopping.is_set():
@@ -202,6 +227,7 @@ class JobRunner:
     async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop` is called or, when isolating, until no suspect is left."""
         await self._register()
+        self.registered = True
         log.info(
             "worker_started",
             worker=self._info.name,
@@ -219,6 +245,7 @@ class JobRunner:
             asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
+            asyncio.create_task(self._tally.run(), name="tally"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
@@ -258,6 +285,10 @@ class JobRunner:
                 await register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
+
+    def _job_finished(self, job: ClaimedJob, state: State) -> None:
+        self._tally.add(job, state)
+        counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
         """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""
@@ -300,6 +331,7 @@ class JobRunner:
     async def _sign_off(self) -> None:
         await self._slots.completer.drained()
         await self._dependencies.flush()
+        await self._tally.report()
         await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left jobs with us
         await self._write(stop)
 

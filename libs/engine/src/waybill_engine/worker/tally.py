@@ -1,0 +1,55 @@
+"""Counts the jobs that this worker's runs ended, and reports them every few seconds; see `waybill_engine.finished`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Never
+
+import asyncpg
+import structlog
+
+from waybill.db import Database
+from waybill.failures import is_database_outage
+from waybill_engine import finished
+from waybill_engine.claim import ClaimedJob
+from waybill_engine.finished import Finished
+from waybill_engine.models import State
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Tally:
+    def __init__(self, db: Database, interval: float) -> None:
+        self._db = db
+        self._interval = interval
+        self._counted: dict[tuple[str, State], Finished] = {}
+
+    def add(self, job: ClaimedJob, state: State) -> None:
+        """A job ended for good."""
+        one = self._counted.get((job.kind, state))
+        if one is None:
+            one = self._counted[job.kind, state] = Finished(job.kind, state.value)
+        one.jobs += 1
+        one.seconds_queued += max((job.started_at - job.run_at).total_seconds(), 0.0)
+        one.seconds_running += job.took
+
+    async def run(self) -> Never:
+        while True:
+            await asyncio.sleep(self._interval)
+            await self.report()
+
+    async def report(self) -> None:
+        """Write what was counted since the last report. What cannot be written is dropped: it may have been counted."""
+        if not self._counted:
+            return
+        counted, self._counted = self._counted, {}
+        try:
+            async with self._db.hot() as connection:
+                await finished.add(connection, list(counted.values()))
+        except Exception as error:
+            slow = isinstance(
+                error, OSError | TimeoutError | asyncpg.QueryCanceledError | asyncpg.LockNotAvailableError
+            )
+            if not slow and not is_database_outage(error):
+                raise
+            log.info("tally_not_reported", error=type(error).__name__, jobs=sum(one.jobs for one in counted.values()))

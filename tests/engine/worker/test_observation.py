@@ -1,0 +1,112 @@
+"""A worker's metrics and probes: one process, several, frozen ones, and one that is told to stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from support import handlers
+from support.child_processes import free_port
+from support.patience import PATIENCE, eventually
+from support.scrapes import OPENMETRICS, Scrape, scrape
+from support.workers import SLOW, StartWorker, all_ended, until_started
+from waybill.db.database import Connection
+from waybill_engine import NewJob, enqueue, enqueue_many
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def probe(port: int, path: str) -> tuple[int, str]:
+    """The status of a probe and the reason it gives; 0 while nobody listens."""
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+        try:
+            answer = await client.get(f"http://127.0.0.1:{port}{path}")
+        except httpx.TransportError:
+            return 0, ""
+        return answer.status_code, answer.json().get("reason", "")
+
+
+async def becomes(port: int, path: str, status: int) -> str:
+    async def look() -> list[str]:
+        found, reason = await probe(port, path)
+        return [reason] if found == status else []
+
+    return (await eventually(look, within=60, every=0.1, what=f"{path} answers {status}"))[0]
+
+
+async def test_a_worker_is_ready_until_it_is_told_to_stop_and_alive_until_it_has(
+    connection: Connection, start_worker: StartWorker, gate: Path
+) -> None:
+    port = free_port()
+    worker = start_worker(worker_metrics_port=port, shutdown_grace=30, **SLOW)
+    await becomes(port, "/readyz", 200)
+    await enqueue(connection, NewJob(handlers.GATED, "acme", {"gate": str(gate)}))
+    await until_started(gate)
+
+    worker.signal(signal.SIGTERM)
+
+    assert await becomes(port, "/readyz", 503) == "it is shutting down"
+    assert (await probe(port, "/livez"))[0] == 200
+    (gate / "open").touch()
+    assert await worker.ended() == 0
+    assert (await probe(port, "/livez"))[0] == 0
+
+
+async def test_several_processes_answer_as_one_and_a_frozen_one_is_left_out(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    port = free_port()
+    supervisor = start_worker(worker_processes=2, worker_metrics_port=port, **SLOW)
+    await becomes(port, "/readyz", 200)
+    await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(200)])
+    await eventually(lambda: all_ended(connection))
+    kind = handlers.EFFECT.name
+
+    async def all_counted() -> Scrape | None:
+        seen = await scrape(port, OPENMETRICS)
+        done = seen.find("waybill_jobs_finished_total", kind=kind, outcome="succeeded")
+        return seen if sum(one.value for one in done) == 200 and len(done) == 2 else None
+
+    seen = await eventually(all_counted, every=0.1)
+    assert seen is not None
+    assert {one.labels["process"] for one in seen.samples} == {"supervisor", "1", "2"}
+    assert seen.value("waybill_job_end_to_end_seconds_count", kind=kind) == 200
+    assert seen.value("process_resident_memory_bytes", process="2") > 0
+    assert seen.value("waybill_processes_silent_total", process="supervisor") == 0
+
+    frozen = psutil.Process(supervisor.pid).children()[0]
+    frozen.suspend()
+    try:
+        seen = await scrape(port)
+        assert len({one.labels["process"] for one in seen.samples}) == 2, "the supervisor and the one that answers"
+        assert (await scrape(port)).value("waybill_processes_silent_total", process="supervisor") >= 1
+        status, reason = await probe(port, "/livez")
+        assert (status, "it does not answer" in reason) == (503, True)
+        assert (await probe(port, "/readyz"))[0] == 200, "the other one claims jobs"
+    finally:
+        frozen.resume()
+    await becomes(port, "/livez", 200)
+    frozen.kill()
+    await becomes(port, "/livez", 200)
+
+
+async def test_a_blocked_event_loop_shows_in_the_numbers_while_it_is_blocked(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    port = free_port()
+    worker = start_worker(worker_metrics_port=port, **SLOW)
+    await becomes(port, "/readyz", 200)
+    psutil.Process(worker.pid)  # it lives
+    before = (await scrape(port)).value("waybill_event_loop_lag_seconds_count")
+
+    async def turned() -> bool:
+        return (await scrape(port)).value("waybill_event_loop_lag_seconds_count") > before
+
+    await eventually(turned, every=0.1)
+    answer = json.dumps({"status": "ok"})
+    assert answer
