@@ -130,7 +130,7 @@ def _of_the_gateway(product: Product) -> dict[str, float]:
     notes: list[dict[str, Any]] = [json.loads(line) for line in lines if '"processed"' in line]
     found: dict[str, list[float]] = {}
     for note in notes[_WARM_UP:]:
-        parts = {name: note[f"{name}_ms"] for name in ("upload", "wait", "parse")} | note["stages"]
+        parts = {name: note[f"{name}_seconds"] for name in ("upload", "wait", "parse")} | note["stages"]
         for name, took in parts.items():
-            found.setdefault(name, []).append(took)
+            found.setdefault(name, []).append(took * 1000)
     return {name: statistics.median(took) for name, took in found.items()}

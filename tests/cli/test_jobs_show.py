@@ -59,11 +59,20 @@ async def test_the_json_of_a_job_has_every_column_and_more(waybill: Waybill, hot
     worker, lease = await running_job(hot)
     await write_progress(hot, [Progress(lease.id, lease.token, lease.worker_id, 0.4, None)])
     record = (await waybill("jobs", "show", lease.id, "--json")).json
-    more = {"worker", "lease_expires_at", "history", "artefacts", "children_by_state"}
+    more = {"worker", "lease_expires_at", "history", "artefacts", "trace_url", "children_by_state"}
     assert set(record) == {*(await row(hot, lease.id)).keys(), *more}
     assert record["progress"] == 0.4
     assert record["lease_owner"] == str(worker.id)
     assert [line["event"] for line in record["history"]] == ["enqueued", "started"]
+
+
+async def test_a_job_links_to_its_trace_if_the_settings_say_where_traces_are(waybill: Waybill, hot: Connection) -> None:
+    _, lease = await running_job(hot)
+    link = f"http://localhost:16686/trace/{lease.id.hex}"
+    settings = {"WAYBILL_TRACE_URL_TEMPLATE": "http://localhost:16686/trace/{trace_id}"}
+    assert f"trace       {link}" in (await waybill("jobs", "show", lease.id, **settings)).out
+    assert (await waybill("jobs", "show", lease.id, "--json", **settings)).json["trace_url"] == link
+    assert (await waybill("jobs", "show", lease.id, "--json")).json["trace_url"] is None
 
 
 async def test_a_parent_shows_its_children_and_lists_them(waybill: Waybill, hot: Connection, clock: Clock) -> None:

@@ -131,6 +131,41 @@ async def test_no_log_has_anything_of_a_document_and_no_traceback(make_stack: Ma
     assert "job_failed" in log
 
 
+async def test_a_jobs_lines_are_found_by_its_id_in_every_service(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack(*SERVICES, WAYBILL_LOG_FORMAT="json")
+    someone = customer(stack)
+    job = (await someone.upload("invoice.pdf", print_invoice(make_invoice(7, 3), REFERENCE)))["id"]
+    assert (await someone.ended(job, within=120))["status"] == "complete"
+    visited = {"/review/{job_id}", "/api/jobs/{job_id}/download", "/api/jobs/{job_id}/pages/{number}"}
+    for route in visited:
+        assert (await someone.http.get(route.format(job_id=job, number=1) + "?secret=Zq")).status_code == 200
+
+    def found(service: str) -> dict[str, list[dict[str, Any]]]:
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for text in (stack.folder / f"{service}.log").read_text().splitlines():
+            line = json.loads(text)
+            assert {"timestamp", "level", "service", "event"} <= line.keys()
+            if line.get("job_id") == job:
+                lines.setdefault(line["event"], []).append(line)
+        return lines
+
+    async def complete() -> bool:
+        seen = {line["route"] for line in found("api").get("request", [])}
+        return visited <= seen and len(found("gateway").get("request", [])) == 2
+
+    await eventually(complete, what="the lines about requests, which are written after the answers")
+    api, gateway, worker = (found(name) for name in SERVICES)
+    (uploaded,) = api["uploaded"]
+    assert uploaded["tenant"] == "public"
+    assert all(line["status"] == 200 and line["seconds"] > 0 and line["tenant"] == "public" for line in api["request"])
+    assert len(gateway["processed"]) == 2, "the conversion and the picture of a page"
+    (succeeded,) = worker["job_succeeded"]
+    assert succeeded["tenant"] == "public"
+    assert succeeded["worker"]
+    assert succeeded["seconds"] > 0
+    assert "Zq" not in written(stack)
+
+
 async def test_a_handler_with_a_bug_gives_exactly_one_traceback(make_stack: MakeStack, tmp_path: Path) -> None:
     stack = await make_stack()
     tests = str(Path(__file__).parents[1])

@@ -193,6 +193,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "delay beyond the calendar": {"delay": 1e15},
     "run_at without a time zone": {"run_at": datetime(2030, 1, 1)},  # noqa: DTZ001
     "traceparent with NUL": {"traceparent": "\0"},
+    "tracestate too long": {"tracestate": "x" * 513},
 }
 
 
@@ -249,7 +250,14 @@ async def test_a_copied_batch_is_refused_whole_when_an_id_is_taken_and_the_trans
 
 async def test_a_copied_batch_is_like_an_inserted_one(hot: Connection) -> None:
     """Above a certain number jobs go in by COPY; nobody can tell."""
-    facts: dict[str, Any] = {"owner": "o", "priority": -1, "cost": 7, "payload": {"a": "ü"}, "traceparent": "00-ab"}
+    facts: dict[str, Any] = {
+        "owner": "o",
+        "priority": -1,
+        "cost": 7,
+        "payload": {"a": "ü"},
+        "traceparent": "00-ab",
+        "tracestate": "v=1",
+    }
     inserted = await enqueue_many(hot, [NewJob(WORK, "acme", **facts), NewJob(WORK, "acme", delay=60, **facts)])
     copied = await enqueue_many(hot, [NewJob(WORK, "acme", delay=60 * (number % 2), **facts) for number in range(200)])
     skipped = ("id", "run_at", "created_at", "updated_at")

@@ -60,6 +60,7 @@ def arguments(job: NewJob) -> dict[str, Any]:
         "delay": job.delay,
         "run_at": job.run_at,
         "traceparent": job.traceparent,
+        "tracestate": job.tracestate,
         "unique_key": unique.key if unique else None,
         "unique_scope": unique.scope.value if unique and unique.scope is not UniqueScope.ACTIVE else None,
         "unique_window": unique.window if unique else None,
@@ -79,7 +80,9 @@ async def announced(connect: Connect) -> tuple[Connection, asyncio.Queue[tuple[s
 ALIKE = {
     "plain": NewJob(WORK, "acme"),
     "payload": NewJob(SLOW, "acme", {"numbers": [1, 2.5], "name": "Åsa", "more": {"nothing": None}}),
-    "everything": NewJob(WORK, "acme", {}, "session-1", "other", priority=3, cost=77, traceparent="00-ab-cd-01"),
+    "everything": NewJob(
+        WORK, "acme", {}, "session-1", "other", priority=3, cost=77, traceparent="00-ab-cd-01", tracestate="v=1"
+    ),
     "low priority": NewJob(WORK, "acme", priority=-5),
     "delay": NewJob(WORK, "acme", delay=90.0),
     "far ahead": NewJob(WORK, "acme", run_at=datetime(2999, 1, 1, tzinfo=UTC)),
@@ -263,6 +266,7 @@ WRONG: list[dict[str, Any]] = [
     {"run_at": datetime(3001, 1, 1, tzinfo=UTC)},
     {"run_at": datetime(1969, 1, 1, tzinfo=UTC)},
     {"traceparent": LONG},
+    {"tracestate": LONG * 3},
     {"payload": {"big": "x" * 66_000}},
 ]
 

@@ -56,6 +56,7 @@ async def test_everything_that_a_job_says_arrives(synchronous: psycopg.Connectio
         "run_at": datetime(2998, 5, 17, 12, 30, 0, 123456, tzinfo=UTC),
         "unique": Unique("k", UniqueScope.WINDOW, 60.5),
         "traceparent": "00-ab-cd-01",
+        "tracestate": "vendor=1",
     }
     written = []
     for by_function in (False, True):

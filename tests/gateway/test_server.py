@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -38,7 +39,7 @@ def test_refusals_of_paths_and_methods_are_problem_documents(obedient: Gateway) 
 
 
 def test_the_stages_are_named_with_their_milliseconds(obedient: Gateway) -> None:
-    assert obedient.send(told()).headers["x-stage"] == "words;dur=12.3, table;dur=4.0"
+    assert obedient.send(told()).headers["x-stage"] == "words;dur=12.3, tables;dur=4.0"
     assert obedient.send(told(fault="no_text")).headers["x-stage"] == "words;dur=1.2"
 
 
@@ -53,19 +54,34 @@ def test_a_job_is_named_in_the_answer_and_on_every_line_of_the_log(obedient: Gat
     assert refused.json()["job_id"] == job
     crashed = obedient.send(told(do="vanish"), headers=headers, **fields)
     assert crashed.json()["job_id"] == job
-    lines = [line for line in obedient.log if line.get("job_id") == job]
+    lines = [line for line in obedient.log if line.get("job_id") == job and line["event"] != "request"]
     died = ["parser_died", "parse_repeated", "parser_died"]
     assert [line["event"] for line in lines] == ["processed", "processed", *died, "refused"]
     assert lines[0]["service"] == "gateway"
-    assert lines[0]["stages"] == {"words": 12.3, "table": 4.0}
-    assert {"bytes", "kind", "wants", "upload_ms", "wait_ms", "parse_ms"} <= lines[0].keys()
+    assert lines[0]["stages"] == {"words": 0.0123, "tables": 0.004}
+    assert {"bytes", "kind", "wants", "upload_seconds", "wait_seconds", "parse_seconds"} <= lines[0].keys()
+
+
+def test_each_request_leaves_a_line_of_access_with_its_job(obedient: Gateway) -> None:
+    answer = obedient.send(told(), job_id="accessed")
+
+    def lines() -> list[dict[str, Any]]:
+        return [line for line in obedient.log if line["event"] == "request" and line.get("job_id") == "accessed"]
+
+    wait_until(lines, "the line is written after the answer is sent")
+    (line,) = lines()
+    assert (line["method"], line["route"], line["status"]) == ("POST", "/process", 200)
+    assert line["request_id"] == answer.headers["x-request-id"]
+    assert line["seconds"] > 0
 
 
 def test_a_job_does_not_name_the_next_request_on_its_connection(obedient: Gateway) -> None:
     obedient.send(told(), job_id="named")
     before = len(obedient.log)
-    assert "x-job-id" not in obedient.send(told()).headers
-    assert [line.get("job_id") for line in obedient.log[before:]] == [None]
+    answer = obedient.send(told())
+    assert "x-job-id" not in answer.headers
+    later = [line for line in obedient.log[before:] if line.get("request_id") == answer.headers["x-request-id"]]
+    assert [line.get("job_id") for line in later if line["event"] == "processed"] == [None]
 
 
 def test_two_names_for_one_job_are_a_bad_form(obedient: Gateway) -> None:

@@ -16,6 +16,7 @@ import pytest
 from support.clock import Clock
 from support.janitor import DAY, Janitor, document, stored_keys
 from support.pgbouncer import installed, pgbouncer
+from support.traced import traced
 from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import LeaseLost, classify
@@ -182,3 +183,15 @@ async def test_it_works_behind_pgbouncer(
     assert code == 0, said
     assert await stored_keys(storage) == set()
     assert await hot.fetchval("SELECT count(*) FROM jobs") == 0
+
+
+async def test_a_run_is_a_trace_with_a_span_for_each_task(cleaner: Janitor) -> None:
+    with traced("janitor") as export:
+        await cleaner.run([Slow(2), Bad(1)])
+        run, *tasks = export()
+    assert (run.name, run.parent_id) == ("janitor run", None)
+    assert run.attributes["waybill.janitor.failed"] == ["bad"]
+    slow, bad = tasks
+    assert {slow.parent_id, bad.parent_id} == {run.span_id}
+    assert (slow.name, slow.attributes["waybill.janitor.things"]) == ("janitor slow", 2)
+    assert (bad.name, bad.attributes["error.type"]) == ("janitor bad", "IO_ERROR")

@@ -39,6 +39,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         max_attempts=1,
         time_limit=60.0,
         traceparent=None,
+        tracestate=None,
         created_at=_LONG_AGO,
         run_at=_LONG_AGO,
         started_at=_LONG_AGO,

@@ -23,11 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from waybill.config import CommonSettings
+from support.log_lines import leave_log
+from support.otlp import collector
+from waybill.config import CommonSettings, ProcessSettings
 from waybill.log import bind_job, configure
-from waybill.log.handlers import RotatingFile, Stream
+from waybill.log.handlers import RotatingFile
 from waybill.log.safety import as_json, plain_values
 from waybill.redaction import MASK, is_secret_key, redact_text
+from waybill.telemetry import spans, tracing
 
 log = structlog.get_logger()
 
@@ -35,16 +38,9 @@ log = structlog.get_logger()
 @pytest.fixture(autouse=True)
 def _undone() -> Iterator[None]:
     """Leave logging as the other tests expect it."""
-    root = logging.getLogger()
-    level = root.level
+    level = logging.getLogger().level
     yield
-    for handler in list(root.handlers):
-        if isinstance(handler, Stream | RotatingFile):
-            root.removeHandler(handler)
-            handler.close()
-    root.setLevel(level)
-    logging.captureWarnings(False)
-    structlog.reset_defaults()
+    leave_log(level)
 
 
 def settings(**changes: Any) -> CommonSettings:
@@ -156,6 +152,24 @@ def test_a_job_inside_a_job_gives_the_outer_one_back(capsys: pytest.CaptureFixtu
             log.info("inside")
         log.info("outside")
     assert [(line["job_id"], line["tenant"]) for line in lines(capsys)] == [("inner", "t"), ("outer", "t")]
+
+
+def test_a_line_within_a_span_names_it_and_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    with collector() as received:
+        configure(settings(), "worker")
+        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint), "worker")
+        try:
+            with spans.span("outer"):
+                log.info("inside")
+                logging.getLogger("a_library").warning("inside, too")
+            log.info("outside")
+        finally:
+            tracing.stop()
+        (exported,) = received.spans
+    inside, of_library, outside = lines(capsys)
+    for line in (inside, of_library):
+        assert (line["trace_id"], line["span_id"]) == (exported.trace_id, exported.span_id)
+    assert not {"trace_id", "span_id"} & outside.keys()
 
 
 # What must not be in it

@@ -17,8 +17,10 @@ from support.gateway import RUDE, told
 from support.gateway import Gateway as RunningGateway
 from support.parser_pool import started
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
+from support.traced import traced
 from waybill.errors import Code, GatewayUnavailable, classify
 from waybill.messages import msg
+from waybill.telemetry import spans
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
 from waybill_convert.clients.gateway_http import MOST_PARAMS_CHARACTERS
@@ -62,6 +64,24 @@ async def test_a_conversion_comes_back_in_its_parts() -> None:
     assert (conversion.xml, conversion.root) == (b"<a/>", "a")
     assert conversion.pages == 2
     assert json.loads(conversion.provenance) == {"source": {"pages": [{}, {}]}, "data": {"number": "1"}}
+
+
+async def test_a_call_is_a_span_that_the_gateway_can_continue() -> None:
+    job = {"job_id": "job-1", "tenant": "acme", "kind": "convert_pdf", "attempt": 2}
+    with traced("worker") as export, spans.about_job(**job):  # type: ignore[arg-type]
+        async with sick_gateway(answering(200, GOOD)) as server:
+            gateway = Gateway(server.url, 60.0)
+            await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=never)
+            await gateway.close()
+        refused = await failure(answering(503))
+        worked, failed = export()
+    headers = server.requests[0][0]
+    assert headers["traceparent"] == f"00-{worked.trace_id}-{worked.span_id}-01"
+    assert headers["baggage"] == "job.id=job-1,tenant.id=acme,job.kind=convert_pdf,job.attempt=2"
+    assert (worked.name, worked.kind, worked.failed) == ("POST /process", "client", False)
+    assert worked.attributes["http.response.status_code"] == 200
+    assert (failed.failed, failed.attributes["error.type"]) == (True, refused.code.value)
+    assert failed.attributes["http.response.status_code"] == 503
 
 
 async def test_the_document_is_sent_as_it_is_with_its_mapping_and_job() -> None:

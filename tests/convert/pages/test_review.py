@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from functools import cache
+from html import escape
 
 import httpx
 
+from support.api_fixtures import Serve
 from support.api_server import Api, Converter, uploaded
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
@@ -72,3 +75,21 @@ async def test_the_page_sends_one_window_of_lines_and_the_rest_on_demand(api: Ap
     for nowhere in ("lines[270]", "other[0]", "number", "lines[99999999]"):
         assert (await browser.get(f"/review/{job}/lines", params={"at": nowhere})).status_code == 404
     assert (await (await api.browser()).get(f"/review/{job}/lines", params={"at": "lines[0]"})).status_code == 404
+
+
+async def test_a_job_and_its_review_link_to_the_trace_if_the_settings_say_where_traces_are(
+    serve: Serve, converter: Converter
+) -> None:
+    template = "https://traces.example.com/{trace_id}?q=1&from=now"
+    async with serve(trace_url_template=template) as api:
+        browser = await api.browser()
+        job = await reviewable(browser, converter, good())
+        url = template.format(trace_id=uuid.UUID(job).hex)
+        assert (await browser.get(f"/api/jobs/{job}")).json()["trace_url"] == url
+        for language, word in (("en", "Trace"), ("id", "Jejak")):
+            page = (await browser.get(f"/review/{job}", headers={"Accept-Language": language})).text
+            assert f'<a href="{escape(url)}" rel="noreferrer">{word}</a>' in page
+    async with serve() as api:
+        client = api.client(cookies=dict(browser.cookies))
+        assert (await client.get(f"/api/jobs/{job}")).json()["trace_url"] is None
+        assert "noreferrer" not in (await client.get(f"/review/{job}")).text

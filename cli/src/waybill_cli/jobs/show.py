@@ -10,12 +10,14 @@ from typing import Any
 
 from rich.text import Text
 
+from waybill.config import ProcessSettings, load
 from waybill.console.database import with_database
 from waybill.console.human_units import ago, duration, moment, size
 from waybill.console.options import AsJson
 from waybill.console.tables import Column, print_facts, print_table
 from waybill.console.terminal import print_json, print_line, styled
 from waybill.db import Database
+from waybill.telemetry.trace_links import trace_url
 from waybill_cli.job_ids import JobArgument
 from waybill_cli.job_view import error_text, print_timeline, progress, state_text, waited_and_ran
 from waybill_cli.records import artefact_record, happening_record, job_record
@@ -33,6 +35,10 @@ class _ShownJob:
     worker: Worker | None
     children: Mapping[State, int]
     now: datetime
+
+    @property
+    def trace_url(self) -> str | None:
+        return trace_url(self.job.id, self.job.traceparent, load(ProcessSettings))
 
 
 def show(
@@ -69,6 +75,7 @@ def _record(seen: _ShownJob) -> dict[str, Any]:
         "lease_expires_at": seen.worker.lease_expires_at if seen.worker else None,
         "history": [happening_record(one) for one in seen.history],
         "artefacts": [artefact_record(one) for one in seen.artefacts],
+        "trace_url": seen.trace_url,
         "children_by_state": {state.value: seen.children.get(state, 0) for state in State},
     }
 
@@ -138,8 +145,8 @@ def _facts(seen: _ShownJob) -> Iterator[tuple[str, Text]]:
         yield "parent", styled(job.parent_id)
     if job.children:
         yield "children", styled(_children(seen))
-    if job.traceparent:
-        yield "trace", styled(job.traceparent)
+    if trace := seen.trace_url or job.traceparent:
+        yield "trace", styled(trace)
     yield "payload", styled(_as_json(job.payload))
 
 

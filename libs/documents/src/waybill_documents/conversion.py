@@ -53,6 +53,8 @@ class Answer:
     media_type: str
     stages: dict[str, float]
     """Milliseconds by stage, in the order in which the stages first ran."""
+    extents: dict[str, tuple[float, float]]
+    """When each stage first began and last ended, by the clock that the caller provided."""
 
 
 @dataclass(slots=True)
@@ -114,9 +116,9 @@ def convert(
     try:
         body = _converted(source, kind, mapping, wants, pretty, limits, stages)
     except DocumentRejected as fault:
-        fault.stages = stages.milliseconds
+        fault.stages, fault.extents = stages.milliseconds, stages.extents
         raise
-    return Answer(body, MEDIA_TYPES[wants], stages.milliseconds)
+    return Answer(body, MEDIA_TYPES[wants], stages.milliseconds, stages.extents)
 
 
 def _converted(

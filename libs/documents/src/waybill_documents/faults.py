@@ -115,6 +115,8 @@ class DocumentRejected(Exception):
         """What was read in spite of the fault, for a person to look at: data, provenance, checks."""
         self.stages: dict[str, float] = {}
         """Milliseconds of the stages that ran until then."""
+        self.extents: dict[str, tuple[float, float]] = {}
+        """When they ran; see `Stages`."""
 
     @property
     def message(self) -> str:

@@ -12,11 +12,22 @@ Clock = Callable[[], float]
 T = TypeVar("T")
 
 
+NAMES = frozenset(
+    {
+        *("attachment", "checks", "computed", "confidence", "fields", "image", "lines", "rows", "tables", "values"),
+        *("words", "xml"),
+    }
+)
+"""All stages that there are."""
+
+
 class Stages:
     """Milliseconds by stage, in the order in which the stages first ran."""
 
     def __init__(self, clock: Clock) -> None:
         self.milliseconds: dict[str, float] = {}
+        self.extents: dict[str, tuple[float, float]] = {}
+        """When each stage first began and last ended. A stage that runs page by page takes turns with others."""
         self._clock = clock
 
     @contextmanager
@@ -42,4 +53,6 @@ class Stages:
             yield item
 
     def _add(self, stage: str, start: float) -> None:
-        self.milliseconds[stage] = self.milliseconds.get(stage, 0.0) + (self._clock() - start) * 1000
+        end = self._clock()
+        self.milliseconds[stage] = self.milliseconds.get(stage, 0.0) + (end - start) * 1000
+        self.extents[stage] = (self.extents.get(stage, (start, end))[0], end)

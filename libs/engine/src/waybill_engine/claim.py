@@ -84,7 +84,7 @@ _TAKE = """UPDATE jobs
        progress = NULL, progress_message = NULL
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner"""
+          traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner"""
 
 _NOTHING = "'{}'"
 
@@ -117,11 +117,11 @@ WITH asked AS MATERIALIZED (
 {_picked("ALL")}, claimed AS ({_TAKE}
 ), {paid}
 SELECT id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-       traceparent, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner
+       traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner
   FROM claimed
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       jsonb_build_object('quotas', quotas, 'rooms', rooms, 'waits', waits,
+       NULL, jsonb_build_object('quotas', quotas, 'rooms', rooms, 'waits', waits,
                           'paid', (SELECT json_agg(json_build_array(id, ahead, spacing, burst)) FROM paid)), NULL
   FROM asked
 """  # noqa: S608 - made of constants
@@ -157,6 +157,7 @@ class ClaimedJob:
     max_attempts: int
     time_limit: float
     traceparent: str | None
+    tracestate: str | None
     created_at: datetime
     run_at: datetime
     """Since when it was runnable."""

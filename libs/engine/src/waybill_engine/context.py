@@ -19,6 +19,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db import Database, driver
 from waybill.errors import LeaseLost, is_database_outage
 from waybill.storage import Storage, Stored
+from waybill.telemetry import spans
 from waybill_engine.artefacts import artefact_key, publish
 from waybill_engine.checkpoints import load, save
 from waybill_engine.claim import ClaimedJob
@@ -113,7 +114,8 @@ class JobContext:
 
         Function, arguments and result must be picklable.
         """
-        return await self._tools.pool.run(function, *arguments)
+        with spans.span(f"run {function.__name__}"):
+            return await self._tools.pool.run(function, *arguments)
 
     async def checkpoint(self, state: Mapping[str, Any] | None, session: AsyncSession | None = None) -> None:
         """Leave a small JSON object (16 KiB) for the job's next run, in case this one does not get to the end.
@@ -148,14 +150,15 @@ class JobContext:
         """The end of the job: your rows, the jobs you enqueue and this job's success commit together, or not at all."""
         committing = False
         try:
-            async with self._tools.db.transaction() as session:
-                yield session
-                connection = await driver(session)
-                committing = True
-                if not await succeed(connection, self.claimed.worker_id, [(self.claimed.id, self.claimed.token)]):
-                    raise LeaseLost()
-                if self.probe is not None:
-                    await self.probe.succeeded(connection, self.used)
+            with spans.span("complete"):
+                async with self._tools.db.transaction() as session:
+                    yield session
+                    connection = await driver(session)
+                    committing = True
+                    if not await succeed(connection, self.claimed.worker_id, [(self.claimed.id, self.claimed.token)]):
+                        raise LeaseLost()
+                    if self.probe is not None:
+                        await self.probe.succeeded(connection, self.used)
         except Exception as error:
             # The connection broke during the commit, so the row has to tell whether it happened.
             if not (committing and is_database_outage(error) and await self._did_commit()):

@@ -22,6 +22,7 @@ from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.audit_notes import note_job, note_jobs
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import await_again, children_ended, lock_family
+from waybill_engine.job_traces import tell_retries
 from waybill_engine.models import State
 from waybill_engine.sequences import advance, sequence_of
 
@@ -82,14 +83,17 @@ WITH retried AS (
            progress_message = NULL, updated_at = now()
       FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
-    RETURNING jobs.id, jobs.queue, jobs.state, {sequence_of("jobs")} AS sequence
+    RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.traceparent,
+              jobs.tracestate, {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'retried', jsonb_build_object('message', $2::text) FROM retried
 ), ready AS (
     SELECT queue FROM retried WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT retried.sequence FROM retried, announced
+SELECT retried.id, retried.tenant, retried.kind, retried.queue, retried.lease_token, retried.traceparent,
+       retried.tracestate, retried.sequence
+  FROM retried, announced
 """  # noqa: S608 - made of constants
 
 _LOCK_TO_DELETE = "SELECT state, tenant, pinned_at IS NOT NULL AS pinned FROM jobs WHERE id = $1 FOR UPDATE"
@@ -208,8 +212,9 @@ async def retry(connection: Connection, job_id: uuid.UUID, reason: str = "Retrie
             if pending:
                 await connection.execute(_AWAIT, pending)
             awaited = job.parent_id is not None and await await_again(connection, job.parent_id)
-            sequence = await connection.fetchval(_RETRY, [job_id], reason, [len(pending)], [awaited])
-            await advance(connection, [sequence])
+            retried = await connection.fetch(_RETRY, [job_id], reason, [len(pending)], [awaited])
+            await advance(connection, [row["sequence"] for row in retried])
+            tell_retries(retried)
             await note_job(connection, "job.retried", job_id, reason=reason)
             return State(await connection.fetchval(_LOCK, job_id))
     except asyncpg.UniqueViolationError as error:
@@ -227,6 +232,7 @@ async def retry_childless(connection: Connection, parents: Mapping[uuid.UUID, uu
     awaited = [parent_id is not None and waiting[parent_id] for parent_id in parents.values()]
     retried = await connection.fetch(_RETRY, list(parents), reason, [0] * len(parents), awaited)
     await advance(connection, [row["sequence"] for row in retried])
+    tell_retries(retried)
     await note_jobs(connection, "jobs.retried", list(parents), reason=reason)
 
 

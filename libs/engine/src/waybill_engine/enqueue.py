@@ -19,8 +19,10 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
 from waybill.ids import made_at
+from waybill.telemetry import spans
 from waybill_engine import shelf
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
+from waybill_engine.job_traces import enqueuing, parents_traceparent
 from waybill_engine.lanes import Lane
 from waybill_engine.new_job import NewJob, payload_json
 from waybill_engine.sequences import advance, refuse_below_a_sequence
@@ -39,7 +41,7 @@ _WORTH_COPYING = 100
 _COPIED = (
     *("id", "tenant", "owner", "kind", "queue", "priority", "cost", "state", "payload"),
     *("max_attempts", "max_crashes", "time_limit", "run_at", "traceparent", "created_at", "updated_at"),
-    *("parent_id", "awaited", "tells_end"),
+    *("parent_id", "awaited", "tells_end", "tracestate"),
 )
 
 # The database computes `now() + delay` and the state: its clock decides, not the caller's. Jobs of a sequence are
@@ -51,18 +53,19 @@ WITH new AS (
       FROM unnest(
                $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::text[],
                $9::smallint[], $10::smallint[], $11::real[], $12::timestamptz[], $13::float8[],
-               $14::text[], $15::text[], $16::float8[], $17::text[], $18::bool[], $20::text[], $21::smallint[]
+               $14::text[], $15::text[], $16::float8[], $17::text[], $18::bool[], $20::text[], $21::smallint[],
+               $22::text[]
            ) WITH ORDINALITY AS n (
                id, tenant, owner, kind, queue, priority, cost, payload,
                max_attempts, max_crashes, time_limit, at, delay,
                unique_key, unique_scope, unique_window, traceparent, tells_end, sequence_key, sequence_at_once,
-               position
+               tracestate, position
            )
 ), created AS (
     INSERT INTO jobs (
         id, tenant, owner, kind, queue, priority, cost, payload, max_attempts, max_crashes, time_limit,
         state, run_at, unique_key, unique_scope, unique_until, traceparent, tells_end, parent_id, awaited,
-        sequence_key, sequence_at_once, sequence_position, parked_for, created_at, updated_at
+        sequence_key, sequence_at_once, sequence_position, parked_for, tracestate, created_at, updated_at
     )
     SELECT id, tenant, owner, kind, queue, priority, cost, payload::jsonb, max_attempts, max_crashes, time_limit,
            CASE WHEN run_at > now() OR sequence_key IS NOT NULL THEN 'scheduled' ELSE 'queued' END,
@@ -70,7 +73,7 @@ WITH new AS (
            unique_key, unique_scope, now() + unique_window * interval '1 second', traceparent,
            tells_end, $19::uuid, $19::uuid IS NOT NULL,
            sequence_key, sequence_at_once, sequence_position, CASE WHEN sequence_key IS NOT NULL THEN run_at END,
-           now(), now()
+           tracestate, now(), now()
       FROM new
      -- In the order of their keys, so that two callers with the same keys cannot deadlock. The same key may be wanted
      -- while active and for ever; these are two indexes, so their order counts too.
@@ -128,6 +131,16 @@ async def insert(
     """The same for the engine itself. Whoever names a parent must count the created jobs there; see `families`."""
     if not jobs:
         return []
+    if not spans.on():
+        return await _insert_checked(connection, jobs, parent_id, as_operator)
+    parent = await parents_traceparent(connection, parent_id) if parent_id is not None else None
+    with enqueuing(jobs, parent=parent, apart=len(jobs) >= _WORTH_COPYING) as stamped:
+        return await _insert_checked(connection, stamped, parent_id, as_operator)
+
+
+async def _insert_checked(
+    connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.UUID | None, as_operator: bool
+) -> list[Enqueued]:
     if not as_operator and any(job.priority > 0 for job in jobs):
         # In ascending order, so that each tenant's highest priority is what remains.
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
@@ -233,6 +246,7 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
                         parent_id,
                         parent_id is not None,
                         job.kind.tells_end,
+                        job.tracestate,
                     )
                     for job, run_at in zip(jobs, times, strict=True)
                 ],
@@ -298,4 +312,5 @@ def _columns(jobs: Sequence[NewJob], parent_id: uuid.UUID | None) -> list[Any]:
         parent_id,
         [job.sequence.key if job.sequence else None for job in jobs],
         [job.sequence.at_once if job.sequence else None for job in jobs],
+        [job.tracestate for job in jobs],
     ]

@@ -102,6 +102,8 @@ class Job(SQLModel, table=True):
     """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
     infinity, which Python reads as a time without a zone, so look here first."""
     traceparent: str | None = None
+    """The span that enqueued it, by which its runs are in the trace of what they came from; see `job_traces`."""
+    tracestate: str | None = None
     tells_end: bool = Field(default=False, sa_column_kwargs={"server_default": sa.false()})
     """Its end is published to all pipelines; see `endings`."""
 

@@ -49,6 +49,8 @@ class NewJob:
     sequence: SequenceKey | None = None
     """It runs after earlier jobs of its tenant and kind with the same key, one at a time or a few at once."""
     traceparent: str | None = None
+    """The span that the job comes from (W3C Trace Context). The current one, unless given."""
+    tracestate: str | None = None
     id: uuid.UUID = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
@@ -74,6 +76,8 @@ class NewJob:
                 raise Refused("A job's run_at must be between the years 1970 and 3000.")
         if self.traceparent is not None and not (len(self.traceparent) <= 200 and is_storable(self.traceparent)):
             raise Refused("A job's traceparent must have at most 200 characters, none of them NUL.")
+        if self.tracestate is not None and not (len(self.tracestate) <= 512 and is_storable(self.tracestate)):
+            raise Refused("A job's tracestate must have at most 512 characters, none of them NUL.")
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode

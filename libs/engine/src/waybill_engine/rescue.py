@@ -25,6 +25,7 @@ from waybill.errors import MEANINGS, Code
 from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
+from waybill_engine.job_traces import tell_rescues
 from waybill_engine.models import State, WorkerState
 from waybill_engine.rules import kind_is_blocked, queue_is_paused
 from waybill_engine.sequences import advance, sequence_of
@@ -109,7 +110,8 @@ WITH returned AS (
       FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[])
            AS verdict (id, state, charge, event, code, message, suspect)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
-    RETURNING jobs.id, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes, verdict.event,
+    RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes,
+              jobs.attempts - verdict.charge + 1 AS attempt, jobs.traceparent, jobs.tracestate, verdict.event,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               {end_of_job("jobs")} AS told,
               CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
@@ -120,7 +122,10 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.event, returned.awaited_by, returned.told, returned.sequence FROM returned, announced
+SELECT returned.id, returned.tenant, returned.kind, returned.queue, returned.lease_token, returned.started_at,
+       returned.attempt, returned.traceparent, returned.tracestate, returned.event, returned.awaited_by, returned.told,
+       returned.sequence
+  FROM returned, announced
 """  # noqa: S608 - made of constants
 
 # As if they had been told to stop: nobody's crash is the reason why they are not here.
@@ -231,6 +236,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
     await advance(connection, [row["sequence"] for row in rows])
     await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
+    tell_rescues(rows, worker["name"])
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 
 

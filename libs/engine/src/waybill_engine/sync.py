@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from waybill.errors import Conflict, Forbidden, NotFound, Refused
+from waybill.telemetry import spans
+from waybill_engine import job_traces
 from waybill_engine.enqueue import Enqueued
 from waybill_engine.new_job import NewJob, payload_json
 
@@ -29,7 +31,7 @@ SELECT CAST(id AS text), created
            unique_window => CAST(%s AS double precision), traceparent => CAST(%s AS text), job_id => CAST(%s AS uuid),
            max_attempts => CAST(%s AS integer), max_crashes => CAST(%s AS integer),
            time_limit => CAST(%s AS double precision),
-           sequence_key => CAST(%s AS text), sequence_at_once => CAST(%s AS integer))
+           sequence_key => CAST(%s AS text), sequence_at_once => CAST(%s AS integer), tracestate => CAST(%s AS text))
 """
 
 _MEANINGS = {"22023": Refused, "42501": Forbidden, "42704": NotFound, "40001": Conflict}
@@ -53,6 +55,13 @@ def enqueue(connection: DbApiConnection, job: NewJob) -> Enqueued:
 
     A priority above 0 needs an operator's grant. An error that Postgres raises ends the caller's transaction.
     """
+    if spans.on():
+        with job_traces.enqueuing([job]) as (job,):
+            return _enqueue(connection, job)
+    return _enqueue(connection, job)
+
+
+def _enqueue(connection: DbApiConnection, job: NewJob) -> Enqueued:
     cursor = connection.cursor()
     try:
         cursor.execute(_ENQUEUE, _parameters(job))
@@ -89,6 +98,7 @@ def _parameters(job: NewJob) -> tuple[str | None, ...]:
         job.kind.time_limit,
         job.sequence.key if job.sequence else None,
         job.sequence.at_once if job.sequence else None,
+        job.tracestate,
     )
     return tuple(None if fact is None else str(fact) for fact in facts)
 

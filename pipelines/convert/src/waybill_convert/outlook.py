@@ -1,6 +1,7 @@
-"""What an owner is told beyond the bare rows: how long a conversion may take, and whether the converter is paused.
+"""What an owner is told beyond the bare rows: how long a conversion may take, whether the converter is paused, and
+where the job's trace is.
 
-Both are cached for a while, for all owners together.
+The first two are cached for a while, for all owners together.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.changes import BLIND, BREAKERS
 from waybill.messages import msg
+from waybill.telemetry.trace_links import NO_LINKS, TraceLinks
 from waybill_convert.estimates import SAMPLES, Estimates
 from waybill_convert.kinds import DEPENDENCIES
 from waybill_convert.repository import durations
@@ -26,9 +28,10 @@ _PAUSE_LASTS = 10.0
 
 
 class Outlook:
-    def __init__(self, database: Database, changes: Subscriptions) -> None:
+    def __init__(self, database: Database, changes: Subscriptions, trace_links: TraceLinks = NO_LINKS) -> None:
         self._database = database
         self._changes = changes
+        self._trace_links = trace_links
         self._estimates = Estimates(())
         self._estimates_until = 0.0
         self.pause: Pause | None = None
@@ -37,7 +40,7 @@ class Outlook:
         self._refreshing = asyncio.Lock()
 
     def view(self, row: Any) -> ConversionView:
-        return view(row, self._estimates, self.pause)
+        return view(row, self._estimates, self.pause, self._trace_links)
 
     async def refresh(self) -> None:
         """Read the breakers and recent durations again, if what we have is too old."""

@@ -70,7 +70,9 @@ class PageImages:
         async with self._places:
             if not await self._storage.exists(document.upload_key):
                 raise Expired(msg("convert.document_gone"))
-            image = await self._renderer.render(document.upload_key, document.bytes, page=page, scale=scale)
+            image = await self._renderer.render(
+                document.upload_key, document.bytes, page=page, scale=scale, job_id=document.job_id
+            )
         await self._storage.put(key, image)
         # Checked last: if the document was deleted meanwhile, that did not find this picture.
         if not await document.kept():

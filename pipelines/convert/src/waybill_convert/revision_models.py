@@ -103,7 +103,7 @@ class Reviser(Protocol):
 class Renderer(Protocol):
     """Who draws pages of documents."""
 
-    async def render(self, upload_key: str, size: int, *, page: int, scale: int) -> bytes:
+    async def render(self, upload_key: str, size: int, *, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         """A page of the stored PDF as PNG, `scale` pixels to a point. NotFound if it has no such page."""
 
 

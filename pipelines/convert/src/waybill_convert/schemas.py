@@ -45,6 +45,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "on_hold": pause_json(view.on_hold),
         "revision": view.revision,
         "error": fault_json(view.error),
+        "trace_url": view.trace_url,
         "links": {
             "self": self,
             "download": f"{self}/download" if complete else None,
@@ -211,6 +212,10 @@ class JobSchema(Schema):
     on_hold: PauseSchema | None
     revision: int = Field(description="How often it was corrected: the number of the revision that is downloaded.")
     error: JobErrorSchema | None
+    trace_url: str | None = Field(
+        description="Where an operator sees the job's trace; null if the server does not know where traces are shown.",
+        examples=["https://jaeger.example.com/trace/0189000000007000800000000000001"],
+    )
     links: LinksSchema
 
 

@@ -19,6 +19,7 @@ from waybill.errors import Conflict, Expired, NotFound
 from waybill.messages import msg
 from waybill.security import ADMIN
 from waybill.storage import Storage
+from waybill.telemetry.trace_links import NO_LINKS, TraceLinks
 from waybill_convert.counts import Counts
 from waybill_convert.cursors import ListPosition, Since, parse_since
 from waybill_convert.outlook import Outlook
@@ -51,11 +52,12 @@ class Conversions:
         database: Database,
         storage: Storage,
         changes: Subscriptions,
+        trace_links: TraceLinks = NO_LINKS,
     ) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
-        self.outlook = Outlook(database, changes)
+        self.outlook = Outlook(database, changes, trace_links)
         """Shared with `Uploads`, so that both tell an owner the same."""
         self._counts = Counts(changes)
 

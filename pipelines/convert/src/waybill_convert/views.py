@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from waybill.messages import Message
+from waybill.telemetry.trace_links import TraceLinks
 from waybill_convert.estimates import Estimates
 from waybill_convert.status import Status
 from waybill_engine.models import State
@@ -68,6 +69,8 @@ class ConversionView:
     """How many times it was corrected: the number of the revision that is downloaded."""
     pinned: bool = False
     """Whether its owner wants it kept, whatever its age."""
+    trace_url: str | None = None
+    """Where its trace is shown; None if nobody has said where traces are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class EverybodysListing:
     next: uuid.UUID | None
 
 
-def view(row: Any, estimates: Estimates, pause: Pause | None) -> ConversionView:
+def view(row: Any, estimates: Estimates, pause: Pause | None, trace_links: TraceLinks) -> ConversionView:
     """One row, as its owner sees it."""
     status, state = Status(row["status"]), State(row["state"])
     running = state is State.RUNNING
@@ -145,6 +148,7 @@ def view(row: Any, estimates: Estimates, pause: Pause | None) -> ConversionView:
         revision=row["revision"],
         source_kept=source_kept(row),
         pinned=row["pinned_at"] is not None,
+        trace_url=trace_links.of(row["job_id"], row["traceparent"]),
     )
 
 

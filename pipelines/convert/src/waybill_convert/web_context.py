@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from waybill.security import Principal
+from waybill.telemetry.trace_links import TraceLinks
 from waybill.web import Context, context_of
 from waybill_convert.clients.gateway_check import check_gateway
 from waybill_convert.clients.page_renderer import GatewayRenderer
@@ -35,7 +36,9 @@ class ConvertContext:
         self.streams = context.streams
         self.mappings = list(catalogue.names())
         """The names of the mappings that people can choose."""
-        self.conversions = Conversions(context.database, context.storage, context.changes)
+        self.conversions = Conversions(
+            context.database, context.storage, context.changes, TraceLinks(context.settings.trace_url_template)
+        )
         self.uploads = Uploads(
             context.database,
             context.storage,

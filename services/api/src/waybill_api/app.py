@@ -13,7 +13,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
-from waybill.http import SafeHeaders
+from waybill.http import AccessLog, SafeHeaders
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
@@ -25,6 +25,9 @@ from waybill.web.request_trail import RequestTrail
 from waybill_api import account, audit_events, health, ops, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 from waybill_engine.sampler import Sampler
+
+_QUIET = frozenset({"/livez", "/readyz", "/api/healthz", "/static/{version}/{name:path}"})
+"""Routes whose requests say nothing about anybody's work."""
 
 
 def create_app(
@@ -105,3 +108,4 @@ def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(AccessLog, written=settings.access_log, quiet=_QUIET)

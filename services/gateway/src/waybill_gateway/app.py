@@ -11,7 +11,7 @@ from waybill import http
 from waybill.errors import Code
 from waybill.http.proofs import Doorman
 from waybill.messages import msg
-from waybill_gateway.callers import Callers
+from waybill_gateway.callers import PROBES, Callers
 from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
@@ -57,5 +57,6 @@ def create_app(
         most_bytes=settings.max_upload_mb * 1024 * 1024,
         is_open=settings.gateway_open,
     )
-    app.add_middleware(http.SafeHeaders)  # added last, so outermost: problem documents get the headers too
+    app.add_middleware(http.SafeHeaders)  # outside of the others: problem documents get the headers too
+    app.add_middleware(http.AccessLog, written=settings.access_log, quiet=PROBES)
     return app

@@ -18,6 +18,7 @@ from waybill_gateway.body import Body
 from waybill_gateway.responses import send_problem
 
 PROBES = frozenset({"/livez", "/readyz"})
+_PROVEN = "waybill.proven"
 _REASONS = {
     "missing": msg("gateway.secret_missing"),
     "wrong": msg("gateway.secret_wrong"),
@@ -55,6 +56,9 @@ class Callers:
             await self._refuse(refusal, headers, receive, send)
             return
 
+        if asked is not None:
+            scope[_PROVEN] = True
+
         async def prove(message: Message) -> None:
             if asked is not None and message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[ANSWER_HEADER] = asked.answer(message["status"])
@@ -77,6 +81,11 @@ class Callers:
     async def _refuse(self, problem: Problem, headers: Headers, receive: Receive, send: Send) -> None:
         waits = headers.get("expect", "").lower() == "100-continue"
         await send_problem(problem, Body(receive, waits_for_continue=waits), send, most=self._most)
+
+
+def is_proven(scope: Scope) -> bool:
+    """Whether the caller of this request has proven that it is one of our services."""
+    return bool(scope.get(_PROVEN))
 
 
 def _is_from_a_page(headers: Headers) -> bool:

@@ -34,8 +34,15 @@ def prepare(options: Mapping[str, Any]) -> None:
 def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     """Convert one document or draw a page of it, and write the result or a problem document to `answer`.
 
-    The returned note says which of the two it is.
+    The returned note says which of the two it is, and when each stage ran, in seconds since the beginning.
     """
+    began = time.perf_counter()
+    note = _parsed(call, answer)
+    extents: Mapping[str, tuple[float, float]] = note.get("extents", {})
+    return {**note, "extents": {name: [begin - began, end - began] for name, (begin, end) in extents.items()}}
+
+
+def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     try:
         return _drawn(call, answer) if "page" in call else _converted(call, answer)
     except DocumentRejected as fault:
@@ -64,14 +71,14 @@ def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
         clock=time.perf_counter,
     )
     answer.write_bytes(result.body)
-    return {"status": 200, "stages": result.stages}
+    return {"status": 200, "stages": result.stages, "extents": result.extents}
 
 
 def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     stages, limits = Stages(time.perf_counter), PdfLimits()
     with opened(Path(call["source"]), limits) as document, stages.timed("image"):
         answer.write_bytes(page_image(document, call["page"], call["scale"], limits))
-    return {"status": 200, "stages": stages.milliseconds}
+    return {"status": 200, "stages": stages.milliseconds, "extents": stages.extents}
 
 
 def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentRejected) -> dict[str, Any]:
@@ -87,4 +94,4 @@ def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentRejected) -> 
         problem["partial"] = fault.partial
     # No `ensure_ascii=False`: text from a broken document may contain half a character.
     answer.write_text(json.dumps(problem))
-    return {"status": 422, "fault": fault.code.value, "stages": fault.stages}
+    return {"status": 422, "fault": fault.code.value, "stages": fault.stages, "extents": fault.extents}

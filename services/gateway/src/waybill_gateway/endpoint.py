@@ -20,12 +20,13 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
-from structlog.contextvars import bind_contextvars, clear_contextvars
+from structlog.contextvars import bind_contextvars
 
 from waybill.errors import Code
 from waybill.http import Problem
 from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
 from waybill.messages import msg
+from waybill.telemetry import spans
 from waybill_documents.faults import FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
@@ -34,7 +35,9 @@ from waybill_gateway.body import Body
 from waybill_gateway.content_negotiation import Accept, Kind
 from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.file_signature import sniff
+from waybill_gateway.pool.stage_times import stage_times
 from waybill_gateway.refusals import Refusal
+from waybill_gateway.request_span import request_span
 from waybill_gateway.responses import send_file, send_problem
 from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import RequestFiles, Spool
@@ -53,6 +56,8 @@ class Exchange:
     began: float = field(default_factory=time.monotonic)
     job_id: str | None = None
     mapping: str | None = None
+    status: int | None = None
+    """Of the answer; None if there is none, because the client has gone."""
     facts: dict[str, Any] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)
 
@@ -72,6 +77,12 @@ class Exchange:
         if self.stages:
             known["X-Stage"] = ", ".join(f"{name};dur={took:.1f}" for name, took in self.stages.items())
         return known
+
+    def attributes(self) -> dict[str, str | int]:
+        """What this request adds to its span. Nothing of it was chosen by whoever wrote the document."""
+        known = {f"waybill.document.{name}": self.facts.get(name) for name in ("bytes", "kind", "mapping", "page")}
+        known["http.response.status_code"] = self.status
+        return {name: value for name, value in known.items() if value is not None}
 
     def members(self) -> dict[str, str]:
         """What this request adds to a problem document."""
@@ -113,18 +124,23 @@ class Endpoint(ABC):
         """The parser's task for a document that has arrived."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        clear_contextvars()  # left by an earlier request on this connection
         headers = Headers(scope=scope)
         body = Body(receive, waits_for_continue=headers.get("expect", "").lower() == "100-continue")
         exchange = Exchange()
-        try:
-            await self._take(headers, body, exchange, send)
-        except ClientDisconnect:
-            log.info("client_gone", **exchange.facts)
-        except Refusal as refusal:
-            log.info("refused", status=refusal.status, code=refusal.code.value, key=refusal.key, **exchange.facts)
-            problem = refusal.problem(exchange.headers(), exchange.members())
-            await send_problem(problem, body, send, most=self.settings.max_upload_mb * 1024 * 1024)
+        with request_span(scope, headers) as span:
+            try:
+                await self._take(headers, body, exchange, send)
+            except ClientDisconnect:
+                log.info("client_gone", **exchange.facts)
+                span.event("client gone")
+            except Refusal as refusal:
+                exchange.status = refusal.status
+                if refusal.status >= 500:
+                    span.fail(refusal.code)
+                log.info("refused", status=refusal.status, code=refusal.code.value, key=refusal.key, **exchange.facts)
+                problem = refusal.problem(exchange.headers(), exchange.members())
+                await send_problem(problem, body, send, most=self.settings.max_upload_mb * 1024 * 1024)
+            span.set(exchange.attributes())
 
     async def _take(self, headers: Headers, body: Body, exchange: Exchange, send: Send) -> None:
         if "x-job-id" in headers:
@@ -164,20 +180,21 @@ class Endpoint(ABC):
             else:
                 self.check_field(name, value, exchange)
 
-        form = await receive_form(
-            body,
-            boundary,
-            files.document,
-            fields=("job_id", *self.fields),
-            megabytes=self.settings.max_upload_mb,
-            seconds=self.settings.gateway_upload_timeout,
-            on_field=on_field,
-        )
+        with spans.span("receive document"):
+            form = await receive_form(
+                body,
+                boundary,
+                files.document,
+                fields=("job_id", *self.fields),
+                megabytes=self.settings.max_upload_mb,
+                seconds=self.settings.gateway_upload_timeout,
+                on_field=on_field,
+            )
         if form.size is None:
             raise refusals.bad_form(msg("gateway.no_file"))
         kind = sniff(files.document)
         exchange.facts |= {"bytes": form.size, "kind": kind}
-        exchange.facts["upload_ms"] = _milliseconds_since(exchange.began)
+        exchange.facts["upload_seconds"] = _seconds_since(exchange.began)
         if kind is None:
             raise refusals.not_a_document()
         return self.task(form, kind, accept, exchange)
@@ -231,26 +248,27 @@ class Endpoint(ABC):
             log.error("conversion_broken", exception=error.traceback, **exchange.facts)
             raise refusals.broken() from None
         self.doorkeeper.took(time.monotonic() - began - waited)
-        exchange.facts |= {"wait_ms": round(waited * 1000, 1), "parse_ms": _milliseconds_since(began + waited)}
+        exchange.facts |= {"wait_seconds": round(waited, 4), "parse_seconds": _seconds_since(began + waited)}
         return note
 
     async def _answer(
         self, note: Mapping[str, Any], task: DocumentTask, answer: Path, exchange: Exchange, send: Send
     ) -> None:
-        status = note["status"]
-        exchange.stages = {str(name): float(took) for name, took in (note.get("stages") or {}).items()}
+        status = exchange.status = note["status"]
+        within = exchange.facts["parse_seconds"]
+        exchange.stages = {stage.name: stage.seconds * 1000 for stage in stage_times(note, within)}
         if status == 400:  # the mapping cannot be used for this
             raise refusals.mapping_unfit(str(note["detail"]), note["key"], note["params"])
         log.info(
             "processed",
             status=status,
             fault=note.get("fault"),
-            stages={name: round(took, 1) for name, took in exchange.stages.items()},
+            stages={name: round(took / 1000, 4) for name, took in exchange.stages.items()},
             **exchange.facts,
         )
         media_type = task.media_type if status == 200 else _PROBLEM
         await send_file(answer, status, {"Content-Type": media_type, **exchange.headers()}, send)
 
 
-def _milliseconds_since(moment: float) -> float:
-    return round((time.monotonic() - moment) * 1000, 1)
+def _seconds_since(moment: float) -> float:
+    return round(time.monotonic() - moment, 4)

@@ -15,10 +15,11 @@ import structlog
 
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import LeaseLost, classify
+from waybill.errors import Code, LeaseLost, classify
 from waybill.janitor import history
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import Batch, Tally, Task
+from waybill.telemetry import spans
 from waybill_janitor import scan_cursor
 from waybill_janitor.lease import JanitorLease, myself
 
@@ -40,6 +41,8 @@ class TaskReport:
     planned: int = 0
     seconds: float = 0.0
     error: str | None = None
+    code: Code | None = None
+    """Of the taxonomy, if an exception ended the task."""
 
 
 Reported = Callable[[TaskReport], None]
@@ -77,11 +80,20 @@ class JanitorRun:
         self._renewed = time.monotonic()
 
     async def go(self, tasks: Sequence[Task], reported: Reported) -> list[TaskReport]:
+        with spans.span("janitor run") as span:
+            reports = await self._go(tasks, reported)
+            failed = [report.task.name for report in reports if report.outcome is TaskOutcome.FAILED]
+            span.set({"waybill.janitor.tasks": len(reports), "waybill.janitor.failed": failed})
+        return reports
+
+    async def _go(self, tasks: Sequence[Task], reported: Reported) -> list[TaskReport]:
         async with self._database.hot() as connection:
             self._id = await history.begin(connection, myself())
         reports: list[TaskReport] = []
         for task in tasks:
-            reports.append(await self._task(task))
+            with spans.span(f"janitor {task.name}") as span:
+                reports.append(await self._task(task))
+                _describe(span, reports[-1])
             reported(reports[-1])
         outcomes = {report.outcome for report in reports}
         outcome = next(
@@ -110,7 +122,7 @@ class JanitorRun:
         except Exception as error:
             understood = classify(error)
             log.error("task_failed", task=task.name, code=understood.code.value, exc_info=error)
-            report.outcome, report.error = TaskOutcome.FAILED, understood.message
+            report.outcome, report.error, report.code = TaskOutcome.FAILED, understood.message, understood.code
         report.seconds = time.monotonic() - started
         async with self._database.hot() as connection:
             await history.end_task(connection, self._id, task.name, report.outcome, report.error)
@@ -137,3 +149,12 @@ class JanitorRun:
     async def _renew(self, connection: Connection) -> None:
         await self._lease.renew(connection)
         self._renewed = time.monotonic()
+
+
+def _describe(span: spans.Span, report: TaskReport) -> None:
+    """What a task did, on its span: counts, and never what was removed."""
+    span.set({f"waybill.janitor.{name}": count for name, count in report.done.items()})
+    if report.outcome is TaskOutcome.FAILED:
+        span.fail(report.code or Code.UNKNOWN)
+    elif report.outcome is TaskOutcome.UNFINISHED:
+        span.event("time is up")

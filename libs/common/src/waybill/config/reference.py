@@ -69,8 +69,11 @@ def example() -> str:
 
 
 def _own_fields(settings: type[ProcessSettings]) -> dict[str, FieldInfo]:
-    inherited = {name for base in settings.__mro__[1:] for name in getattr(base, "model_fields", {})}
-    return {name: field for name, field in settings.model_fields.items() if name not in inherited}
+    """The fields that no other section shows: its own, then those of bases that have no section."""
+    shown = [base for base in settings.__mro__[1:] if issubclass(base, ProcessSettings)]
+    inherited = {name for base in shown for name in base.model_fields}
+    own = {name: field for name, field in settings.model_fields.items() if name not in inherited}
+    return dict(sorted(own.items(), key=lambda item: item[0] not in settings.__annotations__))
 
 
 def _example_lines(name: str, field: FieldInfo) -> str:

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from waybill.config.sources import BareNames
 from waybill.config.storage_url import StorageUrl
+from waybill.config.trace_settings import TraceSettings
 from waybill.config.values import Bare, CommaList, DatabaseUrl, Days, LocalPath, Port, Seconds
 
 LogFormat = Literal["auto", "console", "json"]
@@ -39,7 +40,7 @@ def _url_of_parts(host: str, given: Mapping[str, str]) -> str:
     return f"postgresql://{user}:{password}@{host}:{given.get('BPC_DB_PORT', '5432')}/{name}"
 
 
-class ProcessSettings(BaseSettings):
+class ProcessSettings(TraceSettings):
     """Settings of every process, including those that need no database."""
 
     model_config = SettingsConfigDict(
@@ -85,6 +86,12 @@ class ProcessSettings(BaseSettings):
     )
     log_file_backups: int = Field(
         5, ge=1, le=1000, description="How many rotated log files are kept beside the current one."
+    )
+
+    access_log: bool = Field(
+        True,
+        description="Whether the API and the gateway log a line for each request. Switch it off if a proxy in front of"
+        " them does, and you do not need the job's id in it.",
     )
 
     @classmethod

@@ -14,6 +14,7 @@ from waybill.config import CommonSettings, DatabaseUrl, load
 from waybill.console.local_address import published_url
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable, WaybillError
+from waybill.telemetry import tracing
 
 T = TypeVar("T")
 
@@ -60,8 +61,12 @@ def with_database(work: Callable[[Database], Awaitable[T]], *, patient: bool = F
         finally:
             await database.close()
 
-    with acting_as(command_actor()):
-        return asyncio.run(run())
+    tracing.start(settings, "cli")
+    try:
+        with acting_as(command_actor()):
+            return asyncio.run(run())
+    finally:
+        tracing.stop()
 
 
 async def _connect(settings: CommonSettings, *, local: bool, schema: bool) -> Database:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
 from waybill.errors import MEANINGS, Code, Failure, WaybillError, classify
+from waybill.http.request_place import job_of, route_of
 from waybill.messages import Message, msg
 from waybill.pg_text import storable_json
 
@@ -97,12 +96,11 @@ async def _ours(_request: Request, error: Exception) -> Problem:
     return Problem(status, failure.code, failure.message, headers, more=more)
 
 
-def _place(scope: Scope) -> dict[str, str]:
-    """Where a request failed: the path as it was declared, because visitors write what they like into the path."""
-    route = getattr(scope.get("route"), "path", None)
-    place = {"method": scope.get("method", ""), "path": route or scope.get("root_path", "")}
-    with suppress(ValueError):
-        place["job_id"] = str(uuid.UUID(str(scope.get("path_params", {}).get("job_id"))))
+def _place(scope: Scope) -> dict[str, str | None]:
+    """Where a request failed."""
+    place = {"method": scope.get("method", ""), "route": route_of(scope)}
+    if job_id := job_of(scope):
+        place["job_id"] = job_id
     return place
 
 

@@ -27,6 +27,7 @@ from waybill.config import ProcessSettings
 from waybill.log.exceptions import describe_exception, exception_as_text, failure_fields, log_crashes
 from waybill.log.handlers import RotatingFile, Stream
 from waybill.log.safety import as_json, plain_values, without_control_characters
+from waybill.telemetry import spans
 
 __all__ = ["bind_job", "configure", "enter_job", "failure_fields", "log_crashes"]
 
@@ -93,6 +94,12 @@ def _add_job(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
     return event
 
 
+def _add_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if "trace_id" not in event and (ids := spans.current_ids()) is not None:
+        event["trace_id"], event["span_id"] = ids
+    return event
+
+
 def _gathering(service: str) -> list[Processor]:
     """Adds the fields of every line."""
 
@@ -103,6 +110,7 @@ def _gathering(service: str) -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         _add_job,
+        _add_trace,
         add_service,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,

@@ -17,6 +17,7 @@ from waybill.storage.interface import Storage
 from waybill.storage.local import LocalStorage
 from waybill.storage.owner_mark import MarkedStorage
 from waybill.storage.storage_move import MovingStorage
+from waybill.storage.traced_storage import TracedStorage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -46,19 +47,19 @@ def storage_of(settings: CommonSettings) -> Storage:
 def service_storage(settings: CommonSettings, database: Database) -> Storage:
     """The storage in a service's settings, used only while it carries the mark of the database (`owner_mark`).
 
-    During a move it is both places (`moving`).
+    During a move it is both places (`moving`). Its operations are spans.
     """
     place, old_place = settings.storage_url, settings.storage_old_url
     storage = MarkedStorage(storage_of(settings), database, strict=place.folder is not None)
     if old_place is None:
-        return storage
+        return TracedStorage(storage)
     access = StorageAccess(
         settings.storage_old_key_id or settings.storage_key_id,
         settings.storage_old_secret or settings.storage_secret,
         settings.storage_timeout,
     )
     old = open_storage(old_place, access)
-    return MovingStorage(storage, MarkedStorage(old, database, strict=old_place.folder is not None))
+    return TracedStorage(MovingStorage(storage, MarkedStorage(old, database, strict=old_place.folder is not None)))
 
 
 def open_storage(url: StorageUrl | str | Path, access: StorageAccess | None = None) -> Storage:

@@ -1,6 +1,6 @@
 """Samples of what waits and runs, and how many jobs ended in each minute
 
-Revision: engine_0017, after engine_0015
+Revision: engine_0017, after engine_0016
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from waybill.db.migrations.statements import execute
 
 revision = "engine_0017"
-down_revision = "engine_0015"
+down_revision = "engine_0016"
 branch_labels = None
 depends_on = None
 

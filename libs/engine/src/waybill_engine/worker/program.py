@@ -25,6 +25,7 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
+from waybill.telemetry import tracing
 from waybill_engine.registry import declared_schedules, load_handlers
 from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
@@ -52,7 +53,9 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
     if settings.worker_processes > 1 and arguments.worker_id is None:
         code = asyncio.run(_supervise(settings, program))
     else:
+        tracing.start(settings, "worker")
         code = uvloop.run(_work(settings, arguments, program, default_handlers))
+        tracing.stop()
     sys.exit(code)
 
 
@@ -119,6 +122,7 @@ async def _work(
     if any(task.get_name() == STUBBORN for task in asyncio.all_tasks()):
         # A handler that ignores its cancellation would keep this process alive for ever. Its job was released long ago.
         log.warning("leaving_stubborn_handlers")
+        tracing.stop()
         logging.shutdown()
         os._exit(code)
     return code

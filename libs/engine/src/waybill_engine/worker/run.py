@@ -13,6 +13,7 @@ from waybill.db.database import Connection
 from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
+from waybill.telemetry import spans
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
@@ -21,6 +22,8 @@ from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.run_lines import SUCCESSES, run_fields
+from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -65,6 +68,7 @@ class Run:
         "_job",
         "_let_down",
         "_settling",
+        "_span",
         "_stop",
         "_stubborn",
         "_task",
@@ -91,6 +95,7 @@ class Run:
         """When its time is up. `Slots` watches it, because a timer for each run would cost more than the run."""
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._span: spans.Span | None = None
         # Named, because making up a name for a task costs as much as everything else here.
         self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
 
@@ -115,8 +120,15 @@ class Run:
             self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
 
     async def _run(self) -> None:
-        claimed = self.claimed
         enter_job(self._job)
+        if not spans.on():
+            await self._handle()
+            return
+        with traced(self.claimed) as self._span:
+            await self._handle()
+
+    async def _handle(self) -> None:
+        claimed = self.claimed
         try:
             await self._handler.run(claimed.payload, self._job)
         except asyncio.CancelledError as error:
@@ -143,6 +155,9 @@ class Run:
     def _succeeded(self) -> None:
         self.ending = True
         self._note_time()
+        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
+        if self._span is not None:
+            self._span.set(SUCCEEDED)
         if self._handler.kind.dependencies:
             self._note_success()
             if self._job.probe is not None and not self._job.completed:
@@ -187,13 +202,13 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        kind = self.claimed.kind
+        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
         if not is_expected(error):
-            log.error("job_failed", kind=kind, code=failure.code.value, exc_info=error)
+            log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
-            log.info("job_waits", kind=kind, **failure_fields(failure))
+            log.info("job_waits", **of_run, **failure_fields(failure))
         else:
-            log.warning("job_failed", kind=kind, **failure_fields(failure))
+            log.warning("job_failed", **of_run, **failure_fields(failure))
 
     def _note_failure(self, failure: Failure) -> None:
         dependency = self._handler.kind.blamed(failure)
@@ -215,12 +230,16 @@ class Run:
         log.error("handler_ignores_cancellation", kind=self.claimed.kind, job_id=str(self.claimed.id))
         self._task.set_name(STUBBORN)
         self._close(self._outcome_of_stop(asyncio.CancelledError()))
+        if self._span is not None:
+            self._span.end()
 
     def _close(self, outcome: RunOutcome | None) -> None:
         if self.ending:
             return
         self.ending = True
         self._note_time()
+        if self._span is not None:
+            note_outcome(self._span, outcome, completed=self._job.completed)
         if self._job.completed:
             self._note_success()
             self._environment.on_finished(self.claimed, State.SUCCEEDED)

@@ -17,6 +17,7 @@ from waybill.config import load
 from waybill.errors import GatewayTimedOut, GatewayUnavailable, GatewayUnreachable, StorageFailed
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
+from waybill.telemetry.spans import Span
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
 from waybill_convert.clients.gateway_http import GatewayConnections, read_body
@@ -47,6 +48,10 @@ class Gateway:
 
     async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
+        with self._connections.span("/process") as span:
+            return await self._convert(source, mapping, job_id, apart, span)
+
+    async def _convert(self, source: Source, mapping: str, job_id: str, apart: Apart, span: Span) -> ConvertedDocument:
         form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, source.size)
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
         try:
@@ -55,6 +60,7 @@ class Gateway:
                 self._connections.post("/process", content=form.body(source.read()), headers=headers) as response,
             ):
                 status, retry_after = response.status_code, response.headers.get("Retry-After", "")
+                span.set({"http.response.status_code": status})
                 body = await read_body(response, MOST_ANSWER_BYTES if status == httpx.codes.OK else MOST_PROBLEM_BYTES)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise GatewayUnreachable(msg("convert.gateway.unreachable")) from error

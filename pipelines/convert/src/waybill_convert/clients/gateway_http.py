@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -13,6 +13,8 @@ import httpx
 from waybill.errors import GatewayMistrusted, GatewayUnavailable, WaybillError
 from waybill.http.proofs import ANSWER_HEADER, Asked, ask
 from waybill.messages import msg
+from waybill.telemetry import spans
+from waybill.telemetry.spans import Span
 
 E = TypeVar("E", bound=WaybillError)
 
@@ -47,6 +49,11 @@ class GatewayConnections:
     async def close(self) -> None:
         await self._http.aclose()
 
+    def span(self, path: str) -> AbstractContextManager[Span]:
+        """A span around a call, which ends with the error that the caller makes of a failure."""
+        place = {"server.address": self._http.base_url.host, "url.path": path, "http.request.method": "POST"}
+        return spans.span(f"POST {path}", kind="client", attributes=place)
+
     async def introduce(self) -> None:
         """Have the gateway prove that it knows the secret. GatewayMistrusted if it does not, or refuses ours."""
         async with self._ask("GET", "/mappings") as response:
@@ -75,7 +82,7 @@ class GatewayConnections:
         asked, proof = (None, {}) if self._secret is None else ask(self._secret, method, url.raw_path.decode())
         try:
             async with self._http.stream(
-                method, url, content=content, headers={**(headers or {}), **proof}
+                method, url, content=content, headers={**(headers or {}), **spans.carrier(), **proof}
             ) as response:
                 await _check(asked, response)
                 yield response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 
 import httpx
@@ -36,12 +37,16 @@ class GatewayRenderer:
     async def close(self) -> None:
         await self._connections.close()
 
-    async def render(self, upload_key: str, size: int, *, page: int, scale: int) -> bytes:
+    async def render(self, upload_key: str, size: int, *, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         """A page of the stored PDF as PNG. NotFound if there is no such page."""
+        with self._connections.span("/render"):
+            return await self._render(upload_key, size, page, scale, job_id)
+
+    async def _render(self, upload_key: str, size: int, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         try:
             async with asyncio.timeout(_PATIENCE):
                 while True:
-                    answer = await self._ask(upload_key, size, page, scale)
+                    answer = await self._ask(upload_key, size, page, scale, job_id)
                     if isinstance(answer, bytes):
                         return answer
                     # The gateway is busy with conversions. Somebody looks at an empty page, so we wait for it.
@@ -53,11 +58,12 @@ class GatewayRenderer:
         except httpx.TransportError as error:
             raise GatewayUnavailable(msg("convert.gateway.connection_lost")) from error
 
-    async def _ask(self, upload_key: str, size: int, page: int, scale: int) -> bytes | float:
+    async def _ask(self, upload_key: str, size: int, page: int, scale: int, job_id: uuid.UUID) -> bytes | float:
         """The picture, or how many seconds to wait before we ask again."""
         form = StreamedForm({"page": str(page), "scale": str(scale)}, size)
         content = form.body(self._storage.stream(upload_key))
-        async with self._connections.post("/render", content=content, headers=form.headers) as response:
+        headers = {"X-Job-Id": str(job_id), **form.headers}
+        async with self._connections.post("/render", content=content, headers=headers) as response:
             if response.status_code in (429, 503):
                 return min(seconds_to_wait(response.headers.get("Retry-After", ""), 1.0), 5.0)
             body = await read_body(response, _MOST_BYTES)

@@ -100,6 +100,7 @@ class Review:
     leaves: list[Leaf]
     no_paper: str
     history: list[HistoryEntry]
+    trace_url: str | None
     hint: str
     news: str
 
@@ -184,6 +185,7 @@ class _Showing:
             seen=seen,
             leaves=self._leaves,
             no_paper=language.say("convert.review_page.no_paper"),
+            trace_url=page.view.trace_url,
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("convert.review_page.hint") if self._editable else "",
             news=self._news(),

@@ -15,7 +15,7 @@ SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_
        GREATEST(jobs.updated_at, conversions.listed_at, conversions.changed_at) AS updated_at,
        jobs.state, jobs.attempts, jobs.max_attempts, jobs.run_at, jobs.progress, jobs.progress_message,
        jobs.cancel_requested_at, jobs.error_code, jobs.error_message, jobs.error_detail,
-       jobs.created_at, jobs.started_at, jobs.finished_at, jobs.pinned_at,
+       jobs.created_at, jobs.started_at, jobs.finished_at, jobs.pinned_at, jobs.traceparent,
        extract(epoch FROM now() - jobs.started_at)::float8 AS running_for
   FROM conversions
   JOIN all_jobs AS jobs ON jobs.id = conversions.job_id

@@ -16,8 +16,10 @@ from typing import Any
 
 import structlog
 
+from waybill.telemetry import spans
 from waybill_gateway.pool.faults import Crashed, Killed, PoolError, TookTooLong, Unavailable
 from waybill_gateway.pool.oom_kills import OomKills
+from waybill_gateway.pool.parse_spans import describe_parse
 from waybill_gateway.pool.parser import Blueprint, CannotStart, NeverBegan, Parser
 from waybill_gateway.pool.waiting_line import Need, WaitingLine
 
@@ -82,7 +84,7 @@ class Pool:
         It may wait for a parser for up to `wait` seconds, and be parsed for up to `seconds`. If its parser dies, it is
         repeated within the time that is left of both; the lost parse then counts as waiting.
         """
-        began = self._clock()
+        began, asked = self._clock(), time.time_ns()
         deadline = began + wait + seconds
         need, first = Need.ANY, True
         deaths: set[type[PoolError]] = set()
@@ -90,8 +92,15 @@ class Pool:
             async with self._lend(need, wait=min(wait, deadline - self._clock())) as parser:
                 waited = self._clock() - began
                 allowed = seconds if first else min(seconds, deadline - self._clock())
+                spans.past_span(
+                    "wait for parser", begun=asked, ended=time.time_ns(), attributes={"waybill.need": need.value}
+                )
                 try:
-                    return await parser.ask(call, result, seconds=allowed), waited
+                    with spans.span("parse", attributes={"waybill.parser.pid": parser.pid}) as span:
+                        begun = time.time_ns()
+                        note = await parser.ask(call, result, seconds=allowed)
+                        describe_parse(span, note, begun)
+                    return note, waited
                 except NeverBegan:
                     log.info("parser_was_dead", pid=parser.pid)
                 except TookTooLong:
@@ -106,7 +115,7 @@ class Pool:
                     deaths.add(type(death))
                     need = Need.ALONE if isinstance(death, Killed) else Need.FRESH
                     log.info("parse_repeated", need=need.value)
-            first = False
+            first, asked = False, time.time_ns()
             _discard(result)
 
     @asynccontextmanager

@@ -1,0 +1,83 @@
+"""A storage whose operations are spans: what was stored or read, how much, and how long it took.
+
+An operation is one span, however many pieces the object has. A key is made of a job's id and never of a file's name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+from waybill.errors import WaybillError
+from waybill.storage.interface import Listed, Storage, Stored
+from waybill.telemetry import spans
+
+
+class TracedStorage:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __repr__(self) -> str:
+        return repr(self._storage)
+
+    async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
+        with spans.span("storage put", kind="client", attributes={"waybill.storage.key": key}) as span:
+            stored = await self._storage.put(key, data, limit=limit)
+            span.set({"waybill.storage.bytes": stored.bytes})
+            return stored
+
+    def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        chunks = self._storage.stream(key, start, end)
+        return _traced(key, chunks) if spans.on() else chunks
+
+    async def get(self, key: str) -> bytes:
+        with spans.span("storage get", kind="client", attributes={"waybill.storage.key": key}) as span:
+            found = await self._storage.get(key)
+            span.set({"waybill.storage.bytes": len(found)})
+            return found
+
+    async def size(self, key: str) -> int:
+        return await self._storage.size(key)
+
+    async def exists(self, key: str) -> bool:
+        return await self._storage.exists(key)
+
+    async def delete(self, key: str) -> None:
+        with spans.span("storage delete", kind="client", attributes={"waybill.storage.key": key}):
+            await self._storage.delete(key)
+
+    async def delete_many(self, keys: Sequence[str]) -> None:
+        with spans.span("storage delete", kind="client", attributes={"waybill.storage.objects": len(keys)}):
+            await self._storage.delete_many(keys)
+
+    def list(self, prefix: str = "") -> AsyncIterator[Listed]:
+        return self._storage.list(prefix)
+
+    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
+        return await self._storage.remove_abandoned(older_than=older_than, dry_run=dry_run)
+
+    async def free_space(self) -> int | None:
+        return await self._storage.free_space()
+
+    async def check(self) -> None:
+        await self._storage.check()
+
+
+async def _traced(key: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks, and a span when they end. It is never the current span: between two chunks, the reader works."""
+    begun, size, error = time.time_ns(), 0, None
+    try:
+        async with aclosing(cast("Any", chunks)) as incoming:
+            async for chunk in incoming:
+                size += len(chunk)
+                yield chunk
+    except Exception as failure:
+        error = failure.code.value if isinstance(failure, WaybillError) else type(failure).__name__
+        raise
+    finally:
+        attributes: dict[str, str | int] = {"waybill.storage.key": key, "waybill.storage.bytes": size}
+        spans.past_span(
+            "storage get", begun=begun, ended=time.time_ns(), kind="client", attributes=attributes, error=error
+        )

@@ -1,0 +1,1 @@
+"""What a process tells about its work: spans that follow a job through all services, and metrics."""

@@ -1,0 +1,55 @@
+"""The spans of one run: how long its job waited, the run itself, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from waybill.errors import Code, LeaseLost
+from waybill.telemetry import spans
+from waybill_engine.claim import ClaimedJob
+from waybill_engine.finish import RunOutcome
+from waybill_engine.job_traces import JobTrace, process_attributes
+
+SUCCEEDED: Mapping[str, spans.Value] = {"waybill.outcome": "succeeded"}
+
+
+@contextmanager
+def traced(claimed: ClaimedJob) -> Iterator[spans.Span]:
+    """Around a run: everything inside is a part of its span."""
+    trace = JobTrace.of(claimed.id, claimed.traceparent, claimed.tracestate)
+    span_id, trace_id, sampled = trace.run_ids(claimed.token)
+    attempt = claimed.attempts + 1
+    with (
+        trace.joined(),
+        spans.about_job(job_id=claimed.id, tenant=claimed.tenant, kind=claimed.kind, attempt=attempt),
+        spans.run_span(
+            f"process {claimed.kind}",
+            span_id=span_id,
+            trace_id=trace_id,
+            sampled=sampled,
+            attributes=process_attributes(claimed.id, claimed.queue),
+            links=trace.links_of_run(claimed.token),
+        ) as span,
+    ):
+        # The database says how long it was, and this machine when it ended, so that it fits the run beside it.
+        waited = max((claimed.started_at - claimed.run_at).total_seconds(), 0.0)
+        now = time.time_ns()
+        span.beside(f"wait {claimed.queue}", begun=now - int(waited * 1e9), ended=now)
+        yield span
+
+
+def note_outcome(span: spans.Span, outcome: RunOutcome | None, *, completed: bool) -> None:
+    """Say on a run's span how it ended, if it did not simply succeed."""
+    if completed:
+        span.set(SUCCEEDED)
+    elif outcome is None:
+        # Whoever took the job back tells of this run, because they cannot know that this worker is still alive.
+        span.disown()
+        span.set({"waybill.outcome": "lease_lost"})
+        span.fail(LeaseLost.__name__)
+    else:
+        span.set({"waybill.outcome": outcome.event})
+        if outcome.code is not None and outcome.code != Code.CANCELLED:
+            span.fail(str(outcome.code))

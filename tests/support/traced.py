@@ -1,0 +1,28 @@
+"""Traces in the test's own process, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from support.otlp import ReceivedSpan, collector
+from waybill.config import ProcessSettings
+from waybill.telemetry import tracing
+
+Export = Callable[[], list[ReceivedSpan]]
+
+
+@contextmanager
+def traced(service: str = "test") -> Iterator[Export]:
+    """Switch traces on. The function switches them off and returns every span, in the order in which they began."""
+    with collector() as received:
+        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint), service)
+
+        def export() -> list[ReceivedSpan]:
+            tracing.stop()
+            return sorted(received.spans, key=lambda span: span.begun)
+
+        try:
+            yield export
+        finally:
+            tracing.stop()
