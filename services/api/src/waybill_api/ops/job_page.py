@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from waybill import audit
 from waybill.db import driver
+from waybill.telemetry.trace_links import trace_url
 from waybill.web.languages import language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Admin, Shared
@@ -45,6 +46,7 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         "state": state,
         "now": now,
         "children": children,
+        "trace_url": trace_url(job_id, job.traceparent, context.settings),
         "why": language.say(found.says.key, **found.says.params),
         "spans": timeline.rows(timeline.spans(happenings, state, now)),
         "happenings": [(one, json.dumps(one.detail, default=str) if one.detail else "") for one in happenings],
