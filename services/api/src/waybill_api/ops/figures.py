@@ -87,10 +87,10 @@ def _depth(facts: Facts, language: Language) -> Plot:
         drawing.svg,
         *_edges(drawing.top, number),
         legend=[
-            Legend("queued", language.say("ops.states.queued"), number(last.queued)),
-            Legend("running", language.say("ops.states.running"), number(last.running)),
+            Legend("queued", language.say("ops.counts.queued"), number(last.queued)),
+            Legend("running", language.say("ops.counts.running"), number(last.running)),
         ],
-        heads=[language.say(f"ops.{key}") for key in ("time", "states.queued", "states.running", "states.scheduled")],
+        heads=[language.say(f"ops.{key}") for key in ("time", "counts.queued", "counts.running", "counts.scheduled")],
         rows=rows[::-1],
     )
 
@@ -116,6 +116,7 @@ def _throughput(facts: Facts, language: Language) -> Plot:
         legend=[
             Legend(name, language.say(f"ops.states.{name}"), number(total))
             for name, total in zip(_OUTCOMES, sums, strict=True)
+            if total or name != "cancelled"
         ],
         heads=[language.say("ops.time"), *(language.say(f"ops.states.{name}") for name in _OUTCOMES)],
         rows=[(_clock(at), *map(number, counts)) for at, counts in rows.items()][::-1],
@@ -144,7 +145,7 @@ def _waiting(facts: Facts, language: Language) -> Plot:
         *_edges(drawing.top, lambda seconds: duration(seconds, language)),
         legend=[
             Legend("queued", language.say("ops.plot.waited"), average),
-            Legend("plain", language.say("ops.plot.ran"), ran),
+            Legend("ran", language.say("ops.plot.ran"), ran),
         ],
         heads=[language.say("ops.time"), language.say("ops.plot.waited"), language.say("ops.plot.ran")],
         rows=[

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from waybill import audit
 from waybill.db import driver
 from waybill.telemetry.trace_links import trace_url
-from waybill.web.languages import language_of
+from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Admin, Shared
 from waybill_api.ops import timeline
@@ -53,6 +53,7 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         "may_retry": state in RETRYABLE,
         "may_cancel": not state.final,
         "took": lambda seconds: duration(seconds, language),
+        "happened": lambda event: _in_words(event, language),
     }
     if live:
         response = page(render("ops/job_live.html", language, **values), language)
@@ -61,3 +62,9 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         response = page(render("ops/job.html", language, page=frame(request), outcome=outcome, **values), language)
     response.headers.add_vary_header("HX-Request")
     return response
+
+
+def _in_words(event: str, language: Language) -> str:
+    """An event of a job's history. A pipeline's own are shown as they are stored."""
+    key = f"ops.events_of_jobs.{event}"
+    return language.say(key) if key in language.messages else event

@@ -32,7 +32,7 @@ from waybill_engine.overview import SlowJob
 
 router = APIRouter()
 
-_JOBS = 50
+_JOBS = 25
 _EVENTS = 20
 _SLOWEST = 10
 _JOBS_OF_A_WORKER = 10
