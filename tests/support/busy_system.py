@@ -12,7 +12,8 @@ _WORKERS = """
 INSERT INTO workers (id, name, host, pid, version, queues, kinds, concurrency, state, started_at, last_seen_at,
                      lease_expires_at)
 SELECT gen_random_uuid(), format('waybill-worker-%s:17', n), 'node-' || n % 7, 17, '0.2.0', '{default,webhooks}',
-       '{convert_pdf,extract_file,process_batch,deliver_webhook}', 10, CASE WHEN n = 3 THEN 'draining' ELSE 'active' END,
+       '{convert_pdf,extract_file,process_batch,deliver_webhook}', 10,
+       CASE WHEN n = 3 THEN 'draining' ELSE 'active' END,
        now() - n * interval '7 minutes', now() - n % 20 * interval '1 second',
        now() + CASE WHEN n = 2 THEN interval '-5 seconds' ELSE interval '1 hour' END
   FROM generate_series(1, $1::int) AS n
@@ -20,17 +21,18 @@ SELECT gen_random_uuid(), format('waybill-worker-%s:17', n), 'node-' || n % 7, 1
 
 # The ids are in the order of time, as real ones are.
 _JOBS = """
-INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, attempts, max_attempts, created_at, run_at,
-                  started_at, finished_at, lease_owner, lease_token, error_code, error_message)
-SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - $2::bigint * 1000 + n * 1000 * $2::bigint / $3), 12, '0')
-        || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 3, '0')
+INSERT INTO jobs (id, tenant, owner, kind, queue, state, payload, time_limit, attempts, max_attempts, created_at,
+                  run_at, started_at, finished_at, lease_owner, lease_token, error_code, error_message)
+SELECT (lpad(to_hex((extract(epoch FROM made) * 1000)::bigint), 12, '0') || '7'
+        || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 3, '0')
         || substr(md5(n::text || $1), 1, 12))::uuid,
        tenant, tenant, kind, CASE WHEN kind = 'deliver_webhook' THEN 'webhooks' ELSE 'default' END, $1, '{}', 60,
        CASE WHEN $1 = 'dead_letter' THEN 3 ELSE 0 END, 3, made, CASE WHEN $1 = 'scheduled' THEN now() + interval '1 h'
        ELSE made END, CASE WHEN $1 NOT IN ('queued', 'scheduled') THEN made + interval '20 seconds' END,
        CASE WHEN $1 NOT IN ('queued', 'scheduled', 'running') THEN made + interval '30 seconds' END,
-       CASE WHEN $1 = 'running' THEN (SELECT id FROM workers ORDER BY id OFFSET n % (SELECT count(*) FROM workers) LIMIT 1)
-       END, 1, code, CASE WHEN code IS NOT NULL THEN 'The converter answered with ' || code || ' (page ' || n % 9 || ').' END
+       CASE WHEN $1 = 'running' THEN
+           (SELECT id FROM workers ORDER BY id OFFSET n % (SELECT count(*) FROM workers) LIMIT 1) END, 1, code,
+       CASE WHEN code IS NOT NULL THEN 'The converter answered with ' || code || ' (page ' || n % 9 || ').' END
   FROM (SELECT n, now() - $2 * interval '1 second' + n * interval '1 second' * $2 / $3 AS made,
                (ARRAY['acme', 'globex', 'initech', 'public', 'umbrella'])[1 + n % 5] AS tenant,
                (ARRAY['convert_pdf', 'extract_file', 'convert_pdf', 'deliver_webhook', 'process_batch'])[1 + n / 3 % 5]
@@ -61,7 +63,8 @@ _HISTORY = """
 INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
 SELECT $1, now() - last * interval '1 second', event, token, (SELECT id FROM workers ORDER BY id LIMIT 1),
        now() - first * interval '1 second',
-       detail::jsonb || CASE token WHEN 1 THEN jsonb_build_object('retry_at', now() - interval '510 seconds') ELSE '{}' END
+       detail::jsonb || CASE token WHEN 1 THEN jsonb_build_object('retry_at', now() - interval '510 seconds')
+                        ELSE '{}' END
   FROM (VALUES (1, 540, 531, 'retry_scheduled', '{"code": "GW_5XX", "message": "The converter answered 502."}'),
                (2, 500, 440, 'crashed', '{"code": "WORKER_CRASHED", "message": "The worker died."}'),
                (3, 420, 402, 'succeeded', '{}')) AS runs (token, first, last, event, detail)

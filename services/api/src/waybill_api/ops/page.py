@@ -35,7 +35,7 @@ router = APIRouter()
 _JOBS = 25
 _EVENTS = 20
 _SLOWEST = 10
-_JOBS_OF_A_WORKER = 10
+_JOBS_OF_A_WORKER = 5
 
 _looks = Looks()
 
