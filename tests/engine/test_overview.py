@@ -53,7 +53,8 @@ async def test_dead_letters_are_grouped_by_kind_and_error(hot: Connection, monke
     await some_jobs(hot, 3, WORK)
     (other,) = await some_jobs(hot, 1, OTHER)
     await hot.execute(
-        "UPDATE jobs SET state = 'dead_letter', finished_at = now(), error_code = 'GW_5XX', error_message = 'It said 502.'"
+        "UPDATE jobs SET state = 'dead_letter', finished_at = now(),"
+        " error_code = 'GW_5XX', error_message = 'It said 502.'"
     )
     await hot.execute("UPDATE jobs SET error_code = NULL WHERE id = $1", other)
 

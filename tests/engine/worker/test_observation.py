@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import psutil
 import pytest
 
 from support import handlers
+from support import rude_handlers as rude
 from support.child_processes import free_port
 from support.patience import PATIENCE, eventually
 from support.scrapes import OPENMETRICS, Scrape, scrape
@@ -95,18 +95,27 @@ async def test_several_processes_answer_as_one_and_a_frozen_one_is_left_out(
     await becomes(port, "/livez", 200)
 
 
-async def test_a_blocked_event_loop_shows_in_the_numbers_while_it_is_blocked(
-    connection: Connection, start_worker: StartWorker
+async def test_a_worker_whose_loop_is_blocked_still_shows_its_numbers(
+    connection: Connection, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    port = free_port()
-    worker = start_worker(worker_metrics_port=port, **SLOW)
+    port, release = free_port(), tmp_path / "release"
+    start_worker(worker_metrics_port=port, worker_handlers="support.handlers,support.rude_handlers", **SLOW)
     await becomes(port, "/readyz", 200)
-    psutil.Process(worker.pid)  # it lives
-    before = (await scrape(port)).value("waybill_event_loop_lag_seconds_count")
+    await enqueue(connection, NewJob(rude.BLOCK_LOOP, "acme", {"folder": str(tmp_path), "until": str(release)}))
 
-    async def turned() -> bool:
-        return (await scrape(port)).value("waybill_event_loop_lag_seconds_count") > before
+    async def blocked() -> bool:
+        return (tmp_path / "blocked").exists()
 
-    await eventually(turned, every=0.1)
-    answer = json.dumps({"status": "ok"})
-    assert answer
+    await eventually(blocked, what="the handler blocks the loop")
+    try:
+        seen = await scrape(port)
+        assert seen.value("waybill_jobs_claimed_total", kind=rude.BLOCK_LOOP.name) == 1
+        assert (await probe(port, "/livez"))[0] == 200, "not for so short a time"
+    finally:
+        release.touch()
+
+    async def felt() -> bool:
+        lag = await scrape(port)
+        return lag.value("waybill_event_loop_lag_seconds_sum") > 0.2
+
+    await eventually(felt, every=0.1, what="the lag shows that it was blocked")

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from waybill.errors import MEANINGS, Code, Failure
+from waybill.errors import MEANINGS, Code
+from waybill.failures import Failure
 from waybill.pg_text import storable, storable_json
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_QUEUES
 from waybill_engine.claim import ClaimedJob

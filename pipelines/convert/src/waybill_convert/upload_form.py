@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import structlog
 from fastapi import Request
 
-from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, TooLarge, classify
+from waybill.errors import BadMapping, DocumentFault, NotPdf, TooLarge
+from waybill.failures import Failure, classify
 from waybill.files import safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id

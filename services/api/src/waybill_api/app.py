@@ -23,7 +23,7 @@ from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
 from waybill.web.request_trail import RequestTrail
-from waybill_api import account, audit_events, health, operations, problem_pages, problems, request_traces, sessions
+from waybill_api import account, audit_events, health, ops, problem_pages, problems, request_traces, sessions
 from waybill_engine.registry import register_kinds
 from waybill_engine.sampler import Sampler
 
@@ -73,7 +73,7 @@ def create_app(
         audit_events.router,
         *(router for part in parts for router in part.routers),
         account.router,
-        operations.router,
+        ops.router,
         static_files.router,
     )
     app.add_middleware(Methods, routes=[*app.routes, *(route for router in routers for route in router.routes)])

@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from waybill import audit, rate_limits
-from waybill.errors import Conflict, RateLimited, Unauthorized, is_database_outage
+from waybill.errors import Conflict, RateLimited, Unauthorized
+from waybill.failures import is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.messages import msg
 from waybill.pipelines import brought

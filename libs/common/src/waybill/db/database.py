@@ -33,7 +33,8 @@ from waybill.db.servers import Servers
 from waybill.db.session_settings import FRESH_PLANS, NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
 from waybill.db.startup import refuse_hidden_pooler, wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
-from waybill.errors import DatabaseUnavailable, is_read_only
+from waybill.errors import DatabaseUnavailable
+from waybill.failures import is_read_only
 from waybill.telemetry.metrics import POOL_WAIT
 
 log = structlog.get_logger()

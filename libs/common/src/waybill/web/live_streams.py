@@ -18,7 +18,8 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from waybill.changes import BREAKERS, Subscriptions
-from waybill.errors import RateLimited, Unauthorized, is_database_outage
+from waybill.errors import RateLimited, Unauthorized
+from waybill.failures import is_database_outage
 from waybill.messages import msg
 from waybill.security import Principal, Session
 from waybill.security.sessions import ended_topic

@@ -9,7 +9,7 @@ from typing import TypeVar
 import asyncpg
 import structlog
 
-from waybill.errors import is_database_outage
+from waybill.failures import is_database_outage
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger()

@@ -10,7 +10,8 @@ from enum import Enum
 import structlog
 
 from waybill.db.database import Connection
-from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
+from waybill.errors import Cancelled, Code, DatabaseUnavailable, LeaseLost, TimeLimitExceeded
+from waybill.failures import Failure, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
 from waybill.telemetry import spans

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from waybill.errors import classify
+from waybill.failures import classify
 from waybill.telemetry.metrics import GATEWAY_CALL
 
 P = ParamSpec("P")
