@@ -119,3 +119,28 @@ async def test_a_worker_whose_loop_is_blocked_still_shows_its_numbers(
         return lag.value("waybill_event_loop_lag_seconds_sum") > 0.2
 
     await eventually(felt, every=0.1, what="the lag shows that it was blocked")
+
+
+async def test_exemplars_lead_from_a_bucket_to_the_trace_of_a_job(
+    connection: Connection, start_worker: StartWorker
+) -> None:
+    port = free_port()
+    nobody = f"http://127.0.0.1:{free_port()}"  # a collector that is away costs nothing
+    start_worker(worker_metrics_port=port, otlp_endpoint=nobody, **SLOW)
+    await becomes(port, "/readyz", 200)
+    job = await enqueue(connection, NewJob(handlers.EFFECT, "acme"))
+    await eventually(lambda: all_ended(connection))
+
+    async def found() -> dict[str, set[str]] | None:
+        seen = await scrape(port, OPENMETRICS)
+        names = ("waybill_job_running_seconds_bucket", "waybill_job_end_to_end_seconds_bucket")
+        traces = {
+            name: {one.exemplar.labels["trace_id"] for one in seen.find(name) if one.exemplar is not None}
+            for name in names
+        }
+        return traces if all(traces.values()) else None
+
+    traces = await eventually(found, every=0.1, what="both histograms have an exemplar")
+    assert traces is not None
+    assert set().union(*traces.values()) == {job.id.hex}
+    assert "trace_id" not in (await scrape(port)).text
