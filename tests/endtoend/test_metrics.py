@@ -57,6 +57,7 @@ async def test_metrics_tell_of_uploads_conversions_a_failure_a_crash_and_a_rescu
     for number in range(5):
         await someone.http.get(f"/nowhere/{number}")
         await someone.http.request(f"STRANGE{number}", "/api/jobs")
+    await someone.http.head("/livez")
     stack.start("janitor")
     stack.wait("janitor")
 
@@ -121,6 +122,7 @@ async def test_metrics_tell_of_uploads_conversions_a_failure_a_crash_and_a_rescu
     assert seen.value("waybill_http_requests_total", method="POST", route="/api/upload", status="201") == 2
     assert seen.value("waybill_http_requests_total", method="GET", route="unmatched", status="404") == 5
     assert seen.value("waybill_http_requests_total", method="other") == 5
+    assert seen.value("waybill_http_requests_total", method="HEAD", route="/livez", status="200") == 1
     assert seen.value("waybill_http_request_seconds_count", route="/api/upload") == 4
     assert seen.value("waybill_rate_limited_total") == 0
     assert seen.value("waybill_build_info", service="api") == 1

@@ -106,7 +106,7 @@ def test_a_wrong_number_of_labels_is_a_mistake() -> None:
 
 def test_a_gauge_can_be_asked_when_somebody_looks() -> None:
     gauge = Gauge("waybill_test", "A test.", ("state",), shown_by=())
-    numbers = {("idle",): 1.0}
+    numbers: dict[tuple[str, ...], float] = {("idle",): 1.0}
     gauge.ask(lambda: numbers)
     numbers[("busy",)] = 2.0
     assert {labels: one.value for labels, one in gauge.series()} == {("idle",): 1.0, ("busy",): 2.0}

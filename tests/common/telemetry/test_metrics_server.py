@@ -15,7 +15,7 @@ from support.patience import wait_until
 from support.scrapes import OPENMETRICS, read
 from waybill.config import ProcessSettings
 from waybill.telemetry import metrics_server, small_server
-from waybill.telemetry.small_server import Headers, SmallAnswer, SmallServer, listen
+from waybill.telemetry.small_server import Headers, Respond, SmallAnswer, SmallServer, listen
 
 BIG = b"x" * 30_000_000
 
@@ -32,7 +32,7 @@ async def _big(_headers: Headers) -> SmallAnswer:
 def port() -> Iterator[int]:
     listener = listen("127.0.0.1", 0)
     found: int = listener.getsockname()[1]
-    routes = {"/metrics": metrics_server.MetricsPage("api"), "/fail": _fail, "/big": _big}
+    routes: dict[str, Respond] = {"/metrics": metrics_server.MetricsPage("api"), "/fail": _fail, "/big": _big}
     server = SmallServer(routes, listener, "test")
     server.start()
     yield found

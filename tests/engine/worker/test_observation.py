@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import psutil
 import pytest
 
 from support import handlers
+from support import rude_handlers as rude
 from support.child_processes import free_port
 from support.patience import PATIENCE, eventually
 from support.scrapes import OPENMETRICS, Scrape, scrape
@@ -95,18 +95,52 @@ async def test_several_processes_answer_as_one_and_a_frozen_one_is_left_out(
     await becomes(port, "/livez", 200)
 
 
-async def test_a_blocked_event_loop_shows_in_the_numbers_while_it_is_blocked(
+async def test_a_worker_whose_loop_is_blocked_still_shows_its_numbers(
+    connection: Connection, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    port, release = free_port(), tmp_path / "release"
+    start_worker(worker_metrics_port=port, worker_handlers="support.handlers,support.rude_handlers", **SLOW)
+    await becomes(port, "/readyz", 200)
+    await enqueue(connection, NewJob(rude.BLOCK_LOOP, "acme", {"folder": str(tmp_path), "until": str(release)}))
+
+    async def blocked() -> bool:
+        return (tmp_path / "blocked").exists()
+
+    await eventually(blocked, what="the handler blocks the loop")
+    try:
+        seen = await scrape(port)
+        assert seen.value("waybill_jobs_claimed_total", kind=rude.BLOCK_LOOP.name) == 1
+        assert (await probe(port, "/livez"))[0] == 200, "not for so short a time"
+    finally:
+        release.touch()
+
+    async def felt() -> bool:
+        lag = await scrape(port)
+        return lag.value("waybill_event_loop_lag_seconds_sum") > 0.2
+
+    await eventually(felt, every=0.1, what="the lag shows that it was blocked")
+
+
+async def test_exemplars_lead_from_a_bucket_to_the_trace_of_a_job(
     connection: Connection, start_worker: StartWorker
 ) -> None:
     port = free_port()
-    worker = start_worker(worker_metrics_port=port, **SLOW)
+    nobody = f"http://127.0.0.1:{free_port()}"  # a collector that is away costs nothing
+    start_worker(worker_metrics_port=port, otlp_endpoint=nobody, **SLOW)
     await becomes(port, "/readyz", 200)
-    psutil.Process(worker.pid)  # it lives
-    before = (await scrape(port)).value("waybill_event_loop_lag_seconds_count")
+    job = await enqueue(connection, NewJob(handlers.EFFECT, "acme"))
+    await eventually(lambda: all_ended(connection))
 
-    async def turned() -> bool:
-        return (await scrape(port)).value("waybill_event_loop_lag_seconds_count") > before
+    async def found() -> dict[str, set[str]] | None:
+        seen = await scrape(port, OPENMETRICS)
+        names = ("waybill_job_running_seconds_bucket", "waybill_job_end_to_end_seconds_bucket")
+        traces = {
+            name: {one.exemplar.labels["trace_id"] for one in seen.find(name) if one.exemplar is not None}
+            for name in names
+        }
+        return traces if all(traces.values()) else None
 
-    await eventually(turned, every=0.1)
-    answer = json.dumps({"status": "ok"})
-    assert answer
+    traces = await eventually(found, every=0.1, what="both histograms have an exemplar")
+    assert traces is not None
+    assert set().union(*traces.values()) == {job.id.hex}
+    assert "trace_id" not in (await scrape(port)).text

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any, cast
 
-from waybill.errors import NotFound
+from waybill.errors import IoFailure, NotFound
 from waybill.storage.interface import Listed, Storage, Stored
 from waybill.telemetry.metrics import STORAGE_BYTES, STORAGE_OPERATION
 
@@ -75,9 +75,11 @@ def _measured(operation: str) -> Iterator[None]:
     except NotFound:
         outcome = "missing"
         raise
-    except Exception:
+    except IoFailure:
         outcome = "failed"
         raise
+    except BaseException:
+        outcome = "aborted"  # a reader that stops early, a client that hangs up: no failure of the storage
+        raise
     finally:
-        # A reader that stops early, or a job that is cancelled, is no failure of the storage.
         STORAGE_OPERATION.labels(operation, outcome).observe(time.perf_counter() - began)

@@ -1,8 +1,8 @@
 """Counters, gauges and histograms: plain numbers in memory, cheap enough for every job and every request.
 
 They are our own and not those of prometheus-client, whose import takes longer than most commands, and which lock for
-every number: an observation here costs a tenth of one there. `exposition` hands the numbers to prometheus-client, which
-writes the formats. A number is written by one thread, the one with the event loop; other threads may read at any time.
+every number: an observation here costs a quarter of one there. `exposition` hands the numbers to prometheus-client,
+which writes the formats. A number is written by one thread, the one with the event loop; others may read at any time.
 """
 
 from __future__ import annotations

@@ -181,7 +181,8 @@ UPLOADS = Counter(
 UPLOAD_BYTES = Counter("waybill_upload_bytes_total", "Bytes of accepted uploads.", shown_by=(API,))
 STORAGE_OPERATION = Histogram(
     "waybill_storage_operation_seconds",
-    "How long an operation on the storage took, by outcome: ok, missing or failed. A stream counts until its end.",
+    "How long an operation on the storage took, by outcome: ok, missing, failed, or aborted by whoever"
+    " asked for it. A stream counts until its end.",
     ("operation", "outcome"),
     buckets=_QUICK,
     shown_by=(API, WORKER),
