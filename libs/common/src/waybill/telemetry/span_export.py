@@ -1,4 +1,4 @@
-"""OpenTelemetry's pipeline in this process: who it is, what is sampled, and where spans go.
+"""How spans leave this process: who it is, what is sampled, and where spans go.
 
 Spans wait in a bounded queue until a thread exports them. What does not fit is dropped: a job never waits for a
 collector.
@@ -38,7 +38,7 @@ _RANDOM_BITS = 56
 """How many bits of a trace's id are random (W3C Trace Context, level 2), also if it is a UUIDv7."""
 
 
-class Pipeline:
+class SpanExport:
     def __init__(self, settings: TraceSettings, service: str) -> None:
         for library in ("opentelemetry", "urllib3"):
             logging.getLogger(library).setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
