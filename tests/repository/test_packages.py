@@ -43,6 +43,7 @@ SHARED_NAME = {
     "opentelemetry": {
         "opentelemetry": "opentelemetry-api",
         "opentelemetry.sdk": "opentelemetry-sdk",
+        "opentelemetry.exporter.otlp.proto.common": "opentelemetry-exporter-otlp-proto-common",
         "opentelemetry.exporter.otlp.proto.grpc": "opentelemetry-exporter-otlp-proto-grpc",
         "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http",
         "opentelemetry.instrumentation.fastapi": "opentelemetry-instrumentation-fastapi",

@@ -15,7 +15,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -125,12 +125,12 @@ class JobTrace:
         return self.job_id.int if self.stored is None else None
 
     def joined(self) -> AbstractContextManager[object]:
-        """Go on with the job's trace."""
-        carrier = {}
-        if self.stored is not None:
-            carrier["traceparent"] = self.stored.traceparent
-            if self.state:
-                carrier["tracestate"] = self.state
+        """Go on with the job's trace, if it is another's."""
+        if self.stored is None:
+            return nullcontext()
+        carrier = {"traceparent": self.stored.traceparent}
+        if self.state:
+            carrier["tracestate"] = self.state
         return spans.joined(carrier)
 
     def run_ids(self, lease_token: int) -> tuple[int, int | None, bool | None]:

@@ -13,8 +13,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Token
 from datetime import datetime
 from enum import StrEnum
@@ -199,8 +198,7 @@ class Recorder:
             carried["baggage"] = ",".join(f"{name}={quote(str(value), safe='')}" for name, value in job.items())
         return carried
 
-    @contextmanager
-    def joined(self, carrier: Mapping[str, str]) -> Iterator[None]:
+    def joined(self, carrier: Mapping[str, str]) -> Attached:
         found = parse(carrier.get("traceparent"))
         context = contexts.get_current()
         if found is not None:
@@ -216,28 +214,40 @@ class Recorder:
         job = _job_of_baggage(carrier.get("baggage"))
         if job:
             context = contexts.set_value(_JOB, job, context)
-        token = contexts.attach(context)
-        try:
-            yield
-        finally:
-            contexts.detach(token)
+        return Attached(context)
 
-    @contextmanager
-    def about_job(self, job_id: uuid.UUID | str, tenant: str, kind: str, attempt: int | None) -> Iterator[None]:
+    def about_job(self, job_id: uuid.UUID | str, tenant: str, kind: str, attempt: int | None) -> Attached:
         job: dict[str, str | int] = {"job.id": str(job_id), "tenant.id": tenant, "job.kind": kind}
         if attempt is not None:
             job["job.attempt"] = attempt
-        token = contexts.attach(contexts.set_value(_JOB, job))
-        try:
-            yield
-        finally:
-            contexts.detach(token)
+        return Attached(current={_JOB: job})
 
     def current_ids(self, *, sampled: bool) -> tuple[str, str] | None:
         where = trace.get_current_span().get_span_context()
         if not where.is_valid or (sampled and not where.trace_flags.sampled):
             return None
         return f"{where.trace_id:032x}", f"{where.span_id:016x}"
+
+
+class Attached:
+    """A context that is current inside a block: a given one, or what is current then with more values."""
+
+    __slots__ = ("_context", "_more", "_token")
+
+    def __init__(self, context: Context | None = None, *, current: Mapping[str, object] | None = None) -> None:
+        self._context = context
+        self._more = current
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        context = self._context
+        if context is None:
+            context = Context({**contexts.get_current(), **(self._more or {})})
+        self._token = contexts.attach(context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            contexts.detach(self._token)
 
 
 class RecordedSpan(spans.Span, trace.Span):

@@ -128,12 +128,12 @@ class _ForeignSpans(SpanProcessor):
 def _exporter(settings: TraceSettings) -> SpanExporter:
     headers = settings.otlp_header_map()
     if settings.otlp_protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+        from waybill.telemetry.grpc_exporter import GrpcExporter
 
         endpoint = str(settings.otlp_endpoint)
         return GrpcExporter(
             endpoint, insecure=not endpoint.startswith("https://"), headers=headers or None, timeout=_REQUEST
         )
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+    from waybill.telemetry.http_exporter import HttpExporter
 
     return HttpExporter(settings.otlp_traces_url(), headers=headers or None, timeout=_REQUEST)
