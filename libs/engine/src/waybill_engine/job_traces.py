@@ -99,7 +99,7 @@ def _stamped(jobs: Sequence[NewJob], parent: str | None, apart: bool) -> list[Ne
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which would double the time to make one for each run
 class JobTrace:
     """Where a job's spans belong."""
 
@@ -156,9 +156,9 @@ class JobTrace:
         return Link(traceparent(trace_id, span_id, sampled=True), "run before")
 
 
-def process_attributes(job_id: uuid.UUID, queue: str) -> dict[str, spans.Value]:
+def process_attributes(job_id: str, queue: str) -> dict[str, spans.Value]:
     """The attributes of a run's span, as messaging systems name them."""
-    return {**_MESSAGE, "messaging.destination.name": queue, "messaging.message.id": str(job_id), **_PROCESS}
+    return {**_MESSAGE, "messaging.destination.name": queue, "messaging.message.id": job_id, **_PROCESS}
 
 
 def tell_retries(rows: Iterable[asyncpg.Record]) -> None:
@@ -195,7 +195,7 @@ def tell_rescues(rows: Iterable[asyncpg.Record], worker: str) -> None:
                 span_id=span_id,
                 trace_id=trace_id,
                 sampled=sampled,
-                attributes={**process_attributes(row["id"], row["queue"]), "waybill.outcome": row["event"]},
+                attributes={**process_attributes(str(row["id"]), row["queue"]), "waybill.outcome": row["event"]},
                 links=trace.links_of_run(token),
                 begun=row["started_at"],
             ) as lost,

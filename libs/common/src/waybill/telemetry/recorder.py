@@ -37,6 +37,7 @@ _SCOPE = InstrumentationScope("waybill")
 _KINDS = {kind.name.lower(): kind for kind in trace.SpanKind}
 _JOB = contexts.create_key("waybill-job")
 _RUN = contexts.create_key("waybill-run")
+_FLAGS = {False: TraceFlags(RANDOM), True: TraceFlags(RANDOM | SAMPLED)}
 _MOST_KEPT = 64
 """How many spans an unsampled run keeps for the case that it fails."""
 _LONGEST = 512
@@ -132,7 +133,7 @@ class Recorder:
                 trace_id,
                 span_id or _new_span_id(),
                 is_remote=False,
-                trace_flags=TraceFlags(RANDOM | (SAMPLED if sampled else 0)),
+                trace_flags=_FLAGS[sampled],
                 trace_state=state,
             ),
             parent,
@@ -207,7 +208,7 @@ class Recorder:
                 found.trace_id,
                 found.span_id,
                 is_remote=True,
-                trace_flags=TraceFlags(RANDOM | (SAMPLED if found.sampled else 0)),
+                trace_flags=_FLAGS[found.sampled],
                 trace_state=TraceState.from_header([state]) if state else None,
             )
             context = trace.set_span_in_context(trace.NonRecordingSpan(where), context)
@@ -296,7 +297,7 @@ class RecordedSpan(spans.Span, trace.Span):
         self.context = context
         """What was current when it began."""
         self._entered: Token[Context] | None = None
-        self._kept: list[RecordedSpan] | None = None
+        self._kept: list[Callable[[], RecordedSpan]] | None = None
 
     @property
     def sampled(self) -> bool:
@@ -329,13 +330,16 @@ class RecordedSpan(spans.Span, trace.Span):
         attributes: Attributes | None = None,
         links: Sequence[Link] = (),
     ) -> None:
-        span = self._recorder.beside(self, name, attributes, links)
-        span.begun = _nanoseconds(begun)
-        span.ended = max(_nanoseconds(ended), span.begun)
+        def make() -> RecordedSpan:
+            span = self._recorder.beside(self, name, attributes, links)
+            span.begun = _nanoseconds(begun)
+            span.ended = max(_nanoseconds(ended), span.begun)
+            return span
+
         if self.sampled:
-            self._recorder.emit(span)
+            self._recorder.emit(make())
         elif self._kept is not None:
-            self._kept.append(span)
+            self._kept.append(make)  # made only if it is needed
 
     def __enter__(self) -> RecordedSpan:
         context = trace.set_span_in_context(self, self.context)
@@ -367,12 +371,12 @@ class RecordedSpan(spans.Span, trace.Span):
         else:
             kept = contexts.get_value(_RUN, self.context)
             if isinstance(kept, list) and len(kept) < _MOST_KEPT:
-                kept.append(self)
+                kept.append(lambda: self)
 
-    def _export_if_failed(self, kept: list[RecordedSpan]) -> None:
+    def _export_if_failed(self, kept: list[Callable[[], RecordedSpan]]) -> None:
         if self.status.status_code is StatusCode.ERROR:
-            for span in (*kept, self):
-                self._recorder.emit(span, TraceFlags(RANDOM | SAMPLED))
+            for span in (*(make() for make in kept), self):
+                self._recorder.emit(span, _FLAGS[True])
         kept.clear()
 
     # The rest is OpenTelemetry's API, for handlers and libraries that use it.
