@@ -15,6 +15,7 @@ from support.api_server import Api, Converter, uploaded
 from support.gateway import Gateway
 from support.reviewed_invoices import end, good
 from support.sick_gateway import answering, breaking_off, sick_gateway
+from support.traced import traced
 from waybill_documents.messages import DocumentMessage
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -192,3 +193,14 @@ async def test_a_page_that_does_not_exist_has_no_version_that_anybody_could_have
     head = await browser.head(f"/api/jobs/{job}/pages/1")
     assert (head.status_code, head.headers["content-type"]) == (200, "image/png")
     assert pictures(folder) == [], "nothing is drawn for somebody who only asks about it"
+
+
+async def test_drawing_a_page_is_traced_with_its_job(browser: httpx.AsyncClient, converter: Converter) -> None:
+    job = await converted(browser, converter)
+    with traced("api") as export:
+        assert (await browser.get(f"/api/jobs/{job}/pages/1")).status_code == 200
+        found = export()
+    call = next(span for span in found if span.name == "POST /render")
+    assert (call.kind, call.failed) == ("client", False)
+    assert {span.attributes["job.id"] for span in found} == {job}
+    assert call.attributes["tenant.id"] == "public"

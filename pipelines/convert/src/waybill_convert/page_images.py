@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from waybill.errors import Expired, NotFound
 from waybill.messages import msg
+from waybill.telemetry import spans
+from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.stored_files import pages_of, remove
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class Document:
     """A stored PDF, and a way to ask whether its owner may still see it."""
 
     job_id: uuid.UUID
+    tenant: str
     upload_key: str
     bytes: int
     kept: Callable[[], Awaitable[bool]]
@@ -49,6 +52,10 @@ class PageImages:
 
     async def get(self, document: Document, page: int, scale: int) -> bytes:
         """The page as PNG. Concurrent requests for a page share one drawing."""
+        with spans.about_job(job_id=document.job_id, tenant=document.tenant, kind=CONVERT_PDF.name):
+            return await self._get(document, page, scale)
+
+    async def _get(self, document: Document, page: int, scale: int) -> bytes:
         key = _key(document, page, scale)
         try:
             return await self._storage.get(key)

@@ -114,7 +114,7 @@ class Reviews:
             row = await _reviewable(connection, owner, job_id)
         if row["upload_deleted_at"] is not None:
             raise Expired(msg("convert.document_gone"))
-        return Document(job_id, row["upload_key"], row["bytes"], kept, row["pages"])
+        return Document(job_id, row["tenant"], row["upload_key"], row["bytes"], kept, row["pages"])
 
     async def has_page(self, document: Document, page: int, scale: int) -> bool:
         """Whether the document certainly has this page. NotFound if it certainly has not."""

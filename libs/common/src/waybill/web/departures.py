@@ -10,6 +10,8 @@ import structlog
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from waybill.http.request_place import route_of
+
 T = TypeVar("T")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -23,7 +25,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        log.debug("client_gone", path=request.url.path)
+        log.debug("client_gone", route=route_of(request.scope))
         raise ClientDisconnect
     finally:
         for task in (working, leaving):

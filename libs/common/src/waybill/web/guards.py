@@ -118,7 +118,7 @@ class Bodies:
             try:
                 await self._app(scope, body.receive, body.send)
             except ClientDisconnect:
-                log.info("client_gone", path=scope["path"])
+                log.info("client_gone", route=scope["path"])  # it is one that we declared
             return
         try:
             whole = await body.read(most := self._most(scope["path"]))
