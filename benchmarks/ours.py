@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import asyncpg
 import uvloop
 
 from benchmarks import program
-from benchmarks.handlers import NOOP, PICK_UP
+from benchmarks.handlers import NOOP, PICK_UP, TEN_MS
 from waybill.db.migrations import upgrade
 from waybill_engine import NewJob, enqueue, enqueue_many
 
@@ -19,8 +21,9 @@ async def prepare() -> None:
 
 async def fill(jobs: int) -> None:
     connection = await asyncpg.connect(program.URL)
+    kind = TEN_MS if os.environ.get("BENCH_KIND") == TEN_MS.name else NOOP
     for start in range(0, jobs, _BATCH):
-        await enqueue_many(connection, [NewJob(NOOP, "bench") for _ in range(min(_BATCH, jobs - start))])
+        await enqueue_many(connection, [NewJob(kind, "bench") for _ in range(min(_BATCH, jobs - start))])
 
 
 async def feed() -> None:

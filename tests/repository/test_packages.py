@@ -39,6 +39,19 @@ INSTALLED_AS = {
 }
 
 
+# Distributions that share a name; what is none of these is the first one.
+SHARED_NAME = {
+    "opentelemetry": {
+        "opentelemetry": "opentelemetry-api",
+        "opentelemetry.sdk": "opentelemetry-sdk",
+        "opentelemetry.exporter.otlp.proto.common": "opentelemetry-exporter-otlp-proto-common",
+        "opentelemetry.exporter.otlp.proto.grpc": "opentelemetry-exporter-otlp-proto-grpc",
+        "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http",
+        "opentelemetry.instrumentation.fastapi": "opentelemetry-instrumentation-fastapi",
+    }
+}
+
+
 FILES_OF = {"documents": {"drafthorse"}}
 """Distributions from which a package reads files (the schemas of EN 16931) but imports no code."""
 
@@ -49,11 +62,20 @@ def imported(package: Path) -> set[str]:
     for path in (package / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
+                names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(node.module.partition(".")[0])
+                names.add(node.module)
     own = {path.name for path in (package / "src").iterdir()}
-    return {INSTALLED_AS.get(name, name) for name in names - own - set(sys.stdlib_module_names)}
+    return {_distribution(name) for name in names if name.partition(".")[0] not in own | set(sys.stdlib_module_names)}
+
+
+def _distribution(module: str) -> str:
+    name = module.partition(".")[0]
+    if name in SHARED_NAME:
+        return SHARED_NAME[name][
+            max((each for each in SHARED_NAME[name] if f"{module}.".startswith(f"{each}.")), key=len)
+        ]
+    return INSTALLED_AS.get(name, name)
 
 
 def declared(package: Path, extra: str | None = None) -> set[str]:

@@ -141,11 +141,11 @@ def test_a_span_of_what_is_over_has_its_times(traced: Export) -> None:
 
 
 def test_what_handlers_record_with_opentelemetrys_own_api_is_in_the_trace(traced: Export) -> None:
-    pipeline = tracing.pipeline()
-    assert pipeline is not None
+    running = tracing.export()
+    assert running is not None
     with spans.span("ours"), spans.about_job(job_id=JOB, tenant="t", kind="k"):
         trace.get_current_span().set_attribute("theirs", 1)
-        tracer = pipeline.provider.get_tracer("handler")
+        tracer = running.provider.get_tracer("handler")
         with pytest.raises(ValueError), tracer.start_as_current_span("theirs"), spans.span("inside"):
             raise ValueError("Mr Secret")
     found = traced()

@@ -29,8 +29,8 @@ from support.otlp import Collector, collector
 from support.patience import PATIENCE
 from waybill.config import ProcessSettings
 from waybill.ids import new_id
-from waybill.telemetry import pipeline, spans, tracing
-from waybill.telemetry.pipeline import RatioSampler
+from waybill.telemetry import span_export, spans, tracing
+from waybill.telemetry.span_export import RatioSampler
 from waybill.telemetry.span_sender import SpanSender
 
 
@@ -94,14 +94,14 @@ def test_spans_arrive_by_grpc_too() -> None:
 def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pipeline, "_REQUEST", 0.2)
+    monkeypatch.setattr(span_export, "_REQUEST", 0.2)
     caplog.set_level(logging.DEBUG)
     with socket.socket() as taken, structlog.testing.capture_logs() as lines:
         taken.bind(("127.0.0.1", 0))
         if kind == "deaf":
             taken.listen()  # it accepts, and never answers
         start(f"http://127.0.0.1:{taken.getsockname()[1]}")
-        running = tracing.pipeline()
+        running = tracing.export()
         assert running is not None
         begun = time.perf_counter()
         make(20_000)

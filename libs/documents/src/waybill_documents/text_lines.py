@@ -71,7 +71,7 @@ class Line:
         return only is not None and next(rest, None) is None and self.words[only].text[-1].isdigit()
 
 
-class Span(NamedTuple):
+class PhrasePosition(NamedTuple):
     """The position of a phrase: words `start` to `end` (excluded) of a line."""
 
     line: int
@@ -94,7 +94,7 @@ class Lines:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def find(self, phrase: str) -> Iterator[Span]:
+    def find(self, phrase: str) -> Iterator[PhrasePosition]:
         """The positions of the folded phrase, from top to bottom and left to right."""
         starts = self._starts()
         places = starts.get(phrase[:2], [])
@@ -103,7 +103,7 @@ class Lines:
         for number, start in places:
             count = _matches(self.lines[number].folded, start, phrase)
             if count:
-                yield Span(number, start, start + count)
+                yield PhrasePosition(number, start, start + count)
 
     def segments(self, number: int) -> list[list[Word]]:
         """The parts of a line between wide gaps. The result is cached."""
@@ -111,7 +111,7 @@ class Lines:
             self._segments[number] = segments(self.lines[number].words)
         return self._segments[number]
 
-    def box(self, span: Span) -> Box:
+    def box(self, span: PhrasePosition) -> Box:
         """The box around a span's words."""
         return around(self.lines[span.line].words[span.start : span.end])
 

@@ -15,7 +15,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,7 @@ def _stamped(jobs: Sequence[NewJob], parent: str | None, apart: bool) -> list[Ne
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which would double the time to make one for each run
 class JobTrace:
     """Where a job's spans belong."""
 
@@ -125,12 +125,12 @@ class JobTrace:
         return self.job_id.int if self.stored is None else None
 
     def joined(self) -> AbstractContextManager[object]:
-        """Go on with the job's trace."""
-        carrier = {}
-        if self.stored is not None:
-            carrier["traceparent"] = self.stored.traceparent
-            if self.state:
-                carrier["tracestate"] = self.state
+        """Go on with the job's trace, if it is another's."""
+        if self.stored is None:
+            return nullcontext()
+        carrier = {"traceparent": self.stored.traceparent}
+        if self.state:
+            carrier["tracestate"] = self.state
         return spans.joined(carrier)
 
     def run_ids(self, lease_token: int) -> tuple[int, int | None, bool | None]:
@@ -156,9 +156,9 @@ class JobTrace:
         return Link(traceparent(trace_id, span_id, sampled=True), "run before")
 
 
-def process_attributes(job_id: uuid.UUID, queue: str) -> dict[str, spans.Value]:
+def process_attributes(job_id: str, queue: str) -> dict[str, spans.Value]:
     """The attributes of a run's span, as messaging systems name them."""
-    return {**_MESSAGE, "messaging.destination.name": queue, "messaging.message.id": str(job_id), **_PROCESS}
+    return {**_MESSAGE, "messaging.destination.name": queue, "messaging.message.id": job_id, **_PROCESS}
 
 
 def tell_retries(rows: Iterable[asyncpg.Record]) -> None:
@@ -195,7 +195,7 @@ def tell_rescues(rows: Iterable[asyncpg.Record], worker: str) -> None:
                 span_id=span_id,
                 trace_id=trace_id,
                 sampled=sampled,
-                attributes={**process_attributes(row["id"], row["queue"]), "waybill.outcome": row["event"]},
+                attributes={**process_attributes(str(row["id"]), row["queue"]), "waybill.outcome": row["event"]},
                 links=trace.links_of_run(token),
                 begun=row["started_at"],
             ) as lost,

@@ -22,8 +22,9 @@ from waybill.web.compression import Compression
 from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
+from waybill.web.request_traces import trace_requests
 from waybill.web.request_trail import RequestTrail
-from waybill_api import account, audit_events, health, ops, problem_pages, problems, request_traces, sessions
+from waybill_api import account, audit_events, health, ops, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 from waybill_engine.sampler import Sampler
 
@@ -62,7 +63,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        # Its own spans and logs would show the messages of exceptions; `request_traces` makes ours.
+        # Its own spans and logs would show the messages of exceptions; `trace_requests` makes ours.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.context = context
@@ -80,7 +81,7 @@ def create_app(
     _guard(app, context, parts)
     for router in routers:
         app.include_router(router)
-    request_traces.install(app)
+    trace_requests(app)
     return app
 
 

@@ -13,8 +13,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Token
 from datetime import datetime
 from enum import StrEnum
@@ -38,6 +37,7 @@ _SCOPE = InstrumentationScope("waybill")
 _KINDS = {kind.name.lower(): kind for kind in trace.SpanKind}
 _JOB = contexts.create_key("waybill-job")
 _RUN = contexts.create_key("waybill-run")
+_FLAGS = {False: TraceFlags(RANDOM), True: TraceFlags(RANDOM | SAMPLED)}
 _MOST_KEPT = 64
 """How many spans an unsampled run keeps for the case that it fails."""
 _LONGEST = 512
@@ -133,7 +133,7 @@ class Recorder:
                 trace_id,
                 span_id or _new_span_id(),
                 is_remote=False,
-                trace_flags=TraceFlags(RANDOM | (SAMPLED if sampled else 0)),
+                trace_flags=_FLAGS[sampled],
                 trace_state=state,
             ),
             parent,
@@ -199,8 +199,7 @@ class Recorder:
             carried["baggage"] = ",".join(f"{name}={quote(str(value), safe='')}" for name, value in job.items())
         return carried
 
-    @contextmanager
-    def joined(self, carrier: Mapping[str, str]) -> Iterator[None]:
+    def joined(self, carrier: Mapping[str, str]) -> Attached:
         found = parse(carrier.get("traceparent"))
         context = contexts.get_current()
         if found is not None:
@@ -209,35 +208,47 @@ class Recorder:
                 found.trace_id,
                 found.span_id,
                 is_remote=True,
-                trace_flags=TraceFlags(RANDOM | (SAMPLED if found.sampled else 0)),
+                trace_flags=_FLAGS[found.sampled],
                 trace_state=TraceState.from_header([state]) if state else None,
             )
             context = trace.set_span_in_context(trace.NonRecordingSpan(where), context)
         job = _job_of_baggage(carrier.get("baggage"))
         if job:
             context = contexts.set_value(_JOB, job, context)
-        token = contexts.attach(context)
-        try:
-            yield
-        finally:
-            contexts.detach(token)
+        return Attached(context)
 
-    @contextmanager
-    def about_job(self, job_id: uuid.UUID | str, tenant: str, kind: str, attempt: int | None) -> Iterator[None]:
+    def about_job(self, job_id: uuid.UUID | str, tenant: str, kind: str, attempt: int | None) -> Attached:
         job: dict[str, str | int] = {"job.id": str(job_id), "tenant.id": tenant, "job.kind": kind}
         if attempt is not None:
             job["job.attempt"] = attempt
-        token = contexts.attach(contexts.set_value(_JOB, job))
-        try:
-            yield
-        finally:
-            contexts.detach(token)
+        return Attached(current={_JOB: job})
 
     def current_ids(self, *, sampled: bool) -> tuple[str, str] | None:
         where = trace.get_current_span().get_span_context()
         if not where.is_valid or (sampled and not where.trace_flags.sampled):
             return None
         return f"{where.trace_id:032x}", f"{where.span_id:016x}"
+
+
+class Attached:
+    """A context that is current inside a block: a given one, or what is current then with more values."""
+
+    __slots__ = ("_context", "_more", "_token")
+
+    def __init__(self, context: Context | None = None, *, current: Mapping[str, object] | None = None) -> None:
+        self._context = context
+        self._more = current
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        context = self._context
+        if context is None:
+            context = Context({**contexts.get_current(), **(self._more or {})})
+        self._token = contexts.attach(context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            contexts.detach(self._token)
 
 
 class RecordedSpan(spans.Span, trace.Span):
@@ -286,7 +297,7 @@ class RecordedSpan(spans.Span, trace.Span):
         self.context = context
         """What was current when it began."""
         self._entered: Token[Context] | None = None
-        self._kept: list[RecordedSpan] | None = None
+        self._kept: list[Callable[[], RecordedSpan]] | None = None
 
     @property
     def sampled(self) -> bool:
@@ -319,13 +330,16 @@ class RecordedSpan(spans.Span, trace.Span):
         attributes: Attributes | None = None,
         links: Sequence[Link] = (),
     ) -> None:
-        span = self._recorder.beside(self, name, attributes, links)
-        span.begun = _nanoseconds(begun)
-        span.ended = max(_nanoseconds(ended), span.begun)
+        def make() -> RecordedSpan:
+            span = self._recorder.beside(self, name, attributes, links)
+            span.begun = _nanoseconds(begun)
+            span.ended = max(_nanoseconds(ended), span.begun)
+            return span
+
         if self.sampled:
-            self._recorder.emit(span)
+            self._recorder.emit(make())
         elif self._kept is not None:
-            self._kept.append(span)
+            self._kept.append(make)  # made only if it is needed
 
     def __enter__(self) -> RecordedSpan:
         context = trace.set_span_in_context(self, self.context)
@@ -357,12 +371,12 @@ class RecordedSpan(spans.Span, trace.Span):
         else:
             kept = contexts.get_value(_RUN, self.context)
             if isinstance(kept, list) and len(kept) < _MOST_KEPT:
-                kept.append(self)
+                kept.append(lambda: self)
 
-    def _export_if_failed(self, kept: list[RecordedSpan]) -> None:
+    def _export_if_failed(self, kept: list[Callable[[], RecordedSpan]]) -> None:
         if self.status.status_code is StatusCode.ERROR:
-            for span in (*kept, self):
-                self._recorder.emit(span, TraceFlags(RANDOM | SAMPLED))
+            for span in (*(make() for make in kept), self):
+                self._recorder.emit(span, _FLAGS[True])
         kept.clear()
 
     # The rest is OpenTelemetry's API, for handlers and libraries that use it.

@@ -13,39 +13,39 @@ from waybill.config.trace_settings import TraceSettings
 from waybill.telemetry import spans
 
 if TYPE_CHECKING:
-    from waybill.telemetry.pipeline import Pipeline
+    from waybill.telemetry.span_export import SpanExport
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 STOP_WITHIN = 3.0
 """Seconds that the last spans get to leave the process."""
 
-_pipeline: Pipeline | None = None
+_export: SpanExport | None = None
 
 
 def start(settings: TraceSettings, service: str) -> None:
     """Export this process's spans as `waybill-<service>`, if the settings say where to."""
-    global _pipeline
-    if settings.otlp_endpoint is None or _pipeline is not None:
+    global _export
+    if settings.otlp_endpoint is None or _export is not None:
         return
     try:
-        from waybill.telemetry.pipeline import Pipeline
+        from waybill.telemetry.span_export import SpanExport
     except ImportError as error:
         log.error("traces_off", missing=error.name, install="waybill-common[traces]")
         return
-    _pipeline = Pipeline(settings, service)
-    spans.install(_pipeline.recorder)
+    _export = SpanExport(settings, service)
+    spans.install(_export.recorder)
 
 
 def stop(timeout: float = STOP_WITHIN) -> None:
     """Send what is left, for at most `timeout` seconds, and switch spans off."""
-    global _pipeline
-    pipeline, _pipeline = _pipeline, None
-    if pipeline is not None:
+    global _export
+    running, _export = _export, None
+    if running is not None:
         spans.install(None)
-        pipeline.close(timeout)
+        running.close(timeout)
 
 
-def pipeline() -> Pipeline | None:
+def export() -> SpanExport | None:
     """What spans go through in this process; None when traces are off."""
-    return _pipeline
+    return _export

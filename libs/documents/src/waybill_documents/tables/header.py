@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from waybill_documents.geometry import Box, Word, around
 from waybill_documents.mapping.model import TableRule
-from waybill_documents.text_lines import Line, Lines, Span, fold, segments
+from waybill_documents.text_lines import Line, Lines, PhrasePosition, fold, segments
 
 _ENOUGH = 0.6
 """The fraction of the columns that a line must have to count as the header."""
@@ -53,7 +53,7 @@ class HeaderWords:
 
 def find_header(lines: Lines, words: HeaderWords) -> Header | None:
     """The first header on the page, if there is one."""
-    hits: dict[int, dict[str, Span]] = {}
+    hits: dict[int, dict[str, PhrasePosition]] = {}
     for name, phrases in words.phrases.items():
         for phrase in phrases:
             for span in lines.find(phrase):
@@ -98,7 +98,7 @@ def _strangers(lines: Lines, band: range, taken: set[tuple[int, int]], boxes: Ma
     return {f"#{number}": box for number, box in enumerate(found)}
 
 
-def _rank(lines: Lines, span: Span) -> tuple[int, float]:
+def _rank(lines: Lines, span: PhrasePosition) -> tuple[int, float]:
     """Longer phrases are better, then words close together: `Harga` and `Satuan` may also be two columns."""
     words = lines.lines[span.line].words[span.start : span.end]
     return len(words), -max([right.left - left.right for left, right in pairwise(words)], default=0.0)
@@ -141,7 +141,7 @@ def _close(upper: Line, lower: Line) -> bool:
 
 
 def _boxes(
-    lines: Lines, band: list[int], hits: dict[int, dict[str, Span]], words: HeaderWords
+    lines: Lines, band: list[int], hits: dict[int, dict[str, PhrasePosition]], words: HeaderWords
 ) -> tuple[dict[str, Box], set[tuple[int, int]]]:
     """A box for each column found in the band, and the positions of its words.
 
@@ -174,7 +174,7 @@ def _boxes(
     return found, taken
 
 
-def _letters(lines: Lines, span: Span) -> int:
+def _letters(lines: Lines, span: PhrasePosition) -> int:
     return sum(len(part) for part in lines.lines[span.line].folded[span.start : span.end])
 
 

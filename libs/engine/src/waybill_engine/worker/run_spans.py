@@ -20,16 +20,16 @@ def traced(claimed: ClaimedJob) -> Iterator[spans.Span]:
     """Around a run: everything inside is a part of its span."""
     trace = JobTrace.of(claimed.id, claimed.traceparent, claimed.tracestate)
     span_id, trace_id, sampled = trace.run_ids(claimed.token)
-    attempt = claimed.attempts + 1
+    attempt, job_id = claimed.attempts + 1, str(claimed.id)
     with (
         trace.joined(),
-        spans.about_job(job_id=claimed.id, tenant=claimed.tenant, kind=claimed.kind, attempt=attempt),
+        spans.about_job(job_id=job_id, tenant=claimed.tenant, kind=claimed.kind, attempt=attempt),
         spans.run_span(
             f"process {claimed.kind}",
             span_id=span_id,
             trace_id=trace_id,
             sampled=sampled,
-            attributes=process_attributes(claimed.id, claimed.queue),
+            attributes=process_attributes(job_id, claimed.queue),
             links=trace.links_of_run(claimed.token),
         ) as span,
     ):

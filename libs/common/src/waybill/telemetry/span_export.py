@@ -1,4 +1,4 @@
-"""OpenTelemetry's pipeline in this process: who it is, what is sampled, and where spans go.
+"""How spans leave this process: who it is, what is sampled, and where spans go.
 
 Spans wait in a bounded queue until a thread exports them. What does not fit is dropped: a job never waits for a
 collector.
@@ -38,7 +38,7 @@ _RANDOM_BITS = 56
 """How many bits of a trace's id are random (W3C Trace Context, level 2), also if it is a UUIDv7."""
 
 
-class Pipeline:
+class SpanExport:
     def __init__(self, settings: TraceSettings, service: str) -> None:
         for library in ("opentelemetry", "urllib3"):
             logging.getLogger(library).setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
@@ -128,12 +128,12 @@ class _ForeignSpans(SpanProcessor):
 def _exporter(settings: TraceSettings) -> SpanExporter:
     headers = settings.otlp_header_map()
     if settings.otlp_protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+        from waybill.telemetry.grpc_exporter import GrpcExporter
 
         endpoint = str(settings.otlp_endpoint)
         return GrpcExporter(
             endpoint, insecure=not endpoint.startswith("https://"), headers=headers or None, timeout=_REQUEST
         )
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+    from waybill.telemetry.http_exporter import HttpExporter
 
     return HttpExporter(settings.otlp_traces_url(), headers=headers or None, timeout=_REQUEST)

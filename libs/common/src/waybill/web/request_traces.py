@@ -21,10 +21,10 @@ _QUIET = "/livez,/readyz,/api/healthz,/api/stream,/static/"
 """Requests that say nothing about anybody's work, and streams, which last for hours."""
 
 
-def install(app: FastAPI) -> None:
+def trace_requests(app: FastAPI) -> None:
     """Trace the application's requests, if this process has traces."""
-    pipeline = tracing.pipeline()
-    if pipeline is None:
+    export = tracing.export()
+    if export is None:
         return
     # Its present names for attributes, not those of years ago. It reads this when it is imported.
     os.environ.setdefault("OTEL_SEMCONV_STABILITY_OPT_IN", "http")
@@ -33,7 +33,7 @@ def install(app: FastAPI) -> None:
 
     from waybill.telemetry.callers import StrangersTraces, TrustedTraces, caller_of
 
-    trusted = pipeline.settings.trace_trust_callers
+    trusted = export.settings.trace_trust_callers
     propagate.set_global_textmap(TrustedTraces() if trusted else StrangersTraces())
 
     def link_caller(span: Span, scope: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ def install(app: FastAPI) -> None:
 
     FastAPIInstrumentor.instrument_app(
         app,
-        tracer_provider=pipeline.provider,
+        tracer_provider=export.provider,
         server_request_hook=link_caller,
         excluded_urls=_QUIET,
         exclude_spans=["receive", "send"],
