@@ -18,7 +18,7 @@ from waybill_engine.models import State
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Tally:
+class EndTally:
     def __init__(self, db: Database, interval: float) -> None:
         self._db = db
         self._interval = interval
