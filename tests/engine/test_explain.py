@@ -12,7 +12,8 @@ import pytest
 from support.clock import Clock
 from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some_jobs, start_worker, take
 from waybill.db.database import Connection
-from waybill.errors import NotFound, StorageFull, classify
+from waybill.errors import NotFound, StorageFull
+from waybill.failures import classify
 from waybill.ids import new_id
 from waybill.messages import Message, languages, msg
 from waybill_engine.caps import set_cap

@@ -15,14 +15,17 @@ from dataclasses import dataclass, field
 import structlog
 from fastapi import Request
 
-from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, TooLarge, classify
+from waybill.errors import BadMapping, DocumentFault, NotPdf, TooLarge
+from waybill.failures import Failure, classify
 from waybill.files import safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
 from waybill.messages import msg
 from waybill.storage import Storage, upload_key
+from waybill.telemetry import spans
+from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
-from waybill_convert.kinds import DEFAULT_MAPPING
+from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
 from waybill_convert.models import Upload
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -71,9 +74,18 @@ class UploadReceiver:
     """Receives one request. Use it as a context manager around everything that may fail."""
 
     def __init__(
-        self, storage: Storage, mappings: list[str], *, file_mb: int, request_mb: int, most_files: int, seconds: float
+        self,
+        storage: Storage,
+        mappings: list[str],
+        *,
+        tenant: str,
+        file_mb: int,
+        request_mb: int,
+        most_files: int,
+        seconds: float,
     ) -> None:
         self._storage = storage
+        self._tenant = tenant
         self._mappings = mappings
         self._file_bytes = file_mb * _MB
         self._file_mb = file_mb
@@ -165,12 +177,25 @@ class UploadReceiver:
     async def _file(self, part: Part, one: bool) -> ReceivedDocument:
         job_id = new_id()
         received = ReceivedDocument(safe_name(part.filename or "document.pdf"), job_id, upload_key(job_id))
+        # The job will have this id, so the document can be followed from its first byte on.
+        with (
+            spans.about_job(job_id=job_id, tenant=self._tenant, kind=CONVERT_PDF.name),
+            spans.span("receive document") as span,
+        ):
+            await self._receive(part, received, one)
+            span.set({"waybill.bytes": received.bytes})
+            if received.failure is not None:
+                span.fail(received.failure.code)
+        return received
+
+    async def _receive(self, part: Part, received: ReceivedDocument, one: bool) -> None:
         try:
             self._check_name(part)
             # Noted before it is stored: whatever happens from here on, it is removed.
             self._stored.add(received.key)
             stored = await self._storage.put(received.key, self._checked(part))
         except DocumentFault as error:
+            UPLOADS.labels("refused").inc()
             if one:
                 raise
             received.failure = classify(error)
@@ -178,7 +203,6 @@ class UploadReceiver:
                 pass
         else:
             received.bytes, received.sha256 = stored.bytes, stored.sha256
-        return received
 
     def _check_name(self, part: Part) -> None:
         if not (part.filename or "").strip().lower().endswith(".pdf"):

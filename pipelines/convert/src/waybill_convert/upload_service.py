@@ -10,6 +10,8 @@ import structlog
 from waybill.changes import Event, publish
 from waybill.security.principals import PUBLIC, Principal
 from waybill.storage import Storage
+from waybill.telemetry import spans
+from waybill.telemetry.metrics import UPLOAD_BYTES, UPLOADS
 from waybill_convert.events import UPLOADED
 from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.models import Upload
@@ -53,6 +55,16 @@ class Uploads:
 
         The stored object belongs to the job from now on. If there was such a job before, the object is removed.
         """
+        with (
+            spans.about_job(job_id=upload.job_id, tenant=principal.tenant, kind=self._kind.name),
+            spans.span("upload document", attributes={"waybill.bytes": upload.bytes}) as span,
+        ):
+            uploaded = await self._upload(principal, upload, force, begun_at)
+            if uploaded.deduped_from is not None:
+                span.set({"job.id": str(uploaded.deduped_from), "waybill.reused": True})
+            return uploaded
+
+    async def _upload(self, principal: Principal, upload: Upload, force: bool, begun_at: datetime | None) -> Uploaded:
         async with self._database.hot() as connection, connection.transaction():
             await arrivals.refuse_if_erased(connection, principal.tenant, principal.owner, begun_at)
             existing = None
@@ -83,6 +95,8 @@ class Uploads:
             row = await conversions.get(connection, existing or upload.job_id)
         if existing is not None:
             await remove(self._storage, [upload.key])
+        UPLOADS.labels("created" if existing is None else "reused").inc()
+        UPLOAD_BYTES.inc(upload.bytes)
         log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
         # The upload is committed and must not fail any more, so this uses the cached outlook.
         self._changes.changed(principal.owner)

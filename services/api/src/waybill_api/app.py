@@ -14,6 +14,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import AccessLog, SafeHeaders
+from waybill.http.request_metrics import RequestMetrics
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
@@ -22,7 +23,7 @@ from waybill.web.guards import Bodies, SameSite, TrustedHosts
 from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
 from waybill.web.request_trail import RequestTrail
-from waybill_api import account, audit_events, health, ops, problem_pages, problems, sessions
+from waybill_api import account, audit_events, health, ops, problem_pages, problems, request_traces, sessions
 from waybill_engine.registry import register_kinds
 from waybill_engine.sampler import Sampler
 
@@ -61,6 +62,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        # Its own spans and logs would show the messages of exceptions; `request_traces` makes ours.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.context = context
     openapi.install(app)
@@ -77,6 +80,7 @@ def create_app(
     _guard(app, context, parts)
     for router in routers:
         app.include_router(router)
+    request_traces.install(app)
     return app
 
 
@@ -108,4 +112,5 @@ def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(RequestMetrics, service="api")
     app.add_middleware(AccessLog, written=settings.access_log, quiet=_QUIET)

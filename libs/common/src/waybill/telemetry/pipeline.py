@@ -40,7 +40,8 @@ _RANDOM_BITS = 56
 
 class Pipeline:
     def __init__(self, settings: TraceSettings, service: str) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
+        for library in ("opentelemetry", "urllib3"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)  # `SpanSender` says what is worth saying
         resource = Resource.create(
             {
                 "service.name": f"waybill-{service}",
@@ -63,6 +64,16 @@ class Pipeline:
         self.provider = TracerProvider(ParentBased(sampler), resource, shutdown_on_exit=False)
         self.provider.add_span_processor(_ForeignSpans(self._batches))
         self.settings = settings
+
+    @property
+    def lost(self) -> bool:
+        """The collector does not take what it is sent."""
+        return self._sender.lost
+
+    @property
+    def waiting(self) -> int:
+        """How many spans wait to be exported."""
+        return len(self._batches._batch_processor._queue)  # the SDK has no other way to tell
 
     def close(self, timeout: float) -> None:
         """Export what is left. A collector that is known to be away is not waited for."""

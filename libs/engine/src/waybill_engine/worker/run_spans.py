@@ -40,8 +40,11 @@ def traced(claimed: ClaimedJob) -> Iterator[spans.Span]:
         yield span
 
 
-def note_outcome(span: spans.Span, outcome: RunOutcome | None, *, completed: bool) -> None:
-    """Say on a run's span how it ended, if it did not simply succeed."""
+def note_outcome(span: spans.Span, outcome: RunOutcome | None, *, completed: bool, let_down: bool) -> None:
+    """Say on a run's span how it ended, if it did not simply succeed.
+
+    If a dependency let it down, the database has yet to decide whether that costs an attempt.
+    """
     if completed:
         span.set(SUCCEEDED)
     elif outcome is None:
@@ -50,6 +53,6 @@ def note_outcome(span: spans.Span, outcome: RunOutcome | None, *, completed: boo
         span.set({"waybill.outcome": "lease_lost"})
         span.fail(LeaseLost.__name__)
     else:
-        span.set({"waybill.outcome": outcome.event})
+        span.set({"waybill.outcome": "let_down" if let_down else outcome.event})
         if outcome.code is not None and outcome.code != Code.CANCELLED:
             span.fail(str(outcome.code))

@@ -12,6 +12,7 @@ from waybill import rate_limits
 from waybill.errors import RateLimited, Refused
 from waybill.http import Problem
 from waybill.http.problems import message_of
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.addresses import address_of
 from waybill.web.openapi import refusals
 from waybill.web.visitors import Visitor
@@ -45,6 +46,7 @@ async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> 
         for subject, limit in limits:
             wait = await rate_limits.take(connection, subject, limit=limit)
             if wait is not None:
+                RATE_LIMITED.labels("uploads").inc()
                 raise RateLimited(retry_after=wait)
         return await arrivals.begin(connection, visitor.principal.tenant, visitor.principal.owner)
 
@@ -55,11 +57,12 @@ async def check_space(request: Request, context: ConvertContext) -> None:
     await context.space.check(int(length) if length.isdigit() and len(length) < 16 else 0)
 
 
-def receiver_of(context: ConvertContext, *, files: int) -> UploadReceiver:
+def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) -> UploadReceiver:
     settings = context.settings
     return UploadReceiver(
         context.storage,
         context.mappings,
+        tenant=visitor.principal.tenant,
         file_mb=settings.max_upload_mb,
         request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
         most_files=files,
@@ -126,7 +129,7 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
     """
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, files=1) as receiver:
+    async with receiver_of(context, visitor, files=1) as receiver:
         form = await receiver.receive(request, one=True)
         uploaded = await create(context, visitor, receiver, form.files[0], form, begun_at)
     new = uploaded.deduped_from is None
@@ -151,7 +154,7 @@ async def uploads(request: Request, context: Shared, visitor: Writer) -> Respons
     """Upload several PDFs at once. The answer has a result for each file."""
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, files=context.settings.api_max_files) as receiver:
+    async with receiver_of(context, visitor, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         answers = [await _answer(context, visitor, receiver, received, form, begun_at) for received in form.files]
     statuses = {answer["status"] for answer in answers}

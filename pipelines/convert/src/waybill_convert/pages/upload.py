@@ -59,7 +59,7 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
     language, refused = language_of(request), list[RefusedFile]()
-    async with receiver_of(context, files=context.settings.api_max_files) as receiver:
+    async with receiver_of(context, caller, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
@@ -76,7 +76,7 @@ async def try_sample(request: Request, caller: Writer, context: Shared) -> Respo
     """Convert our sample invoice, for people who have none at hand."""
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
-    async with receiver_of(context, files=1) as receiver:
+    async with receiver_of(context, caller, files=1) as receiver:
         received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
         await create(context, caller, receiver, received, UploadForm(), begun_at)
     return _to_queue(request, caller)

@@ -1,0 +1,197 @@
+"""A collector may be slow, deaf or absent: work goes on as if there were none, and the log says so once."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+import structlog
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from pydantic import ValidationError
+
+from support.otlp import Collector, collector
+from support.patience import PATIENCE
+from waybill.config import ProcessSettings
+from waybill.ids import new_id
+from waybill.telemetry import pipeline, spans, tracing
+from waybill.telemetry.pipeline import RatioSampler
+from waybill.telemetry.span_sender import SpanSender
+
+
+@pytest.fixture(autouse=True)
+def _off_again() -> Iterator[None]:
+    yield
+    tracing.stop()
+
+
+def start(endpoint: str, **settings: Any) -> None:
+    tracing.start(ProcessSettings(otlp_endpoint=endpoint, **settings), "test")
+
+
+def make(number: int) -> None:
+    for _ in range(number):
+        with spans.span("work"):
+            pass
+
+
+@contextmanager
+def grpc_collector() -> Iterator[tuple[str, Collector, dict[str, str]]]:
+    received, told = Collector(), dict[str, str]()
+
+    class Service(TraceServiceServicer):
+        def Export(  # noqa: N802 - the service's name for it
+            self, request: ExportTraceServiceRequest, context: grpc.ServicerContext
+        ) -> ExportTraceServiceResponse:
+            told.update({name: str(value) for name, value in context.invocation_metadata()})
+            received.receive(request.SerializeToString(), {})
+            return ExportTraceServiceResponse()
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_TraceServiceServicer_to_server(Service(), server)  # type: ignore[no-untyped-call]
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{port}", received, told
+    finally:
+        server.stop(None).wait()
+
+
+def test_spans_arrive_by_http_with_the_headers_that_were_asked_for() -> None:
+    with collector() as received:
+        start(received.endpoint, otlp_headers="api-key=a%20b")
+        make(3)
+        tracing.stop()
+        assert len(received.named("work")) == 3
+        assert received.headers[0]["api-key"] == "a b"
+
+
+def test_spans_arrive_by_grpc_too() -> None:
+    with grpc_collector() as (endpoint, received, told):
+        start(endpoint, otlp_protocol="grpc", otlp_headers="api-key=x")
+        make(3)
+        tracing.stop()
+        assert len(received.named("work")) == 3
+        assert told["api-key"] == "x"
+
+
+@pytest.mark.parametrize("kind", ["absent", "deaf"])
+def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
+    kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pipeline, "_REQUEST", 0.2)
+    caplog.set_level(logging.DEBUG)
+    with socket.socket() as taken, structlog.testing.capture_logs() as lines:
+        taken.bind(("127.0.0.1", 0))
+        if kind == "deaf":
+            taken.listen()  # it accepts, and never answers
+        start(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        running = tracing.pipeline()
+        assert running is not None
+        begun = time.perf_counter()
+        make(20_000)
+        each = (time.perf_counter() - begun) / 20_000
+        wait_until(lambda: running.lost)
+        make(20_000)
+        waiting = running.waiting
+        before = time.perf_counter()
+        tracing.stop()
+        stopping = time.perf_counter() - before
+    assert each < 0.001, "seconds for one span; it takes some ten microseconds"
+    assert waiting <= 8192
+    assert stopping < tracing.STOP_WITHIN
+    assert [line["event"] for line in lines] == ["traces_lost"]
+    assert caplog.records == [], "the libraries themselves say nothing"
+
+
+def wait_until(condition: Any) -> None:
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_the_last_spans_have_a_few_seconds_and_no_more() -> None:
+    with collector() as received:
+        received.answer.clear()  # it hears everything and does not answer
+        start(received.endpoint)
+        make(1)
+        before = time.perf_counter()
+        tracing.stop(0.3)
+        assert time.perf_counter() - before < 3
+        assert not spans.on()
+
+
+class Moody(SpanExporter):
+    def __init__(self) -> None:
+        self.well = True
+        self.asked = 0
+
+    def export(self, spans: Any) -> SpanExportResult:
+        self.asked += 1
+        if not self.well:
+            raise RuntimeError("no luck")
+        return SpanExportResult.SUCCESS
+
+
+def test_a_collector_that_is_away_is_asked_now_and_then_and_its_return_is_told_once() -> None:
+    exporter, now = Moody(), [0.0]
+    sender = SpanSender(exporter, "http://there", clock=lambda: now[0])
+    batch = [ReadableSpan("a"), ReadableSpan("b")]
+    with structlog.testing.capture_logs() as lines:
+        exporter.well = False
+        for _ in range(600):
+            now[0] += 0.1
+            sender.export(batch)
+        assert exporter.asked < 10, "a minute of failures is a handful of tries"
+        exporter.well = True
+        now[0] += 60
+        assert sender.export(batch) is SpanExportResult.SUCCESS
+        sender.export(batch)
+    assert [line["event"] for line in lines] == ["traces_lost", "traces_arrive_again"]
+    assert lines[1]["lost"] == 1200
+
+
+def test_ids_of_jobs_are_sampled_like_any_other() -> None:
+    for ratio in (0, 0.01, 0.5, 1):
+        sampler = RatioSampler(ratio)
+        found = sum(sampler.is_sampled(new_id().int) for _ in range(20_000))
+        assert abs(found - 20_000 * ratio) < 400
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"otlp_endpoint": "localhost:4318"},
+        {"otlp_headers": "secret"},
+        {"trace_sample_ratio": 1.1},
+        {"trace_url_template": "http://jaeger/trace/"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ProcessSettings(**wrong)
+
+
+def test_the_standard_names_of_the_settings_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    settings = ProcessSettings()
+    assert settings.otlp_traces_url() == "http://collector:4318/v1/traces"
+    assert (settings.otlp_protocol, settings.trace_sample_ratio) == ("http", 0.5)
