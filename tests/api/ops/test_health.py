@@ -10,11 +10,11 @@ from waybill.ids import new_id
 from waybill.messages.language import languages
 from waybill_api.ops.durations import duration
 from waybill_api.ops.facts import Facts
-from waybill_api.ops.health import Finding, findings
+from waybill_api.ops.health import HealthFinding, findings
 from waybill_api.ops.looks import Looks
 from waybill_engine.breaker_control import BreakerStatus
 from waybill_engine.breaker_models import BreakerState
-from waybill_engine.overview import DeadLetterGroup, DeadLetters, KnownQueue, LiveWorker
+from waybill_engine.overview import DeadLetterGroup, DeadLetterOverview, KnownQueue, LiveWorker
 from waybill_engine.samples import KindSample, Sample
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -25,15 +25,15 @@ WORKER = LiveWorker(
 BREAKER = BreakerStatus("gateway", BreakerState.CLOSED, None, None, 0, None, ["convert_pdf"], 5, 0, None, 0)
 KIND = KindSample("convert_pdf", 0, 0, 0, 0, None)
 SAMPLE = Sample(NOW, 3.0, [KIND], [], [], {}, {}, [], frozenset())
-WELL = Facts(NOW, SAMPLE, [], [], [QUEUE], [WORKER], [BREAKER], [], [], DeadLetters([], more=False))
+WELL = Facts(NOW, SAMPLE, [], [], [QUEUE], [WORKER], [BREAKER], [], [], DeadLetterOverview([], more=False))
 LATE = replace(KIND, queued=9, oldest_runnable_at=NOW - timedelta(minutes=7))
 
 
-def wrong(**changed: Any) -> list[Finding]:
+def wrong(**changed: Any) -> list[HealthFinding]:
     return findings(replace(WELL, **changed), 15.0)
 
 
-def keys(found: list[Finding]) -> list[str]:
+def keys(found: list[HealthFinding]) -> list[str]:
     return [one.says.key.removeprefix("ops.health.") for one in found]
 
 
@@ -61,8 +61,8 @@ def test_each_trouble_is_named() -> None:
     assert keys(wrong(sample=sampled(replace(KIND, kind="new", queued=2)))) == ["not_served"]
     assert keys(wrong(sample=sampled(LATE))) == ["late"]
     group = DeadLetterGroup("convert_pdf", "GW_5XX", 4, NOW, new_id(), None)
-    assert keys(wrong(dead_letters=DeadLetters([group], more=False))) == ["dead_letters"]
-    assert keys(wrong(dead_letters=DeadLetters([group], more=True))) == ["many_dead_letters"]
+    assert keys(wrong(dead_letters=DeadLetterOverview([group], more=False))) == ["dead_letters"]
+    assert keys(wrong(dead_letters=DeadLetterOverview([group], more=True))) == ["many_dead_letters"]
 
 
 def test_what_stands_still_comes_first_and_nothing_is_said_twice() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from waybill_api.ops.timeline import Span, rows, spans
+from waybill_api.ops.timeline import Stretch, rows, spans
 from waybill_engine import State
 from waybill_engine.queries import Happening
 
@@ -20,7 +20,7 @@ def happened(seconds: float, event: str, token: int | None = None, **detail: Any
     return Happening(at(seconds), event, "w1" if token else None, token, detail)
 
 
-def told(found: list[Span]) -> list[tuple[str, float, float, str]]:
+def told(found: list[Stretch]) -> list[tuple[str, float, float, str]]:
     return [
         (one.what, (one.begin - BEGIN).total_seconds(), (one.end - BEGIN).total_seconds(), one.outcome) for one in found
     ]

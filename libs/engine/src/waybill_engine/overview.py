@@ -138,7 +138,7 @@ class DeadLetterGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetters:
+class DeadLetterOverview:
     groups: Sequence[DeadLetterGroup]
     more: bool
     """There are more than were grouped."""
@@ -163,11 +163,11 @@ async def still_waiting(connection: Connection, job_ids: Sequence[uuid.UUID]) ->
     return [SlowJob(*row) for row in await connection.fetch(_WAITING, job_ids)] if job_ids else []
 
 
-async def dead_letters(connection: Connection) -> DeadLetters:
+async def dead_letters(connection: Connection) -> DeadLetterOverview:
     """The newest dead letters by kind and error, the most common first."""
     rows = await connection.fetch(_DEAD_LETTERS, MOST_DEAD_LETTERS)
     groups = [
         DeadLetterGroup(row["kind"], row["error_code"], row["jobs"], row["newest_at"], row["example"], row["message"])
         for row in rows
     ]
-    return DeadLetters(groups, more=bool(rows) and rows[0]["examined"] >= MOST_DEAD_LETTERS)
+    return DeadLetterOverview(groups, more=bool(rows) and rows[0]["examined"] >= MOST_DEAD_LETTERS)

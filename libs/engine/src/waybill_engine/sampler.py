@@ -14,6 +14,9 @@ from waybill_engine.samples import take_if_due
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
+_SLOW = (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
+"""What a database says that is away, busy or locked. The next poll tries again."""
+
 
 class Sampler:
     def __init__(self, db: Database, interval: float) -> None:
@@ -21,16 +24,13 @@ class Sampler:
         self._interval = interval
 
     async def poll(self) -> None:
-        """Take a sample if it is time. A database that is away or too slow for it is left alone until the next time."""
+        """Take a sample if it is time. Whatever goes wrong is logged: no figure is worth the process that counts it."""
         try:
             async with self._db.hot() as connection:
                 await take_if_due(connection, self._interval)
-        except (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError) as error:
-            log.warning("sample_not_taken", error=type(error).__name__)
         except Exception as error:
-            if not is_database_outage(error):
-                raise
-            log.info("sample_not_taken", error=type(error).__name__)
+            expected = is_database_outage(error) or isinstance(error, _SLOW)
+            log.warning("sample_not_taken", error=type(error).__name__, exc_info=None if expected else error)
 
     async def run(self) -> Never:
         while True:

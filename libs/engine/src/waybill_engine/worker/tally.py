@@ -17,8 +17,10 @@ from waybill_engine.models import State
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
+_SLOW = (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
 
-class Tally:
+
+class EndTally:
     def __init__(self, db: Database, interval: float) -> None:
         self._db = db
         self._interval = interval
@@ -47,9 +49,10 @@ class Tally:
             async with self._db.hot() as connection:
                 await finished.add(connection, list(counted.values()))
         except Exception as error:
-            slow = isinstance(
-                error, OSError | TimeoutError | asyncpg.QueryCanceledError | asyncpg.LockNotAvailableError
+            jobs = sum(one.jobs for one in counted.values())
+            log.warning(
+                "tally_not_reported",
+                error=type(error).__name__,
+                jobs=jobs,
+                exc_info=None if is_database_outage(error) or isinstance(error, _SLOW) else error,
             )
-            if not slow and not is_database_outage(error):
-                raise
-            log.info("tally_not_reported", error=type(error).__name__, jobs=sum(one.jobs for one in counted.values()))

@@ -45,7 +45,7 @@ from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.slots import Slots
-from waybill_engine.worker.tally import Tally
+from waybill_engine.worker.tally import EndTally
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
@@ -139,7 +139,7 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
-        self._tally = Tally(db, settings.heartbeat_interval)
+        self._tally = EndTally(db, settings.heartbeat_interval)
         slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,

@@ -21,7 +21,7 @@ from waybill.pg_text import is_storable
 from waybill.web.languages import language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Admin, Shared
-from waybill_api.ops.outcomes import Outcome
+from waybill_api.ops.done_actions import DoneAction
 from waybill_engine import State, breaker_control, bulk, control, overview
 from waybill_engine.job_filter import JobFilter
 
@@ -42,16 +42,16 @@ Reason = Annotated[str, Form(max_length=200)]
 async def pause(name: str, context: Shared, _admin: Admin, reason: Reason = "") -> Response:
     async with context.database.hot() as connection:
         if name not in {queue.name for queue in await overview.known_queues(connection)}:
-            raise NotFound(msg("ops.no_such_queue"))
+            raise NotFound(msg("request.no_such_queue"))
         await control.pause(connection, name, _given(reason))
-    return _back(Outcome("paused", name), "ops-queues")
+    return _back(DoneAction("paused", name), "ops-queues")
 
 
 @router.post("/ops/queues/{name}/resume")
 async def resume(name: str, context: Shared, _admin: Admin) -> Response:
     async with context.database.hot() as connection:
         resumed = await control.resume(connection, name)
-    return _back(Outcome("resumed" if resumed else "was_open", name), "ops-queues")
+    return _back(DoneAction("resumed" if resumed else "was_open", name), "ops-queues")
 
 
 @router.post("/ops/breakers/{name}/trip")
@@ -59,27 +59,27 @@ async def trip(
     name: str, context: Shared, _admin: Admin, reason: Reason = "", minutes: Annotated[int, Form()] = 0
 ) -> Response:
     if minutes not in _TRIPPED_MINUTES:
-        raise Refused(msg("ops.no_such_choice"))
+        raise Refused(msg("request.no_such_choice"))
     async with context.database.hot() as connection:
         if not await breaker_control.list_breakers(connection, name):
-            raise NotFound(msg("ops.no_such_dependency"))
+            raise NotFound(msg("request.no_such_dependency"))
         why = _given(reason) or "Tripped by an operator"
         await breaker_control.trip(connection, name, why, minutes * 60.0 if minutes else None)
-    return _back(Outcome("tripped", name), "ops-breakers")
+    return _back(DoneAction("tripped", name), "ops-breakers")
 
 
 @router.post("/ops/breakers/{name}/reset")
 async def reset(name: str, context: Shared, _admin: Admin) -> Response:
     async with context.database.hot() as connection:
         done = await breaker_control.reset(connection, name)
-    return _back(Outcome("reset" if done else "was_closed", name), "ops-breakers")
+    return _back(DoneAction("reset" if done else "was_closed", name), "ops-breakers")
 
 
 @router.post("/ops/jobs/{job_id}/retry")
 async def retry_one(job_id: uuid.UUID, context: Shared, _admin: Admin) -> Response:
     async with context.database.hot() as connection:
         await control.retry(connection, job_id)
-    return RedirectResponse(Outcome("retried", jobs=1).address(f"/ops/jobs/{job_id}"), 303)
+    return RedirectResponse(DoneAction("retried", jobs=1).address(f"/ops/jobs/{job_id}"), 303)
 
 
 @router.post("/ops/jobs/{job_id}/cancel")
@@ -87,7 +87,7 @@ async def cancel_one(job_id: uuid.UUID, context: Shared, _admin: Admin) -> Respo
     async with context.database.hot() as connection:
         result = await control.cancel(connection, job_id)
     did = "cancelled" if result.state is State.CANCELLED else "stopping"
-    return RedirectResponse(Outcome(did, jobs=1 + result.below).address(f"/ops/jobs/{job_id}"), 303)
+    return RedirectResponse(DoneAction(did, jobs=1 + result.below).address(f"/ops/jobs/{job_id}"), 303)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Group:
     def read(cls, text: str) -> Group:
         kind, _, code = text.partition("|")
         if not kind or not code or not is_storable(text):
-            raise Refused(msg("ops.no_such_choice"))
+            raise Refused(msg("request.no_such_choice"))
         return cls(kind, code)
 
 
@@ -112,9 +112,9 @@ async def retry_chosen(request: Request, context: Shared, _admin: Admin) -> Resp
     groups = sorted({Group.read(str(each)) for each in form.getlist("group")}, key=lambda one: (one.kind, one.code))
     jobs = sorted({_id(str(each)) for each in form.getlist("job")})
     if len(jobs) + len(groups) > _MOST_CHOSEN:
-        raise Refused(msg("ops.too_many"))
+        raise Refused(msg("request.too_many_chosen"))
     if not groups and not jobs:
-        return _back(Outcome("nothing"), "ops-dead")
+        return _back(DoneAction("nothing"), "ops-dead")
     if form.get("sure") != "yes":
         async with context.database.hot() as connection:
             letters = await overview.dead_letters(connection)
@@ -130,7 +130,7 @@ async def retry_chosen(request: Request, context: Shared, _admin: Admin) -> Resp
     return _back(await _retry(context.database, groups, jobs), "ops-dead")
 
 
-async def _retry(database: Database, groups: list[Group], jobs: list[uuid.UUID]) -> Outcome:
+async def _retry(database: Database, groups: list[Group], jobs: list[uuid.UUID]) -> DoneAction:
     until = time.monotonic() + _SECONDS
     done = left = 0
     for job_id in jobs:
@@ -146,17 +146,17 @@ async def _retry(database: Database, groups: list[Group], jobs: list[uuid.UUID])
             done += len(step.done)
             left += len(step.left)
             if time.monotonic() > until:
-                return Outcome("retried", jobs=done, left=left, more=True)
-    return Outcome("retried", jobs=done, left=left)
+                return DoneAction("retried", jobs=done, left=left, more=True)
+    return DoneAction("retried", jobs=done, left=left)
 
 
-def _back(outcome: Outcome, place: str) -> Response:
+def _back(outcome: DoneAction, place: str) -> Response:
     return RedirectResponse(f"{outcome.address()}#{place}", 303)
 
 
 def _given(reason: str) -> str | None:
     if not is_storable(reason):
-        raise Refused(msg("ops.no_such_choice"))
+        raise Refused(msg("request.no_such_choice"))
     return " ".join(reason.split()) or None
 
 
@@ -164,4 +164,4 @@ def _id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:
-        raise Refused(msg("ops.no_such_choice")) from None
+        raise Refused(msg("request.no_such_choice")) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from waybill_engine import overview, samples
 from waybill_engine.breaker_control import BreakerStatus, list_breakers
 from waybill_engine.finished import Finished, by_minute
-from waybill_engine.overview import DeadLetters, KnownQueue, LiveWorker, SlowJob
+from waybill_engine.overview import DeadLetterOverview, KnownQueue, LiveWorker, SlowJob
 from waybill_engine.samples import Depth, Sample
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Facts:
     running: Sequence[SlowJob]
     waiting: Sequence[SlowJob]
     """The one that has waited longest in each lane."""
-    dead_letters: DeadLetters
+    dead_letters: DeadLetterOverview
 
 
 async def read(connection: Connection) -> Facts:

@@ -15,9 +15,9 @@ from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Admin, Shared
 from waybill_api.ops import timeline
+from waybill_api.ops.done_actions import DoneAction
 from waybill_api.ops.durations import duration
 from waybill_api.ops.looks import Looks, name_of
-from waybill_api.ops.outcomes import Outcome
 from waybill_engine import State, queries
 from waybill_engine.control import RETRYABLE
 from waybill_engine.explain import explain
@@ -58,7 +58,7 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
     if live:
         response = page(render("ops/job_live.html", language, **values), language)
     else:
-        outcome = Outcome.read(request.query_params)
+        outcome = DoneAction.read(request.query_params)
         response = page(render("ops/job.html", language, page=frame(request), outcome=outcome, **values), language)
     response.headers.add_vary_header("HX-Request")
     return response

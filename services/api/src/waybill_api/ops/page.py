@@ -21,11 +21,11 @@ from waybill.web.languages import Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import Admin, Shared, Visitor
 from waybill_api.ops import facts as system
+from waybill_api.ops.done_actions import DoneAction
 from waybill_api.ops.durations import duration
 from waybill_api.ops.figures import done_by_kind, hour
 from waybill_api.ops.health import LATE, findings
 from waybill_api.ops.looks import Looks, name_of
-from waybill_api.ops.outcomes import Outcome
 from waybill_engine import State, queries
 from waybill_engine.control import RETRYABLE
 from waybill_engine.overview import SlowJob
@@ -59,7 +59,7 @@ async def operations(
         response = page(render("ops/live.html", language, **shown), language)
     else:
         listed = await _listed(context, tenant.strip(), kind.strip(), State(state) if state else None, before)
-        outcome = Outcome.read(request.query_params)
+        outcome = DoneAction.read(request.query_params)
         text = render("ops/page.html", language, page=frame(request), outcome=outcome, **shown, **listed)
         response = page(text, language)
     response.headers.add_vary_header("HX-Request")
@@ -71,12 +71,12 @@ async def find(context: Shared, _admin: Admin, id: Annotated[str, Query(max_leng
     """Go to a job by its id, or by a beginning of it that no other job shares."""
     digits = id.strip().replace("-", "").lower()
     if not 8 <= len(digits) <= 32 or any(digit not in "0123456789abcdef" for digit in digits):
-        raise NotFound(msg("ops.no_such_job"))
+        raise NotFound(msg("request.no_such_job"))
     first, last = (uuid.UUID(digits.ljust(32, filler)) for filler in "0f")
     async with context.database.transaction() as session:
         found = await queries.ids_between(session, first, last, limit=2)
     if len(found) != 1:
-        raise NotFound(msg("ops.several_jobs") if found else msg("ops.no_such_job"))
+        raise NotFound(msg("request.several_jobs") if found else msg("request.no_such_job"))
     return RedirectResponse(f"/ops/jobs/{found[0]}", 303)
 
 

@@ -21,7 +21,7 @@ _LATER = frozenset({"retry_scheduled", "postponed", "snoozed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Stretch:
     """One stretch of a job's life."""
 
     what: str
@@ -55,29 +55,31 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    span: Span
+    span: Stretch
     bar: Markup
 
 
-def spans(happenings: Sequence[Happening], state: State, now: datetime) -> list[Span]:
+def spans(happenings: Sequence[Happening], state: State, now: datetime) -> list[Stretch]:
     """The stretches of the life of a job that is in this state now."""
-    found: list[Span] = []
+    found: list[Stretch] = []
     since = now
     until: datetime | None = None
-    run: Span | None = None
+    run: Stretch | None = None
     for one in happenings:
         if one.event == "enqueued":
             since = one.at
         elif one.event == "started":
             found += _waited(since, one.at, until)
-            run = Span("run", one.at, one.at, number=1 + sum(each.what == "run" for each in found), worker=one.worker)
+            run = Stretch(
+                "run", one.at, one.at, number=1 + sum(each.what == "run" for each in found), worker=one.worker
+            )
         elif run is not None and one.lease_token is not None:
             code, message = one.detail.get("code"), one.detail.get("message")
             found.append(replace(run, end=one.at, outcome=one.event, code=code, message=message))
             run, since = None, one.at
             until = _moment(one.detail.get("retry_at")) if one.event in _LATER else None
         elif one.event == "retried":
-            found.append(Span("ended", since, one.at))
+            found.append(Stretch("ended", since, one.at))
             since, until = one.at, None
         elif one.event == "cancelled" and run is None:
             found += _waited(since, one.at, until)
@@ -85,12 +87,12 @@ def spans(happenings: Sequence[Happening], state: State, now: datetime) -> list[
     if run is not None:
         found.append(replace(run, end=now, going_on=True))
     elif not state.final:
-        rest = [Span("scheduled", since, now)] if state is State.SCHEDULED else _waited(since, now, until)
+        rest = [Stretch("scheduled", since, now)] if state is State.SCHEDULED else _waited(since, now, until)
         found += [*rest[:-1], *(replace(each, going_on=True) for each in rest[-1:])]
     return found
 
 
-def rows(found: Sequence[Span]) -> list[Row]:
+def rows(found: Sequence[Stretch]) -> list[Row]:
     """The spans with their bars, all on one scale."""
     total = sum((each.end - each.begin for each in found if each.what != "ended"), timedelta())
     whole = max(total.total_seconds(), 0.001)
@@ -104,15 +106,15 @@ def rows(found: Sequence[Span]) -> list[Row]:
     return drawn
 
 
-def _waited(since: datetime, until: datetime, ready: datetime | None) -> list[Span]:
+def _waited(since: datetime, until: datetime, ready: datetime | None) -> list[Stretch]:
     """A wait, in two parts if the first was for a time of its own."""
     if until <= since:
         return []
     if ready is None or ready <= since:
-        return [Span("queued", since, until)]
+        return [Stretch("queued", since, until)]
     if ready >= until:
-        return [Span("scheduled", since, until)]
-    return [Span("scheduled", since, ready), Span("queued", ready, until)]
+        return [Stretch("scheduled", since, until)]
+    return [Stretch("scheduled", since, ready), Stretch("queued", ready, until)]
 
 
 def _moment(text: object) -> datetime | None:

@@ -15,7 +15,7 @@ _LONGEST = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DoneAction:
     did: str
     name: str = ""
     """The queue or the dependency."""
@@ -26,7 +26,7 @@ class Outcome:
     """Time was up before all were done."""
 
     @classmethod
-    def read(cls, query: Mapping[str, str]) -> Outcome | None:
+    def read(cls, query: Mapping[str, str]) -> DoneAction | None:
         """None if the address tells of nothing, or of something that we never said."""
         if query.get("did") not in _DONE:
             return None
