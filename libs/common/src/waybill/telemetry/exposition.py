@@ -24,7 +24,7 @@ from waybill.telemetry.metrics import CATALOGUE
 PLAIN, OPENMETRICS = CONTENT_TYPE_PLAIN_0_0_4, CONTENT_TYPE_LATEST
 
 
-class _Shown(Collector):
+class _Families(Collector):
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = families
 
@@ -40,7 +40,7 @@ def own_families(service: str) -> list[Family]:
 
 def written(families: Iterable[Family], *, openmetrics: bool) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Shown(list(families)))
+    registry.register(_Families(list(families)))
     write: Any = generate_openmetrics if openmetrics else generate_latest
     return cast("bytes", write(registry))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from waybill.failures import classify
 from waybill.telemetry.metrics import GATEWAY_CALL
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def measured(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def measured(call: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Observe how long each call takes, by outcome: `ok`, `cancelled`, or the code of its error."""
 
     @functools.wraps(call)
