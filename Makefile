@@ -19,8 +19,8 @@ READY  := $(VENV)/.ready
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: $(READY) ## run all of Waybill on this machine, in the foreground
-	@$(BIN)/waybill up
+up: $(READY) ## run all of Waybill on this machine, in the foreground; OBSERVE=1 adds Prometheus and Jaeger
+	@$(BIN)/waybill up $(if $(filter-out 0 no false,$(OBSERVE)),--observe)
 
 test: $(READY) ## run the tests (about nine minutes on two cores; no root, no network beyond loopback)
 	@$(BIN)/python -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)
@@ -41,6 +41,8 @@ check: $(READY) ## lint, types, import layers, generated documents
 	@$(BIN)/waybill config reference --check docs/configuration.md
 	@$(BIN)/waybill config example --check .env.example
 	@$(BIN)/waybill mapping schema --check docs/mapping.schema.json
+	@$(BIN)/waybill monitoring rules --check deploy/prometheus/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --check deploy/grafana/waybill.json
 
 bench: $(READY) $(PEERS)/.ready ## measure speed, side by side with others and with bare SQL (about ten minutes)
 	@if command -v npm >/dev/null && [ ! $(NODE_PEERS)/node_modules/.package-lock.json -nt $(NODE_PEERS)/package-lock.json ]; then \
@@ -55,6 +57,8 @@ docs: $(READY) ## write the generated documents
 	@$(BIN)/waybill config reference --write docs/configuration.md
 	@$(BIN)/waybill config example --write .env.example
 	@$(BIN)/waybill mapping schema --write docs/mapping.schema.json
+	@$(BIN)/waybill monitoring rules --write deploy/prometheus/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --write deploy/grafana/waybill.json
 
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

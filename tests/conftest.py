@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from support import time_budget
+from support.child_processes import NO_METRICS
 from support.clock import INSTALL, Clock
 from support.server import Maintenance, postgres_server
 from waybill.config import CommonSettings
@@ -40,6 +41,7 @@ def pytest_configure() -> None:
         if name.startswith("WAYBILL_") and not name.startswith(("WAYBILL_TEST_", "WAYBILL_NO_SKIPS")):
             del os.environ[name]
     os.environ.pop("DATABASE_URL", None)
+    os.environ.update(NO_METRICS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

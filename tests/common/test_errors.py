@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy.exc
 
 from waybill import errors
-from waybill.errors import MEANINGS, Code, WaybillError, classify
+from waybill.errors import MEANINGS, Code, WaybillError
+from waybill.failures import classify
 from waybill.messages import msg
 
 

@@ -426,7 +426,7 @@ async def test_revision_n_and_its_changes_are_revision_n_plus_1(
     def run(work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
 
-    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(EDITS, max_size=3))
     def explore(typed: list[Typed]) -> None:
         run(hold(typed))

@@ -37,7 +37,8 @@ from support.engine import (
     until_blocked,
 )
 from waybill.db.database import Connection
-from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, RateLimited, classify
+from waybill.errors import DocumentFault, GatewayTimedOut, GatewayUnavailable, RateLimited
+from waybill.failures import classify
 from waybill_engine import ClaimedJob, JobKind, State
 from waybill_engine.breaker import (
     Admission,

@@ -30,7 +30,8 @@ from support.breakers import CONVERT, CONVERTER, breaker_events, claim_gated, co
 from support.engine import some_jobs
 from waybill.db.database import Connection
 from waybill.db.session_settings import ONE_PLAN
-from waybill.errors import DocumentFault, GatewayUnavailable, classify
+from waybill.errors import DocumentFault, GatewayUnavailable
+from waybill.failures import classify
 from waybill_engine import ClaimedJob, State
 from waybill_engine.breaker import BreakerPolicy, probe_result
 from waybill_engine.breaker_control import reset, trip

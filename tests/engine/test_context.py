@@ -15,7 +15,8 @@ from support.network import network
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import LeaseLost, is_database_outage
+from waybill.errors import LeaseLost
+from waybill.failures import is_database_outage
 from waybill.storage import LocalStorage
 from waybill_engine import NewJob, State, enqueue
 from waybill_engine.breaker import BreakerPolicy

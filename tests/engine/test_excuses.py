@@ -10,8 +10,9 @@ from support.breakers import CONVERT, CONVERTER, POLICY, claim_gated, converter_
 from support.clock import Clock
 from support.engine import events, one_job, row, some_jobs
 from waybill.db.database import Connection
-from waybill.errors import DependencyFault, GatewayTimedOut, GatewayUnavailable, RateLimited, classify
+from waybill.errors import DependencyFault, GatewayTimedOut, GatewayUnavailable, RateLimited
 from waybill.errors import GatewayUnreachable as Unreachable
+from waybill.failures import classify
 from waybill_engine import ClaimedJob, State
 from waybill_engine.breaker_control import reset
 from waybill_engine.breaker_counts import CallCount, record

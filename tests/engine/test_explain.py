@@ -11,8 +11,10 @@ import pytest
 
 from support.clock import Clock
 from support.engine import OTHER, TTL, WORK, failure, one_job, running_job, some_jobs, start_worker, take
-from waybill.db.database import Connection
-from waybill.errors import NotFound, StorageFull, classify
+from waybill.db import Database
+from waybill.db.database import Connection, driver
+from waybill.errors import NotFound, StorageFull
+from waybill.failures import classify
 from waybill.ids import new_id
 from waybill.messages import Message, languages, msg
 from waybill_engine.caps import set_cap
@@ -164,7 +166,7 @@ async def test_an_ended_job_says_how_it_ended(hot: Connection) -> None:
     assert f"({broken.code.value}): {broken.message}" in answer.sentence
 
 
-async def test_every_explanation_can_be_said_in_the_readers_language(hot: Connection) -> None:
+async def test_every_explanation_can_be_said_in_the_readers_language(hot: Connection, db: Database) -> None:
     worker, claimed = await running_job(hot)
     full = classify(StorageFull(msg("storage.full_try_again")))
     given_up = judge(claimed, replace(full, retryable=False), WORK.retry)
@@ -180,6 +182,8 @@ async def test_every_explanation_can_be_said_in_the_readers_language(hot: Connec
             " (IO_ERROR): Disk penuh. Silakan coba lagi setelah ada ruang."
         )
         assert str(Message(answer.key, params)) == answer.sentence
+    async with db.transaction() as session:  # its connection reads JSON by itself
+        assert await explain(await driver(session), claimed.id) == answer
 
 
 async def test_a_job_that_is_not_there_is_not_found(hot: Connection) -> None:

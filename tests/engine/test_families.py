@@ -33,7 +33,8 @@ from support.engine import (
 )
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Cancelled, Conflict, NotFound, Refused, classify
+from waybill.errors import Cancelled, Conflict, NotFound, Refused
+from waybill.failures import classify
 from waybill.ids import new_id
 from waybill_engine import (
     ClaimedJob,

@@ -34,7 +34,8 @@ from support.engine import (
 )
 from waybill.db import Database, driver
 from waybill.db.database import Connection
-from waybill.errors import Cancelled, DatabaseUnavailable, RateLimited, classify
+from waybill.errors import Cancelled, DatabaseUnavailable, RateLimited
+from waybill.failures import classify
 from waybill.ids import new_id
 from waybill_engine import ClaimedJob, NewJob, Queue, State, enqueue
 from waybill_engine.control import cancel

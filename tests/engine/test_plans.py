@@ -28,6 +28,7 @@ from waybill_engine import (
     job_filter,
     lanes,
     lease,
+    overview,
     promotion,
     rescue,
     samples,
@@ -151,9 +152,13 @@ HOT = {
     "enqueue: find existing": FIND_EXISTING,
     "sample": Hot(
         samples._TAKE,
-        "100000, 20",
+        "100000, 20, 10",
         {"jobs_owner_order": "", "jobs_scheduled": "", "jobs_held": "", "jobs_dead_letter": ""},
     ),
+    "overview: workers": Hot(overview._WORKERS, "200", {"jobs_held": "lease_owner ="}),
+    "overview: running": Hot(overview._RUNNING, "1000", {"jobs_held": "", **BY_ID}),
+    "overview: waiting": Hot(overview._WAITING, IDS, BY_ID),
+    "overview: dead letters": Hot(overview._DEAD_LETTERS, "2000", {"jobs_dead_letter": ""}),
     "sequences: advance": ADVANCE,
     "sequences: above": ABOVE,
     "sequences: stalled": Hot(

@@ -15,7 +15,7 @@ from waybill_engine.breaker_control import trip
 from waybill_engine.caps import set_cap
 from waybill_engine.rates import set_rate
 from waybill_engine.rules import Pace
-from waybill_engine.samples import LimitSample, newest, take_if_due
+from waybill_engine.samples import LimitSample, depths, newest, take_if_due
 
 INTERVAL = 15.0
 
@@ -60,8 +60,13 @@ async def test_a_sample_says_what_waits_and_runs_by_kind_and_tenant(hot: Connect
         ("acme", 1, 2, 0),
         ("globex", 1, 0, 1),
     }
+    first = await hot.fetchval("SELECT id FROM jobs WHERE kind = 'other' AND state = 'queued'")
+    assert found.waiting_longest[0] == first
+    assert len(found.waiting_longest) == 2, "one of each lane"
     assert found.workers == {"active": 1}
     assert not found.cut_off
+    (depth,) = await depths(hot, timedelta(hours=1))
+    assert (depth.queued, depth.scheduled, depth.running, depth.dead_letter) == (2, 0, 2, 1)
 
 
 async def test_a_sample_knows_breakers_limits_and_workers_that_are_silent(hot: Connection, clock: Clock) -> None:

@@ -43,7 +43,8 @@ from support.engine import (
 from support.engine_model import Model, ModelJob, ModelWorker
 from waybill.db.database import Connection
 from waybill.db.session_settings import ONE_PLAN
-from waybill.errors import Cancelled, Conflict, LeaseLost, Refused, classify
+from waybill.errors import Cancelled, Conflict, LeaseLost, Refused
+from waybill.failures import classify
 from waybill.ids import new_id
 from waybill_engine import (
     ClaimedJob,

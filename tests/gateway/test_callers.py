@@ -13,7 +13,8 @@ import pytest
 from gateway.conftest import StartGateway
 from support.gateway import Gateway, assert_problem, told
 from support.sick_gateway import answering, sick_gateway
-from waybill.errors import GatewayMistrusted, GatewayUnavailable, classify
+from waybill.errors import GatewayMistrusted, GatewayUnavailable
+from waybill.failures import classify
 from waybill.http.proofs import ask
 from waybill_convert.clients.gateway_check import check_gateway
 from waybill_convert.clients.gateway_http import GatewayConnections

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from structlog.testing import capture_logs
 from support.parser_pool import MB, Bench, lives, running
 from support.parser_pool import started as started_parse
 from support.patience import eventually
+from waybill.telemetry.metrics import GATEWAY_PARSER_DEATHS
 from waybill_gateway.pool import Blueprint, Broken, Crashed, PoolError, TookTooLong, TooMuchMemory, Unavailable
 from waybill_gateway.pool.parser import Parser
 from waybill_gateway.pool.pool import log_confinement
@@ -30,6 +32,10 @@ needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux con
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+
+def deaths() -> dict[str, float]:
+    return {labels[0]: one.value for labels, one in GATEWAY_PARSER_DEATHS.series()}
 
 
 @pytest.fixture
@@ -68,8 +74,12 @@ async def test_a_document_is_parsed_in_another_process_and_its_answer_lies_in_a_
 async def test_a_rude_document_gets_its_verdict_and_the_next_one_its_answer(
     bench: Bench, rude: str, verdict: type[PoolError]
 ) -> None:
+    before = deaths()
     with pytest.raises(verdict):
         await bench.ask(rude, seconds=1 if verdict is TookTooLong else 20)
+    cause = {Crashed: "crashed", TookTooLong: "took_too_long", TooMuchMemory: "too_much_memory"}.get(verdict)
+    expected = 0 if cause is None else 2 if verdict is Crashed else 1  # a crash must repeat to be the document's fault
+    assert Counter(deaths()) - Counter(before) == Counter({cause: expected} if cause else {})
     assert (await bench.ask("echo", say="still here"))["said"] == "still here"
 
 
@@ -245,6 +255,7 @@ async def test_the_kernel_is_told_to_end_a_parser_first_when_memory_is_short(ben
 OWNER = """
 import asyncio, sys
 from pathlib import Path
+from waybill.telemetry.metrics import GATEWAY_PARSER_DEATHS
 from waybill_gateway.pool import Blueprint, Pool
 from waybill_gateway.pool.pool import log_confinement
 from waybill_gateway.sandbox.limits import ProcessLimits

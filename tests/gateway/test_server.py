@@ -389,7 +389,7 @@ def test_a_storm_of_good_and_bad_clients_leaves_everything_as_it_was(start_gatew
 
     def client(number: int) -> None:
         with httpx.Client(base_url=gateway.url, trust_env=False, timeout=PATIENCE) as own:
-            for turn in range(8):
+            for turn in range(4):
                 deed = deeds[(number + turn) % len(deeds)]
                 if deed == "leave":
                     with contextlib.suppress(OSError):

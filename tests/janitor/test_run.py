@@ -19,7 +19,8 @@ from support.pgbouncer import installed, pgbouncer
 from support.traced import traced
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import LeaseLost, classify
+from waybill.errors import LeaseLost
+from waybill.failures import classify
 from waybill.janitor import history
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import Batch, Tally

@@ -31,7 +31,7 @@ READY = "Waybill is ready: http://127.0.0.1:"
 
 
 def is_serving(port: int) -> bool:
-    return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+    return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=60, trust_env=False).status_code == 200
 
 
 def is_back(port: int) -> bool:
@@ -144,12 +144,13 @@ def _the_gateway_has_a_secret_that_only_its_owner_can_read(home: Path, gateway_p
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     secret = file.read_text()
     url = f"http://127.0.0.1:{gateway_port}/mappings"
-    assert httpx.get(url, trust_env=False).status_code == 401
+    assert httpx.get(url, timeout=60, trust_env=False).status_code == 401
     _, proof = ask(secret.strip().encode(), "GET", "/mappings")
-    assert httpx.get(url, headers=proof, trust_env=False).status_code == 200
+    assert httpx.get(url, headers=proof, timeout=60, trust_env=False).status_code == 200
     return secret
 
 
+@pytest.mark.heavy
 def test_sigterm_leaves_no_process(start_up: StartUp, home: Path) -> None:
     up = start_up()
     up.wait_for(READY)

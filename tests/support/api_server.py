@@ -19,7 +19,7 @@ from support.engine import start_worker, take_as
 from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Failure
+from waybill.failures import Failure
 from waybill.security import keys
 from waybill.storage import LocalStorage
 from waybill.web.context import Context

@@ -10,6 +10,9 @@ import psutil
 
 from support.zygote import Program
 
+NO_METRICS = {f"WAYBILL_{service}_METRICS_PORT": "0" for service in ("API", "GATEWAY", "WORKER")}
+"""Services of tests serve no metrics, unless the test wants some: they would take each other's ports."""
+
 
 def free_port() -> int:
     """A port of loopback that nobody listens on at this moment."""

@@ -16,7 +16,8 @@ from typing import Any, cast
 import asyncpg
 
 from waybill.db.database import Connection
-from waybill.errors import Code, Failure
+from waybill.errors import Code
+from waybill.failures import Failure
 from waybill.ids import new_id
 from waybill_engine import ClaimedJob, JobKind, NewJob, State, bulk
 from waybill_engine.breaker import BreakerPolicy

@@ -19,7 +19,8 @@ from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import wrong_subtotal
 from support.patience import PATIENCE
 from support.records import pt_simon_loaded
-from waybill.errors import Code, Failure
+from waybill.errors import Code
+from waybill.failures import Failure
 from waybill.storage import LocalStorage, Storage, Stored
 from waybill_convert.kinds import PROVENANCE
 from waybill_convert.review_desk import ReviewDesk

@@ -159,3 +159,15 @@ async def quiet(payload: dict[str, Any], job: JobContext) -> None:
     """Reports progress, waits at the gate and writes nothing, so its completion is buffered."""
     job.progress(0.25, "a quarter")
     await at_the_gate(payload, job)
+
+
+BLOCK_LOOP = JobKind("block_loop", retry=SOON)
+
+
+@handles(BLOCK_LOOP)
+async def block_loop(payload: dict[str, Any], job: JobContext) -> None:
+    """Keeps the event loop from doing anything else until a file is there."""
+    (Path(payload["folder"]) / "blocked").touch()
+    end = time.monotonic() + 20
+    while not Path(payload["until"]).exists() and time.monotonic() < end:
+        time.sleep(0.25)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from support.breakers import CONVERTER, KINDS, converter_worker
 from support.engine import some_jobs, take_as
 from waybill.db.database import Connection
-from waybill.errors import classify
+from waybill.failures import classify
 from waybill_engine import ClaimedJob, JobKind, RetryPolicy
 from waybill_engine.breaker import BreakerPolicy, probe_result
 from waybill_engine.breaker_counts import CallCount, record

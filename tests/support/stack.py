@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import asyncpg
 import httpx
 
-from support.child_processes import free_port, kill_with_children
+from support.child_processes import NO_METRICS, free_port, kill_with_children
 from support.patience import PATIENCE, eventually
 from support.zygote import Program, start_program
 
@@ -46,6 +46,7 @@ class Stack:
             "WAYBILL_GATEWAY_PROCESSES": "1",
             "WAYBILL_GATEWAY_SECRET": secrets.token_hex(32),
             "WAYBILL_POLL_INTERVAL": "1",
+            **NO_METRICS,
             **settings,
         }
 

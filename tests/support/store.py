@@ -48,6 +48,7 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         outages=0,
         payload_text="{}",
         worker_id=uuid.UUID(int=0),
+        runnable_since=_LONG_AGO,
     )
 
 

@@ -22,8 +22,9 @@ BUDGET = {
     "engine": 370,
     "gateway": 130,
     "janitor": 45,
-    "local": 55,
+    "local": 70,
     "migrations": 60,
+    "observability": 40,
     "pipelines": 20,
     "repository": 10,
     "worker": 10,
@@ -32,6 +33,9 @@ BUDGET = {
 
 LONG = (
     "tests/local/test_up.py",
+    "tests/local/test_observe.py",
+    "tests/observability/test_running_system.py",
+    "tests/observability/test_rules.py",
     "tests/pipelines/test_tutorial.py",
     "tests/migrations/test_rolling_upgrade.py",
     "tests/engine/test_state_machine.py",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from support.child_processes import kill_with_children
+from support.child_processes import NO_METRICS, kill_with_children
 from support.handlers import EFFECT
 from support.patience import eventually
 from support.zygote import start_program
@@ -51,6 +51,7 @@ class WorkerProcess:
         self.log = folder / f"{name}.log"
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("WAYBILL_")},
+            **NO_METRICS,
             "PYTHONPATH": str(TESTS),
             "WAYBILL_DATABASE_URL": database_url,
             "WAYBILL_HOME": str(folder / "home"),

@@ -40,6 +40,7 @@ _PLATFORM = {
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",
+    "monitoring": "waybill_cli.monitoring:app",
     "version": "waybill_cli.version:version",
 }
 

@@ -21,7 +21,8 @@ from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db import Database, SchemaMismatch, driver
 from waybill.db.migrations import upgrade
 from waybill.db.session_settings import NOTHING_FORGOTTEN, ONE_PLAN
-from waybill.errors import DatabaseUnavailable, classify, is_database_outage
+from waybill.errors import DatabaseUnavailable
+from waybill.failures import classify, is_database_outage
 
 
 def settings(url: str, **more: object) -> CommonSettings:

@@ -18,7 +18,8 @@ from support.workers import all_ended, effects_happened_once, enqueue_effects, w
 from waybill.config import CommonSettings, DatabaseUrl
 from waybill.db import Database, driver
 from waybill.db.migrations import upgrade
-from waybill.errors import DatabaseUnavailable, classify, is_database_outage
+from waybill.errors import DatabaseUnavailable
+from waybill.failures import classify, is_database_outage
 from waybill_engine import NewJob, enqueue
 
 

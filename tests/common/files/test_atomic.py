@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from waybill.errors import StorageFull, classify
+from waybill.errors import StorageFull
+from waybill.failures import classify
 from waybill.files import AtomicFile, write_atomic
 
 OLD, NEW = b"old" * 1000, b"new" * 1000

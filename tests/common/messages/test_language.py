@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from waybill.errors import NotFound, TooLarge, classify
+from waybill.errors import NotFound, TooLarge
+from waybill.failures import classify
 from waybill.messages import languages, msg
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)

@@ -13,7 +13,8 @@ import pytest
 
 from support.azure import azure_container
 from support.s3 import Bucket, line_to
-from waybill.errors import Code, NotFound, TooLarge, UnsafePath, classify
+from waybill.errors import Code, NotFound, TooLarge, UnsafePath
+from waybill.failures import classify
 from waybill.storage import LocalStorage, Storage
 
 DATA = bytes(range(256)) * 4096

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from support.patience import eventually
-from waybill.errors import Code, IoFailure, StorageFull, UnsafePath, classify
+from waybill.errors import Code, IoFailure, StorageFull, UnsafePath
+from waybill.failures import classify
 from waybill.files import AtomicFile
 from waybill.storage import LocalStorage, Space
 from waybill.storage.abandoned_files import WRITING
@@ -169,7 +170,7 @@ async def test_what_a_killed_writer_left_is_no_object(storage: LocalStorage, roo
 _FULL = """
 import asyncio, ctypes, json, os, resource, signal, sys
 from pathlib import Path
-from waybill.errors import classify
+from waybill.failures import classify
 from waybill.storage import LocalStorage
 
 root = Path(sys.argv[1])

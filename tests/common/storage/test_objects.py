@@ -10,7 +10,8 @@ import pytest
 
 from support.patience import eventually
 from support.s3 import BROKEN, KEY_ID, SECRET, SLOW_DOWN, Bucket, Fault, Line, Request
-from waybill.errors import Code, IoFailure, NotFound, classify
+from waybill.errors import Code, IoFailure, NotFound
+from waybill.failures import classify
 from waybill.storage import Space, Storage
 
 DATA = bytes(range(256)) * 4096

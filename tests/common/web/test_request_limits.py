@@ -11,6 +11,7 @@ from waybill.config import ApiSettings
 from waybill.errors import RateLimited
 from waybill.ids import new_id
 from waybill.security import Session, of_session, of_tenant
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.request_limits import HEAVY, READ, RequestLimits
 from waybill.web.visitors import Visitor
 
@@ -56,7 +57,9 @@ def granted(found: RequestLimits, visitor: Visitor, address: str = "192.0.2.1", 
 def test_a_minutes_worth_comes_at_once_and_then_a_steady_pace() -> None:
     clock, me = Clock(), browser()
     found = limits(clock, api_reads_per_minute=30)
+    refused = RATE_LIMITED.labels("requests").value
     assert granted(found, me) == 30
+    assert RATE_LIMITED.labels("requests").value == refused + 1
     clock.now += 10
     assert granted(found, me) == 5
     assert granted(found, browser()) == 30

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from support.api_server import Converter, upload, uploaded
-from waybill.errors import Code, Failure
+from waybill.errors import Code
+from waybill.failures import Failure
 
 
 async def test_a_result_as_its_owner_gets_it(browser: httpx.AsyncClient, converter: Converter) -> None:

@@ -12,7 +12,8 @@ from support.api_server import Api, Converter, pdf, upload, uploaded
 from support.clock import Clock
 from support.patience import eventually
 from waybill.db import Database
-from waybill.errors import Code, Failure, GatewayUnavailable, classify
+from waybill.errors import Code, GatewayUnavailable
+from waybill.failures import Failure, classify
 from waybill.messages import msg
 from waybill_engine.artefacts import artefact_key
 

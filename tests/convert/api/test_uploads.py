@@ -13,7 +13,8 @@ import pytest
 from support.api_fixtures import Serve
 from support.api_server import Api, Converter, pdf, upload, uploaded
 from waybill.db import Database
-from waybill.errors import Code, Failure
+from waybill.errors import Code
+from waybill.failures import Failure
 from waybill_convert.repository import durations
 from waybill_engine import breaker_control
 

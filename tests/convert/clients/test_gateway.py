@@ -18,7 +18,8 @@ from support.gateway import Gateway as RunningGateway
 from support.parser_pool import started
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from support.traced import traced
-from waybill.errors import Code, GatewayUnavailable, classify
+from waybill.errors import Code, GatewayUnavailable
+from waybill.failures import classify
 from waybill.messages import msg
 from waybill.telemetry import spans
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected

@@ -12,7 +12,8 @@ import pytest
 
 from support.s3 import BROKEN, Bucket, Fault, Line, line_to, s3_server
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
-from waybill.errors import Code, classify
+from waybill.errors import Code
+from waybill.failures import classify
 from waybill.storage import LocalStorage, Storage
 from waybill_convert.clients.gateway import Gateway
 from waybill_convert.clients.source import Source

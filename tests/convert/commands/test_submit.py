@@ -21,7 +21,8 @@ from support.child_processes import free_port
 from support.command_line import EXECUTABLE, Ran, Waybill
 from support.patience import eventually
 from waybill.db import Database
-from waybill.errors import GatewayRejected, classify
+from waybill.errors import GatewayRejected
+from waybill.failures import classify
 from waybill.storage import LocalStorage
 
 XML = b"<TaxInvoiceBulk/>"

@@ -24,6 +24,8 @@ from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.breaker_control import reset, trip
 
 A_SECOND = timedelta(seconds=1)
+SOONER_THAN_A_POLL = timedelta(seconds=10)
+"""Workers here poll every 30 s, so what starts sooner was woken. On an idle machine it takes less than one second."""
 
 # Every run's start: those that have ended, and those that go on.
 _STARTS = """
@@ -175,14 +177,19 @@ async def test_a_dependency_that_asks_for_time_gets_it_from_the_whole_fleet(
     began = await now(connection)
     await fleet(connection, start_worker, worker_concurrency=8, breaker_open=0.5)
 
+    async def started() -> list[datetime]:
+        return await starts(connection, began)
+
+    first = (await eventually(started))[0]
+
     async def five_seconds_later() -> bool:
-        return bool(await connection.fetchval("SELECT now() - $1 > interval '5 seconds'", began))
+        return bool(await connection.fetchval("SELECT now() - $1 > interval '5 seconds'", first))
 
     await eventually(five_seconds_later)
     runs = len(await starts(connection, began))
     # Closed, every slot of the fleet may be in use before the first answer. Then cool-downs of 1, 2 and 4 seconds
     # follow, each with a few calls at its end.
-    assert 0 < runs <= (24 + 30 if how == "closed" else 30)
+    assert runs <= (24 + 30 if how == "closed" else 30)
     busy.unlink()
     await eventually(lambda: all_ended(connection))
     await all_succeeded_at_no_cost(connection, 300)
@@ -229,7 +236,7 @@ async def test_exactly_the_configured_probes_start_and_one_that_fails_opens_it_f
     await all_succeeded_at_no_cost(connection, 60)
 
 
-async def test_when_the_dependency_is_well_again_it_closes_and_all_that_waited_starts_within_a_second(
+async def test_when_the_dependency_is_well_again_it_closes_and_all_that_waited_starts_at_once(
     connection: Connection, start_worker: StartWorker, gate: Path
 ) -> None:
     await opened(connection, 0.5)
@@ -242,7 +249,7 @@ async def test_when_the_dependency_is_well_again_it_closes_and_all_that_waited_s
     closed = await happened(connection, "closed")
     assert closed is not None
     assert await breaker_events(connection) == ["opened", "half_opened", "closed"]
-    assert (await starts(connection, closed))[-1] - closed < A_SECOND
+    assert (await starts(connection, closed))[-1] - closed < SOONER_THAN_A_POLL
     await all_succeeded_at_no_cost(connection, 60)
 
 
@@ -323,14 +330,14 @@ async def test_an_operator_holds_at_once_and_releases_at_once(
 
 
 async def released_at_once(connection: Connection) -> None:
-    """Reset the breaker: less than a second later something starts."""
+    """Reset the breaker: something starts because of that, and not with the next poll, 30 s later."""
     before = await now(connection)
     assert await reset(connection, CONVERTER)
 
     async def started() -> list[datetime]:
         return await starts(connection, before)
 
-    assert (await eventually(started, within=5))[0] - before < 3 * A_SECOND
+    assert (await eventually(started))[0] - before < SOONER_THAN_A_POLL
 
 
 async def some_suspects(connection: Connection, jobs: int, gate: Path) -> list[uuid.UUID]:

@@ -13,7 +13,8 @@ from support.janitor import Janitor, document, named_keys, stored_keys
 from waybill import retention
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Cancelled, Conflict, IoFailure, classify
+from waybill.errors import Cancelled, Conflict, IoFailure
+from waybill.failures import classify
 from waybill.pipelines import brought
 from waybill.security import ADMIN, keys
 from waybill.storage import LocalStorage

@@ -68,6 +68,17 @@ def addresses(loaded: Iterable[ProcessSettings]) -> dict[str, Address]:
     return found
 
 
+def metrics_addresses(loaded: Iterable[ProcessSettings]) -> dict[str, Address]:
+    """Where each service serves its metrics: the field `api_metrics_port`, on the `metrics_host`; 0 means nowhere."""
+    found = {}
+    for settings in loaded:
+        for field in type(settings).model_fields:
+            name = field.removesuffix("_metrics_port")
+            if name != field and (port := getattr(settings, field)):
+                found[name] = Address(getattr(settings, "metrics_host", "127.0.0.1"), port, variable(field))
+    return found
+
+
 def check_all(found: Mapping[str, Address]) -> None:
     """Raise unless every service could listen at its address now."""
     for name, address in found.items():

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 
-def up() -> None:
+def up(
+    observe: Annotated[
+        bool, typer.Option("--observe", help="Also run the Prometheus and the Jaeger of this machine, to look at it.")
+    ] = False,
+) -> None:
     """Run all of Waybill on this machine, in the foreground: database, worker, gateway, API. Ctrl-C stops it.
 
     Postgres, worker, gateway, janitor and API are supervised. Whichever of them dies is started again after half a
@@ -16,6 +22,10 @@ def up() -> None:
     database is kept under /var/lib/waybill; the start prints where, and which databases there belong to nobody any
     more. Set WAYBILL_DATABASE_URL to use your own Postgres server instead of the embedded one: that one is not
     supervised.
+
+    With --observe, traces and metrics go to a Jaeger and a Prometheus that are found on this machine (in the PATH, or
+    named by JAEGER_BIN and PROMETHEUS_BIN), with Waybill's alert rules. The start prints where to look, and how to get
+    what is missing.
     """
     # Imported here, so that `waybill --help` and the other commands do not pay for what only this one needs.
     from waybill_cli.local.settings import load_settings
@@ -23,4 +33,4 @@ def up() -> None:
     from waybill_cli.local.up import run_everything
 
     die_with_make()
-    raise typer.Exit(run_everything(*load_settings()))
+    raise typer.Exit(run_everything(load_settings(), observe=observe))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from waybill.config import ApiSettings, DatabaseUrl
 from waybill.config.loader import load_all
 from waybill.config.registry import all_settings
-from waybill_cli.local.addresses import Address, addresses
+from waybill_cli.local.addresses import Address, addresses, metrics_addresses
 from waybill_engine.settings import WorkerSettings
 
 _EMBEDDED = DatabaseUrl("postgresql://embedded")
@@ -24,8 +25,19 @@ class UpSettings(ApiSettings, WorkerSettings):
         return self.database_url == _EMBEDDED
 
 
-def load_settings() -> tuple[UpSettings, dict[str, Address]]:
-    """Our own settings, and where each service will listen.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `waybill up` is to run."""
+
+    settings: UpSettings
+    addresses: dict[str, Address]
+    """Where each service will listen."""
+    metrics: dict[str, Address]
+    """Where each service will serve its metrics."""
+
+
+def load_settings() -> Plan:
+    """Our own settings, and what follows from those of the services.
 
     The services read their settings themselves when they start. We read all of them first, so that a mistake in any is
     reported before anything starts.
@@ -33,4 +45,4 @@ def load_settings() -> tuple[UpSettings, dict[str, Address]]:
     loaded = load_all([UpSettings, *all_settings()], database_url=_EMBEDDED)
     settings = loaded[UpSettings]
     assert isinstance(settings, UpSettings)  # noqa: S101 - for the type checker
-    return settings, addresses(loaded.values())
+    return Plan(settings, addresses(loaded.values()), metrics_addresses(loaded.values()))

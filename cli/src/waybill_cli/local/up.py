@@ -26,13 +26,14 @@ from waybill_cli.local import gateway_secret
 from waybill_cli.local.addresses import Address, PortError, check_all
 from waybill_cli.local.database_keeper import DatabaseKeeper
 from waybill_cli.local.lock import LockedError, take_lock
+from waybill_cli.local.observers.group import ObserverGroup, observing
 from waybill_cli.local.orphans import MARK, end_orphans
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError
 from waybill_cli.local.postgres.places import left_data
 from waybill_cli.local.screen import Screen
 from waybill_cli.local.service import Service
 from waybill_cli.local.service_group import Keeper, ServiceGroup, stop_signals
-from waybill_cli.local.settings import UpSettings
+from waybill_cli.local.settings import Plan, UpSettings
 
 SERVICES = (
     Service("worker", "waybill_worker"),
@@ -46,8 +47,9 @@ class UpError(Exception):
     """Waybill cannot run here now; the message says what to do about it."""
 
 
-def run_everything(settings: UpSettings, addresses: Mapping[str, Address]) -> int:
+def run_everything(plan: Plan, *, observe: bool = False) -> int:
     """Run until Ctrl-C or SIGTERM, and return the exit code, which is 0 after such a stop."""
+    settings, addresses = plan.settings, plan.addresses
     screen = Screen(tuple(service.name for service in SERVICES))
     home = settings.home.resolve()
     if settings.log_format == "auto":  # all services write for the person at this terminal
@@ -58,11 +60,14 @@ def run_everything(settings: UpSettings, addresses: Mapping[str, Address]) -> in
     try:
         with _locked(home):
             end_orphans(home)
-            check_all(addresses)
-            with _database(settings, home, screen) as (url, keepers):
+            check_all({**addresses, **{f"{name} metrics": each for name, each in plan.metrics.items() if observe}})
+            with (
+                _database(settings, home, screen) as (url, keepers),
+                _observers(plan, home, screen, wanted=observe) as observers,
+            ):
                 settings = settings.model_copy(update={"database_url": url})
                 try:
-                    code = asyncio.run(_serve(settings, addresses, home, keepers, screen))
+                    code = asyncio.run(_serve(settings, addresses, home, keepers, observers, screen))
                 finally:
                     _interruptible()
                     end_orphans(home)
@@ -80,10 +85,11 @@ async def _serve(
     addresses: Mapping[str, Address],
     home: Path,
     keepers: Sequence[Keeper],
+    observers: ObserverGroup,
     screen: Screen,
 ) -> int:
     gateway_secret.provide(home)
-    environment = _environment(settings, addresses, home, screen)
+    environment = {**_environment(settings, addresses, home, screen), **observers.environment}
     # The worker's own grace period comes first; ours only ends what ignores its own.
     group = ServiceGroup(SERVICES, environment, addresses, screen, grace=settings.shutdown_grace + 10)
 
@@ -96,9 +102,11 @@ async def _serve(
 
     def all_ready() -> None:
         screen.good(f"Waybill is ready: {addresses['api'].url} (Ctrl-C stops it)")
+        for place in observers.places:
+            screen.good(place)
         notify_ready()  # we may be a service ourselves
 
-    return await group.run(prepare=prepare, on_ready=all_ready, beside=keepers)
+    return await group.run(prepare=prepare, on_ready=all_ready, beside=[*keepers, *observers.keepers])
 
 
 def _environment(settings: UpSettings, addresses: Mapping[str, Address], home: Path, screen: Screen) -> dict[str, str]:
@@ -177,6 +185,16 @@ def _database(settings: UpSettings, home: Path, screen: Screen) -> Iterator[tupl
             postgres.stop()
         except KeyboardInterrupt:
             postgres.stop("immediate")
+
+
+@contextmanager
+def _observers(plan: Plan, home: Path, screen: Screen, *, wanted: bool) -> Iterator[ObserverGroup]:
+    """What looks at the services. It outlives them, so that their last spans arrive."""
+    if not wanted:
+        yield ObserverGroup()
+        return
+    with observing(home, plan.metrics, screen, traces=plan.settings) as observers:
+        yield observers
 
 
 def _say_where_it_is(postgres: EmbeddedPostgres, home: Path, screen: Screen) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.pg_text import storable
+from waybill_engine import counts_of_jobs
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.rules import BREAKER_LIMITS, RETURN_SECONDS, dependencies_of
 
@@ -203,7 +204,8 @@ async def admit(connection: Connection, names: Sequence[str], policy: BreakerPol
         return admissions
     locked = [row["name"] for row in await connection.fetch(_LOCK_ADMITTING, admitting)]
     if any(row["state"] == BreakerState.OPEN for row in limited if row["name"] in locked):
-        await connection.execute(_HALF_OPEN, locked)
+        for row in await connection.fetch(_HALF_OPEN, locked):
+            counts_of_jobs.breaker_changed(connection, row["name"], BreakerState.HALF_OPEN)
     # After the lock, so that it sees every claim that had the lock before.
     for row in await connection.fetch(_IN_FLIGHT, locked) if locked else ():
         admissions[row["name"]] = _admission(row, policy)
@@ -253,4 +255,6 @@ async def probe_result(
     else:
         why = storable(reason)[:500] if reason else "A probe failed."
         state = await connection.fetchval(_PROBE_FAILED, name, since, policy.open_for, policy.open_at_most, why, asked)
+    if state and state != BreakerState.HALF_OPEN:
+        counts_of_jobs.breaker_changed(connection, name, state)
     return BreakerState(state) if state else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from waybill import audit
 from waybill.pg_text import storable
+from waybill_engine import counts_of_jobs
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.rules import WORKER_MAY_CLAIM, dependencies_of
 
@@ -125,6 +126,7 @@ async def trip(connection: Connection, name: str, reason: str, seconds: float | 
     """Open a breaker by hand: for `seconds`, after which probes may try, or until it is reset."""
     async with connection.transaction():
         await connection.execute(_TRIP, name, storable(reason), seconds)
+        counts_of_jobs.breaker_changed(connection, name, BreakerState.OPEN)
         detail = {"reason": reason, "seconds": seconds}
         await audit.record(connection, "breaker.tripped", f"breaker:{name}", detail=detail)
 
@@ -134,6 +136,7 @@ async def reset(connection: Connection, name: str) -> bool:
     async with connection.transaction():
         done = bool(await connection.fetchval(_RESET, name))
         if done:
+            counts_of_jobs.breaker_changed(connection, name, BreakerState.CLOSED)
             await audit.record(connection, "breaker.reset", f"breaker:{name}")
     return done
 

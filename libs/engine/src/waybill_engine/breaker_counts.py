@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from waybill_engine import counts_of_jobs
 from waybill_engine.breaker import BreakerPolicy
 
 if TYPE_CHECKING:
@@ -172,4 +173,6 @@ async def record(connection: Connection, counts: Sequence[CallCount], policy: Br
         policy.failures_in_a_row,
         policy.away_in_a_row,
     )
+    for row in opened:
+        counts_of_jobs.breaker_changed(connection, row["name"], "open")
     return {row["name"] for row in opened}

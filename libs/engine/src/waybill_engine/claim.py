@@ -81,10 +81,11 @@ def _picked(wanted: str) -> str:
 # In the order of the fields of `ClaimedJob`.
 _TAKE = """UPDATE jobs
    SET state = 'running', lease_owner = $1, lease_token = lease_token + 1, started_at = now(), updated_at = now(),
-       progress = NULL, progress_message = NULL
+       progress = NULL, progress_message = NULL, runnable_since = COALESCE(runnable_since, run_at)
  WHERE id = ANY (ARRAY(SELECT id FROM picked))
 RETURNING id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-          traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner"""
+          traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner,
+          runnable_since"""
 
 _NOTHING = "'{}'"
 
@@ -117,12 +118,14 @@ WITH asked AS MATERIALIZED (
 {_picked("ALL")}, claimed AS ({_TAKE}
 ), {paid}
 SELECT id, lease_token, tenant, owner, kind, queue, priority, cost, attempts, max_attempts, time_limit,
-       traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner
+       traceparent, tracestate, created_at, run_at, started_at, isolate, error_code, outages, payload, lease_owner,
+       runnable_since
   FROM claimed
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, jsonb_build_object('quotas', quotas, 'rooms', rooms, 'waits', waits,
-                          'paid', (SELECT json_agg(json_build_array(id, ahead, spacing, burst)) FROM paid)), NULL
+                          'paid', (SELECT json_agg(json_build_array(id, ahead, spacing, burst)) FROM paid)), NULL,
+       NULL
   FROM asked
 """  # noqa: S608 - made of constants
 
@@ -172,9 +175,15 @@ class ClaimedJob:
     """The payload as JSON. It stays text until a run needs it: decoded, it takes several times the memory."""
     worker_id: uuid.UUID
     """Who claimed it. The process may go on under another id later; this run does not."""
+    runnable_since: datetime
+    """When it was runnable for the first time."""
     probes: Mapping[str, datetime] | None = None
     """The dependencies that this run probes, and when the half-open period of each one's breaker began. None rather
     than empty, because most jobs probe nothing and a claim makes thousands of these."""
+    claimed_at: float = 0.0
+    """When its worker heard of the claim, by the loop's clock."""
+    trace: str | None = None
+    """The trace of its run, if traces are on and this one is recorded."""
     took: float = 0.0
     """Seconds that its run took, once that is over."""
 

@@ -17,7 +17,8 @@ import structlog
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.db import Database, driver
-from waybill.errors import LeaseLost, is_database_outage
+from waybill.errors import LeaseLost
+from waybill.failures import is_database_outage
 from waybill.storage import Storage, Stored
 from waybill.telemetry import spans
 from waybill_engine.artefacts import artefact_key, publish

@@ -17,7 +17,7 @@ import asyncpg
 from waybill import audit
 from waybill.errors import Conflict, NotFound, Refused
 from waybill.retention.holds import let_holds_wait, refuse_if_held
-from waybill_engine import retention, shelf
+from waybill_engine import counts_of_jobs, retention, shelf
 from waybill_engine.announcements import ANNOUNCE_LANES, ANNOUNCE_QUEUES
 from waybill_engine.audit_notes import note_job, note_jobs
 from waybill_engine.endings import end_of_job, tell_ends
@@ -40,13 +40,13 @@ WITH cancelled AS (
            error_code = 'CANCELLED', error_message = $2, error_detail = NULL,
            run_at = CASE WHEN run_at = 'infinity' THEN now() ELSE run_at END, pending_children = 0, parked_for = NULL
      WHERE id = ANY ($1::uuid[]) AND state IN ('scheduled', 'queued')
-    RETURNING id, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
+    RETURNING id, kind, tenant, CASE WHEN awaited THEN parent_id END AS awaited_by, {end_of_job("jobs")} AS told,
               {sequence_of("jobs")} AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, detail)
     SELECT id, now(), 'cancelled', jsonb_build_object('message', $2::text) FROM cancelled
 )
-SELECT id, awaited_by, told, sequence FROM cancelled
+SELECT id, kind, tenant, awaited_by, told, sequence FROM cancelled
 """  # noqa: S608 - made of constants
 
 # `waybill_control` wakes exactly the workers that run these jobs. If somebody asks twice, the first time counts.
@@ -80,7 +80,7 @@ WITH retried AS (
            progress = CASE WHEN mine.pending > 0 THEN 1 - mine.pending::real / jobs.children END,
            pending_children = mine.pending, awaited = mine.awaited,
            attempts = 0, crashes = 0, outages = 0, cancel_requested_at = NULL, finished_at = NULL,
-           progress_message = NULL, updated_at = now()
+           progress_message = NULL, updated_at = now(), runnable_since = NULL
       FROM unnest($1::uuid[], $3::int[], $4::bool[]) AS mine (id, pending, awaited)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = mine.id
     RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.traceparent,
@@ -171,6 +171,7 @@ async def cancel(connection: Connection, job_id: uuid.UUID, reason: str = "Cance
         await children_ended(connection, [row["awaited_by"] for row in cancelled if row["id"] == job_id])
         await advance(connection, [row["sequence"] for row in cancelled])
         await tell_ends(connection, [row["told"] for row in cancelled])
+        counts_of_jobs.cancelled(connection, ((row["kind"], row["tenant"]) for row in cancelled))
         await note_job(connection, "job.cancelled", job_id, reason=reason, below=len(family) - 1)
     if state is State.RUNNING:
         return CancelResult(state, len(cancelled), frozenset(running))
@@ -189,6 +190,7 @@ async def cancel_childless(
     await children_ended(connection, [row["awaited_by"] for row in cancelled])
     await advance(connection, [row["sequence"] for row in cancelled])
     await tell_ends(connection, [row["told"] for row in cancelled])
+    counts_of_jobs.cancelled(connection, ((row["kind"], row["tenant"]) for row in cancelled))
     await note_jobs(connection, "jobs.cancelled", job_ids, reason=reason)
     return sorted(done), running
 

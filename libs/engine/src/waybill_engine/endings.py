@@ -18,7 +18,7 @@ import asyncpg
 import structlog
 
 from waybill.changes.events import Event, listeners
-from waybill.errors import is_database_outage
+from waybill.failures import is_database_outage
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection

@@ -20,7 +20,7 @@ from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
 from waybill.ids import made_at
 from waybill.telemetry import spans
-from waybill_engine import shelf
+from waybill_engine import counts_of_jobs, shelf
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
 from waybill_engine.job_traces import enqueuing, parents_traceparent
 from waybill_engine.lanes import Lane
@@ -146,8 +146,13 @@ async def _insert_checked(
         await check_granted(connection, dict(sorted((job.tenant, job.priority) for job in jobs)))
     await _refuse_shelved(connection, jobs)
     if any(job.sequence for job in jobs):
-        return await _insert_sequences(connection, jobs, parent_id)
-    return await _insert(connection, jobs, parent_id)
+        answers = await _insert_sequences(connection, jobs, parent_id)
+    else:
+        answers = await _insert(connection, jobs, parent_id)
+    counts_of_jobs.enqueued(
+        connection, ((job.kind.name, job.tenant) for job, one in zip(jobs, answers, strict=True) if one.created)
+    )
+    return answers
 
 
 async def _refuse_shelved(connection: Connection, jobs: Sequence[NewJob]) -> None:

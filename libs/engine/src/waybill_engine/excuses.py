@@ -15,7 +15,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from waybill.errors import Code, Failure
+from waybill.errors import Code
+from waybill.failures import Failure
 from waybill_engine.breaker import BreakerPolicy
 from waybill_engine.retry import RetryPolicy
 

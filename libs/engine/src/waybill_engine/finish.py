@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from waybill.errors import MEANINGS, Code, Failure
+from waybill.errors import MEANINGS, Code
+from waybill.failures import Failure
 from waybill.pg_text import storable, storable_json
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_QUEUES
 from waybill_engine.claim import ClaimedJob
@@ -87,6 +88,7 @@ WITH ended AS (
            attempts = jobs.attempts + mine.charge,
            outages = jobs.outages + mine.outage::int,
            isolate = jobs.isolate AND mine.released,
+           runnable_since = CASE WHEN mine.event <> 'snoozed' THEN jobs.runnable_since END,
            error_code = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
                              WHEN mine.released THEN jobs.error_code ELSE mine.code END,
            error_message = CASE WHEN mine.comes_back AND jobs.cancel_requested_at IS NOT NULL THEN $13

@@ -16,7 +16,7 @@ from waybill_engine.retry import RetryPolicy
 from waybill_engine.rules import Pace
 
 if TYPE_CHECKING:
-    from waybill.errors import Failure
+    from waybill.failures import Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 

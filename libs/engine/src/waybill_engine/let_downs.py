@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from waybill.errors import Failure
+from waybill.failures import Failure
 from waybill_engine.breaker import BreakerPolicy, probe_result
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.cooldowns import cool_down, seconds_to_cool

@@ -112,6 +112,8 @@ class Job(SQLModel, table=True):
     """The last change that a person would notice. Heartbeats do not change it."""
     started_at: datetime | None = time_column(nullable=True)
     finished_at: datetime | None = time_column(nullable=True)
+    runnable_since: datetime | None = time_column(nullable=True)
+    """When its first claim could have happened: its `run_at` at that time. A person's retry and a snooze begin anew."""
     pinned_at: datetime | None = time_column(nullable=True)
     """Somebody wants to keep it: no retention rule applies while this is set."""
     checkpoint: dict[str, Any] | None = Field(default=None, sa_type=JSONB)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from waybill.errors import MEANINGS, Code
+from waybill_engine import counts_of_jobs
 from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
 from waybill_engine.families import children_ended
@@ -112,6 +113,7 @@ WITH returned AS (
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes,
               jobs.attempts - verdict.charge + 1 AS attempt, jobs.traceparent, jobs.tracestate, verdict.event,
+              extract(epoch FROM now() - jobs.runnable_since)::float8 AS seconds,
               CASE WHEN jobs.awaited AND jobs.finished_at IS NOT NULL THEN jobs.parent_id END AS awaited_by,
               {end_of_job("jobs")} AS told,
               CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
@@ -122,9 +124,9 @@ WITH returned AS (
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
 ), {ANNOUNCE_QUEUES}
-SELECT returned.id, returned.tenant, returned.kind, returned.queue, returned.lease_token, returned.started_at,
-       returned.attempt, returned.traceparent, returned.tracestate, returned.event, returned.awaited_by, returned.told,
-       returned.sequence
+SELECT returned.id, returned.tenant, returned.kind, returned.queue, returned.state, returned.lease_token,
+       returned.started_at, returned.attempt, returned.traceparent, returned.tracestate, returned.event,
+       returned.seconds, returned.awaited_by, returned.told, returned.sequence
   FROM returned, announced
 """  # noqa: S608 - made of constants
 
@@ -236,6 +238,7 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
     await advance(connection, [row["sequence"] for row in rows])
     await tell_ends(connection, [row["told"] for row in rows])
     await connection.execute(_MARK_GONE, worker["id"])
+    counts_of_jobs.rescued(connection, rows)
     tell_rescues(rows, worker["name"])
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 

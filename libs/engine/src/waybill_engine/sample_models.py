@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,8 @@ class SampleRow(SQLModel, table=True):
     """For each kind, whether a cap or a rate is at its limit."""
     tenants: list[Any] | None = Field(default=None, sa_type=JSONB)
     """The tenants with the most jobs. Only the newest sample has them."""
+    waiting_longest: list[uuid.UUID] | None = Field(default=None, sa_type=ARRAY(sa.Uuid))
+    """The job that has waited longest in each lane. Only the newest sample has them."""
     cut_off: list[str] = Field(sa_type=ARRAY(sa.Text))
     """The states of which there are more jobs than were counted."""
 

@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 
 from waybill.db import Database
-from waybill.errors import is_database_outage
+from waybill.failures import is_database_outage
 from waybill_engine.samples import take_if_due
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()

@@ -8,6 +8,7 @@ day is removed by whoever takes the next.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +26,9 @@ MOST_COUNTED = 100_000
 
 MOST_TENANTS = 20
 """So many tenants are in a sample: those with the most jobs."""
+
+MOST_JOBS = 10
+"""So many waiting jobs are in a sample: the one that has waited longest of each lane."""
 
 KEPT = timedelta(days=1)
 
@@ -55,17 +59,20 @@ WITH RECURSIVE pairs AS (
                 WHERE state = 'queued' AND (jobs.queue, jobs.kind) > (pairs.queue, pairs.kind)
                 ORDER BY queue, kind LIMIT 1
            ) AS later
-), counted AS MATERIALIZED (
-    SELECT 'queued' AS state, pairs.kind, waiting.tenant, waiting.jobs, waiting.oldest,
-           sum(waiting.jobs) OVER (PARTITION BY pairs.queue, pairs.kind) AS examined
+), lanes AS MATERIALIZED (
+    SELECT pairs.queue, pairs.kind, lane.isolate, lane.priority, lane.tenant, lane.owner, lane.jobs, lane.oldest,
+           sum(lane.jobs) OVER (PARTITION BY pairs.queue, pairs.kind) AS examined
       FROM pairs, LATERAL (
-               SELECT tenant, count(*) AS jobs, min(run_at) AS oldest
-                 FROM (SELECT tenant, run_at FROM jobs
+               SELECT isolate, priority, tenant, owner, count(*) AS jobs, min(run_at) AS oldest
+                 FROM (SELECT isolate, priority, tenant, owner, run_at FROM jobs
                         WHERE state = 'queued' AND jobs.queue = pairs.queue AND jobs.kind = pairs.kind
                         ORDER BY queue, kind, isolate, priority DESC, tenant, owner, created_at, id
                         LIMIT $1::int) AS few
-                GROUP BY tenant
-           ) AS waiting
+                GROUP BY isolate, priority, tenant, owner
+           ) AS lane
+), counted AS MATERIALIZED (
+    SELECT 'queued' AS state, kind, tenant, sum(jobs) AS jobs, min(oldest) AS oldest, max(examined) AS examined
+      FROM lanes GROUP BY kind, tenant
      UNION ALL
     SELECT 'scheduled', kind, tenant, count(*), NULL, sum(count(*)) OVER ()
       FROM (SELECT kind, tenant FROM jobs WHERE state = 'scheduled' ORDER BY run_at LIMIT $1::int) AS few
@@ -97,6 +104,17 @@ WITH RECURSIVE pairs AS (
            COALESCE(sum(jobs) FILTER (WHERE state = 'running'), 0) AS running,
            COALESCE(sum(jobs) FILTER (WHERE state = 'dead_letter'), 0) AS dead_letter
       FROM counted GROUP BY tenant ORDER BY sum(jobs) DESC, tenant LIMIT $2::int
+), waiting_longest AS (
+    SELECT first.id, late.oldest
+      FROM (SELECT queue, kind, isolate, priority, tenant, owner, oldest FROM lanes
+             ORDER BY oldest LIMIT $3::int) AS late, LATERAL (
+               SELECT id FROM jobs
+                WHERE state = 'queued' AND jobs.queue = late.queue AND jobs.kind = late.kind
+                  AND jobs.isolate = late.isolate AND jobs.priority = late.priority AND jobs.tenant = late.tenant
+                  AND jobs.owner = late.owner AND run_at = late.oldest
+                ORDER BY created_at, id
+                LIMIT 1
+           ) AS first
 ), running AS (
     SELECT COALESCE(kind, '') AS kind, COALESCE(tenant, '') AS tenant, sum(jobs) AS jobs
       FROM counted WHERE state = 'running' GROUP BY GROUPING SETS ((kind, tenant), (kind), (tenant))
@@ -110,7 +128,7 @@ WITH RECURSIVE pairs AS (
       FROM rates AS paced WHERE paced.most IS NOT NULL
      GROUP BY 1
 )
-INSERT INTO samples (taken_at, workers, breakers, limits, tenants, cut_off)
+INSERT INTO samples (taken_at, workers, breakers, limits, tenants, waiting_longest, cut_off)
 SELECT now(),
        (SELECT COALESCE(jsonb_object_agg(state, workers), '{{}}')
           FROM (SELECT CASE WHEN lease_expires_at <= now() THEN 'expired' ELSE state END AS state, count(*) AS workers
@@ -123,24 +141,46 @@ SELECT now(),
        (SELECT COALESCE(jsonb_agg(jsonb_build_array(tenant, queued, scheduled, running, dead_letter)
                                   ORDER BY queued + scheduled + running + dead_letter DESC, tenant), '[]')
           FROM of_tenants),
+       ARRAY(SELECT id FROM waiting_longest ORDER BY oldest, id),
        ARRAY(SELECT DISTINCT state FROM counted WHERE examined >= $1::int ORDER BY state)
 """  # noqa: S608 - made of constants
 
 _FORGET_SAMPLES = "DELETE FROM samples WHERE taken_at < now() - $1::interval OR taken_at > now()"
 _FORGET_KINDS = "DELETE FROM kind_samples WHERE taken_at < now() - $1::interval OR taken_at > now()"
 _FORGET_MINUTES = "DELETE FROM finished_by_minute WHERE minute < now() - $1::interval OR minute > now()"
-_FORGET_TENANTS = "UPDATE samples SET tenants = NULL WHERE tenants IS NOT NULL AND taken_at < now()"
+_FORGET_DETAIL = """
+UPDATE samples SET tenants = NULL, waiting_longest = NULL WHERE tenants IS NOT NULL AND taken_at < now()
+"""
 
 _NEWEST = """
 SELECT newest.taken_at, extract(epoch FROM now() - newest.taken_at)::float8 AS age, newest.workers, newest.breakers,
-       newest.limits, newest.tenants, newest.cut_off,
+       newest.limits, newest.tenants, newest.waiting_longest, newest.cut_off,
        kind_samples.kind, kind_samples.queued, kind_samples.scheduled, kind_samples.running, kind_samples.dead_letter,
        kind_samples.oldest_runnable_at
-  FROM (SELECT taken_at, workers, breakers, limits, tenants, cut_off FROM samples
+  FROM (SELECT taken_at, workers, breakers, limits, tenants, waiting_longest, cut_off FROM samples
          ORDER BY taken_at DESC LIMIT 1) AS newest
   LEFT JOIN kind_samples ON kind_samples.taken_at = newest.taken_at
  ORDER BY kind_samples.kind
 """
+
+_DEPTHS = """
+SELECT taken_at, sum(queued)::bigint, sum(scheduled)::bigint, sum(running)::bigint, sum(dead_letter)::bigint
+  FROM kind_samples
+ WHERE taken_at > now() - $1::interval AND taken_at <= now()
+ GROUP BY taken_at
+ ORDER BY taken_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many jobs there were at one time."""
+
+    at: datetime
+    queued: int
+    scheduled: int
+    running: int
+    dead_letter: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +221,8 @@ class Sample:
     """Every kind that a worker has served or of which there are jobs."""
     tenants: Sequence[TenantSample]
     """Those with the most jobs."""
+    waiting_longest: Sequence[uuid.UUID]
+    """The job that has waited longest in each lane, the longest first."""
     workers: dict[str, int]
     """How many are `active` and `draining`, and `expired`: without a lease, and not rescued yet."""
     breakers: dict[str, str]
@@ -203,8 +245,8 @@ async def take_if_due(connection: Connection, interval: float) -> bool:
         await connection.execute(SET_LOCAL, *names_and_values(_LIMITS))
         for forget in (_FORGET_SAMPLES, _FORGET_KINDS, _FORGET_MINUTES):
             await connection.execute(forget, KEPT)
-        await connection.execute(_FORGET_TENANTS)
-        await connection.execute(_TAKE, MOST_COUNTED, MOST_TENANTS)
+        await connection.execute(_FORGET_DETAIL)
+        await connection.execute(_TAKE, MOST_COUNTED, MOST_TENANTS, MOST_JOBS)
     return True
 
 
@@ -230,8 +272,14 @@ async def newest(connection: Connection) -> Sample | None:
             if row["kind"] is not None
         ],
         tenants=[TenantSample(*one) for one in json.loads(first["tenants"] or "[]")],
+        waiting_longest=first["waiting_longest"] or [],
         workers=json.loads(first["workers"]),
         breakers=json.loads(first["breakers"]),
         limits=[LimitSample(*one) for one in json.loads(first["limits"])],
         cut_off=frozenset(first["cut_off"]),
     )
+
+
+async def depths(connection: Connection, within: timedelta) -> list[Depth]:
+    """What the samples of the time up to now counted, the oldest first."""
+    return [Depth(*row) for row in await connection.fetch(_DEPTHS, within)]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from waybill.config.metrics_settings import PortOrNone
 from waybill.config.settings import CommonSettings, cpus
 from waybill.config.values import Bare, CommaList, Seconds
 
@@ -41,6 +42,12 @@ class WorkerSettings(CommonSettings):
         ge=1,
         le=256,
         description="How many worker processes to start. One by default: in a cluster, replicas do this better.",
+    )
+    worker_metrics_port: PortOrNone = Field(
+        9082,
+        description="The port of the worker's metrics and of its probes, `/livez` and `/readyz`. With 0 they are not"
+        " served. Several processes of one worker answer together. If it is taken, as by a second worker on the same"
+        " machine, the worker says so and works without.",
     )
     worker_queues: CommaList = Field(
         [], description="The queues to serve, separated by commas. Empty: every queue that its kinds use."

@@ -33,7 +33,7 @@ _SERVES_THE_JOB = f"""{WORKER_MAY_CLAIM} AND NOT workers.isolating
 # bounds the counting, because a page may ask this every few seconds.
 _LOOK = f"""
 SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
-       jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail, jobs.finished_at, jobs.started_at,
+       jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail::text, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
        {parked("jobs")} AS parked, jobs.sequence_key, jobs.sequence_at_once, earlier.jobs AS earlier,
        jobs.cancel_requested_at IS NOT NULL AS stopping,
@@ -145,7 +145,7 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
 
 # Whatever is on the shelf has ended.
 _LOOK_ON_SHELF = """
-SELECT state, finished_at, error_code, error_message, error_detail FROM shelved_jobs WHERE id = $1
+SELECT state, finished_at, error_code, error_message, error_detail::text FROM shelved_jobs WHERE id = $1
 """
 
 

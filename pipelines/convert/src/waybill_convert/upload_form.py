@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 import structlog
 from fastapi import Request
 
-from waybill.errors import BadMapping, DocumentFault, Failure, NotPdf, TooLarge, classify
+from waybill.errors import BadMapping, DocumentFault, NotPdf, TooLarge
+from waybill.failures import Failure, classify
 from waybill.files import safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
 from waybill.messages import msg
 from waybill.storage import Storage, upload_key
 from waybill.telemetry import spans
+from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
 from waybill_convert.models import Upload
@@ -193,6 +195,7 @@ class UploadReceiver:
             self._stored.add(received.key)
             stored = await self._storage.put(received.key, self._checked(part))
         except DocumentFault as error:
+            UPLOADS.labels("refused").inc()
             if one:
                 raise
             received.failure = classify(error)

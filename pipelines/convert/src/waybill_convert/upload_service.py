@@ -11,6 +11,7 @@ from waybill.changes import Event, publish
 from waybill.security.principals import PUBLIC, Principal
 from waybill.storage import Storage
 from waybill.telemetry import spans
+from waybill.telemetry.metrics import UPLOAD_BYTES, UPLOADS
 from waybill_convert.events import UPLOADED
 from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.models import Upload
@@ -94,6 +95,8 @@ class Uploads:
             row = await conversions.get(connection, existing or upload.job_id)
         if existing is not None:
             await remove(self._storage, [upload.key])
+        UPLOADS.labels("created" if existing is None else "reused").inc()
+        UPLOAD_BYTES.inc(upload.bytes)
         log.info("uploaded", job_id=str(existing or upload.job_id), bytes=upload.bytes, reused=existing is not None)
         # The upload is committed and must not fail any more, so this uses the cached outlook.
         self._changes.changed(principal.owner)

@@ -14,6 +14,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import AccessLog, SafeHeaders
+from waybill.http.request_metrics import RequestMetrics
 from waybill.pipelines import brought
 from waybill.storage import Storage
 from waybill.web import ApiPart, Context, openapi, static_files
@@ -23,7 +24,7 @@ from waybill.web.methods import Methods
 from waybill.web.page_headers import PageHeaders
 from waybill.web.request_traces import trace_requests
 from waybill.web.request_trail import RequestTrail
-from waybill_api import account, audit_events, health, operations, problem_pages, problems, sessions
+from waybill_api import account, audit_events, health, ops, problem_pages, problems, sessions
 from waybill_engine.registry import register_kinds
 from waybill_engine.sampler import Sampler
 
@@ -73,7 +74,7 @@ def create_app(
         audit_events.router,
         *(router for part in parts for router in part.routers),
         account.router,
-        operations.router,
+        ops.router,
         static_files.router,
     )
     app.add_middleware(Methods, routes=[*app.routes, *(route for router in routers for route in router.routes)])
@@ -112,4 +113,5 @@ def _guard(app: FastAPI, context: Context, parts: Sequence[ApiPart]) -> None:
     app.add_middleware(Compression)
     app.add_middleware(PageHeaders, https=settings.api_https)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(RequestMetrics, service="api")
     app.add_middleware(AccessLog, written=settings.access_log, quiet=_QUIET)

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import FrameType
 from typing import NoReturn
 
@@ -18,8 +20,10 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.log import configure, log_crashes
 from waybill.storage import service_storage
-from waybill.telemetry import tracing
+from waybill.telemetry import metrics, metrics_server, tracing
+from waybill.telemetry.loop_watch import LoopWatch
 from waybill_api.app import create_app
+from waybill_api.figures import SystemFigures
 from waybill_api.server import ApiServer, configured
 
 log = structlog.get_logger()
@@ -52,10 +56,24 @@ async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]
         config = configured(app, host=settings.api_host, port=settings.api_port)
         server = ApiServer(config, app.state.context)
         spare_the_living()
-        await server.serve()
+        async with _observed(settings, database):
+            await server.serve()
     finally:
         log.info("stopped")
         await database.close()
+
+
+@asynccontextmanager
+async def _observed(settings: ApiSettings, database: Database) -> AsyncIterator[None]:
+    """Serve this process's metrics, unless nobody wants them."""
+    if not settings.api_metrics_port:
+        yield
+        return
+    metrics.POOL_CONNECTIONS.ask(database.pool_use)
+    metrics.expect_limits()
+    with metrics_server.serving(settings, "api", settings.api_metrics_port):
+        async with LoopWatch().watching(), SystemFigures(settings, database).refreshing():
+            yield
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -10,12 +10,14 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from waybill import audit, rate_limits
-from waybill.errors import Conflict, RateLimited, Unauthorized, is_database_outage
+from waybill.errors import Conflict, RateLimited, Unauthorized
+from waybill.failures import is_database_outage
 from waybill.http.multipart import BadForm
 from waybill.messages import msg
 from waybill.pipelines import brought
 from waybill.security import COOKIE, Principal, Session, of_session
 from waybill.security.sessions import end, ended_topic, tell_left
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.addresses import address_of
 from waybill.web.context import Context
 from waybill.web.layout import landing_of
@@ -125,6 +127,7 @@ async def _count_guess(request: Request, context: Context) -> None:
     async with context.database.hot() as connection:
         wait = await rate_limits.take(connection, f"sign-in:{address_of(request)}", limit=_TRIES_PER_MINUTE)
     if wait is not None:
+        RATE_LIMITED.labels("sign_in").inc()
         raise RateLimited(retry_after=wait)
 
 

@@ -13,7 +13,8 @@ import structlog
 
 from waybill.config import load
 from waybill.log import configure, log_crashes
-from waybill.telemetry import tracing
+from waybill.telemetry import metrics, metrics_server, tracing
+from waybill.telemetry.loop_watch import LoopWatch
 from waybill_documents.faults import MappingFault
 from waybill_gateway.app import create_app
 from waybill_gateway.doorkeeper import Doorkeeper
@@ -84,10 +85,15 @@ async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, pa
     app = create_app(settings, pool, mappings, spool, doorkeeper)
     config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
     pool.start()
+    metrics.expect_parsers()
+    metrics.GATEWAY_PARSERS.ask(lambda: pool.use)
+    metrics.GATEWAY_WAITING.ask(lambda: {(): pool.waiting})
     try:
-        await GatewayServer(
-            config, doorkeeper, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready
-        ).serve()
+        with metrics_server.serving(settings, "gateway", settings.gateway_metrics_port):
+            async with LoopWatch().watching():
+                await GatewayServer(
+                    config, doorkeeper, grace=settings.gateway_shutdown_grace, is_ready=lambda: pool.ready
+                ).serve()
     finally:
         await pool.stop()
         log.info("stopped")

@@ -10,8 +10,10 @@ from starlette.routing import Route
 from waybill import http
 from waybill.errors import Code
 from waybill.http.proofs import Doorman
+from waybill.http.request_metrics import RequestMetrics
 from waybill.messages import msg
 from waybill_gateway.callers import PROBES, Callers
+from waybill_gateway.document_metrics import MeasuredRoute
 from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
@@ -41,10 +43,12 @@ def create_app(
             return http.Problem(503, Code.NOT_READY, msg("gateway.no_parser"), {"Retry-After": "1"})
         return JSONResponse({"status": "ready"})
 
+    process = ProcessEndpoint(settings, pool, spool, doorkeeper, known)
+    render = RenderEndpoint(settings, pool, spool, doorkeeper)
     app = Starlette(
         routes=[
-            Route("/process", ProcessEndpoint(settings, pool, spool, doorkeeper, known), methods=["POST"]),
-            Route("/render", RenderEndpoint(settings, pool, spool, doorkeeper), methods=["POST"]),
+            Route("/process", MeasuredRoute("/process", process), methods=["POST"]),
+            Route("/render", MeasuredRoute("/render", render), methods=["POST"]),
             Route("/mappings", mappings),
             Route("/livez", livez),
             Route("/readyz", readyz),
@@ -58,5 +62,6 @@ def create_app(
         is_open=settings.gateway_open,
     )
     app.add_middleware(http.SafeHeaders)  # outside of the others: problem documents get the headers too
+    app.add_middleware(RequestMetrics, service="gateway")
     app.add_middleware(http.AccessLog, written=settings.access_log, quiet=PROBES)
     return app

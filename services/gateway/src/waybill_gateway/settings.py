@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from waybill.config.gateway_secret import GatewaySecretSettings
+from waybill.config.metrics_settings import PortOrNone
 from waybill.config.settings import cpus
 from waybill.config.values import Bare, LocalPath, Port, Seconds
 
@@ -23,6 +24,11 @@ class GatewaySettings(GatewaySecretSettings):
         " to reach it.",
     )
     gateway_port: Port = Field(8081, description="The port of the gateway.")
+    gateway_metrics_port: PortOrNone = Field(
+        9081,
+        description="The port of the gateway's metrics. With 0 they are not served. If it is taken, the gateway says so"
+        " and works without.",
+    )
     gateway_open: bool = Field(
         False,
         description="Whether the gateway also answers callers that do not prove that they know the secret. Without it,"

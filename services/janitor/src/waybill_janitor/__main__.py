@@ -16,7 +16,8 @@ from waybill.audit import Actor, acting_as
 from waybill.config import ProcessSettings
 from waybill.config.registry import load_service
 from waybill.db import Database
-from waybill.errors import LeaseLost, WaybillError, classify, is_database_outage
+from waybill.errors import LeaseLost, WaybillError
+from waybill.failures import classify, is_database_outage
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready

@@ -15,7 +15,8 @@ import structlog
 
 from waybill.db import Database
 from waybill.db.database import Connection
-from waybill.errors import Code, LeaseLost, classify
+from waybill.errors import Code, LeaseLost
+from waybill.failures import classify
 from waybill.janitor import history
 from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import Batch, Tally, Task

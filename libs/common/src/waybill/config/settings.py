@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_va
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from waybill.config.metrics_settings import MetricsSettings, PortOrNone
 from waybill.config.sources import BareNames
 from waybill.config.storage_url import StorageUrl
 from waybill.config.trace_settings import TraceSettings
@@ -40,7 +41,7 @@ def _url_of_parts(host: str, given: Mapping[str, str]) -> str:
     return f"postgresql://{user}:{password}@{host}:{given.get('BPC_DB_PORT', '5432')}/{name}"
 
 
-class ProcessSettings(TraceSettings):
+class ProcessSettings(TraceSettings, MetricsSettings):
     """Settings of every process, including those that need no database."""
 
     model_config = SettingsConfigDict(
@@ -226,6 +227,11 @@ class ApiSettings(CommonSettings):
         " accident; a container sets `0.0.0.0`.",
     )
     api_port: Port = Field(8080, description="The port of the API and the pages.")
+    api_metrics_port: PortOrNone = Field(
+        9080,
+        description="The port of the API's metrics, which are never served on its public port. With 0 they are not"
+        " served at all. If it is taken, the API says so and works without.",
+    )
     api_body_timeout: Seconds = Field(
         20.0,
         gt=0,

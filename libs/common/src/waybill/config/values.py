@@ -165,14 +165,14 @@ CommaList = Annotated[list[str], Named("list"), NoDecode, BeforeValidator(_split
 """Several names in one variable, separated by commas. A repeated name counts once."""
 
 
-def _parse_port(value: object) -> object:
+def parse_port(value: object) -> object:
     # Kubernetes sets <SERVICE>_PORT=tcp://… in every pod beside a Service named waybill-api.
     if isinstance(value, str) and value.startswith("tcp://"):
         raise _rejected("was set by Kubernetes for a Service; give the pod `enableServiceLinks: false`")
     return value
 
 
-Port = Annotated[int, BeforeValidator(_parse_port), Field(ge=1, le=65535)]
+Port = Annotated[int, BeforeValidator(parse_port), Field(ge=1, le=65535)]
 
 
 def _expand(path: Path) -> Path:

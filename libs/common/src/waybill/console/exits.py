@@ -32,7 +32,8 @@ def understand(error: Exception) -> tuple[ExitCode, str] | None:
 
     from waybill.console.database import NoDatabase
     from waybill.db import SchemaMismatch
-    from waybill.errors import DatabaseUnavailable, WaybillError, is_database_outage
+    from waybill.errors import DatabaseUnavailable, WaybillError
+    from waybill.failures import is_database_outage
 
     if isinstance(error, DatabaseUnavailable):
         return ExitCode.UNREACHABLE, error.message

@@ -24,6 +24,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.config import CommonSettings, DatabaseUrl
+from waybill.db.commit_notes import NotingConnection
 from waybill.db.hot_pool import MOST as MOST_HOT
 from waybill.db.hot_pool import Connection as Connection
 from waybill.db.hot_pool import HotPool, watched
@@ -32,7 +33,9 @@ from waybill.db.servers import Servers
 from waybill.db.session_settings import FRESH_PLANS, NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
 from waybill.db.startup import refuse_hidden_pooler, wait_for_postgres
 from waybill.db.writability import check_writable, refuse_read_only
-from waybill.errors import DatabaseUnavailable, is_read_only
+from waybill.errors import DatabaseUnavailable
+from waybill.failures import is_read_only
+from waybill.telemetry.metrics import POOL_WAIT
 
 log = structlog.get_logger()
 
@@ -202,6 +205,7 @@ class Database:
             arguments: dict[str, Any] = {
                 "async_creator_fn": self._servers.connect,  # both pools understand the URL the same way
                 "server_settings": self._server_settings(**FRESH_PLANS),
+                "connection_class": NotingConnection,
                 **self._session_kind(),
             }
             if self.pgbouncer:
@@ -230,9 +234,11 @@ class Database:
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """A session whose work commits when the block ends well, and is rolled back when it does not."""
         async with AsyncSession(self.engine, expire_on_commit=False) as session, session.begin():
+            asked = time.perf_counter()
             try:
                 async with asyncio.timeout(self._patience):
                     connection = await session.connection()
+                POOL_WAIT.observe(time.perf_counter() - asked)
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from error
             try:
@@ -246,6 +252,16 @@ class Database:
                 raise
 
     # Health
+
+    def pool_use(self) -> dict[tuple[str, ...], float]:
+        """How many connections of each pool are used, idle, and not opened yet. Another thread may ask."""
+        found: dict[tuple[str, ...], float] = {("hot", state): count for state, count in self._hot.use.items()}
+        if self._engine is not None:
+            pool: Any = self._engine.sync_engine.pool
+            used, idle = pool.checkedout(), pool.checkedin()
+            free = max(self._pool_size - used - idle, 0)
+            found |= {("sessions", "used"): used, ("sessions", "idle"): idle, ("sessions", "free"): free}
+        return found
 
     async def check(self) -> None:
         """Raise unless Postgres answers."""

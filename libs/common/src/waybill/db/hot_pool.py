@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg
 
+from waybill.db.commit_notes import NotingConnection
 from waybill.db.servers import Servers
 from waybill.db.session_settings import NOTHING_FORGOTTEN, ONE_PLAN, SET_LOCAL, names_and_values
 from waybill.errors import DatabaseUnavailable
+from waybill.telemetry.metrics import POOL_WAIT
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -34,7 +37,7 @@ _WATCH_STEPS = 10
 """In how many steps the time is counted for which a connection may be in use."""
 
 
-class _HotConnection(Connection):
+class _HotConnection(NotingConnection):
     def get_reset_query(self) -> str:
         # The engine leaves nothing behind on a connection; the default reset is a round trip per statement.
         return ""
@@ -93,8 +96,9 @@ class HotPool:
 
         An urgent one does not wait for others: statements that wait for a lock may have all connections but one.
         """
+        asked = time.perf_counter()
         if urgent:
-            async with self._lend() as connection:
+            async with self._lend(asked) as connection:
                 yield connection
             return
         if self._places.locked():
@@ -106,13 +110,20 @@ class HotPool:
         else:
             await self._places.acquire()
         try:
-            async with self._lend() as connection:
+            async with self._lend(asked) as connection:
                 yield connection
         finally:
             self._places.release()
 
+    @property
+    def use(self) -> dict[str, int]:
+        """How many of its connections are used, idle, and not opened yet. Another thread may ask."""
+        pool, used = self._pool, len(self._lent)
+        idle = max(pool.get_size() - used, 0) if pool is not None else 0
+        return {"used": used, "idle": idle, "free": max(self._size - used - idle, 0)}
+
     @asynccontextmanager
-    async def _lend(self) -> AsyncIterator[Connection]:
+    async def _lend(self, asked: float) -> AsyncIterator[Connection]:
         try:
             if self._pool is None:
                 async with self._pool_lock:
@@ -124,6 +135,7 @@ class HotPool:
                 connection = cast("Connection", await pool.acquire())
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
+        POOL_WAIT.observe(time.perf_counter() - asked)
         self._lent.add(connection)
         try:
             with watched(connection, self._patience):

@@ -10,7 +10,8 @@ import asyncpg
 import structlog
 
 from waybill.config import DatabaseUrl
-from waybill.errors import DatabaseUnavailable, is_database_outage
+from waybill.errors import DatabaseUnavailable
+from waybill.failures import is_database_outage
 
 if TYPE_CHECKING:
     from waybill.db.hot_pool import Connection

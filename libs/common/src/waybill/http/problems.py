@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
-from waybill.errors import MEANINGS, Code, Failure, WaybillError, classify
+from waybill.errors import MEANINGS, Code, WaybillError
+from waybill.failures import Failure, classify
 from waybill.http.request_place import job_of, route_of
 from waybill.messages import Message, msg
 from waybill.pg_text import storable_json

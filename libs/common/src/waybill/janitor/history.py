@@ -76,6 +76,17 @@ SELECT task, started_at, finished_at, outcome, found
 
 _LAST_RUN = "SELECT id, holder, started_at, finished_at, outcome FROM janitor_runs ORDER BY id DESC LIMIT 1"
 
+# A run whose time was up did what it could, and the next one goes on. Runs that died or failed are few, so both
+# look-ups by the primary key end soon.
+_LAST_SUCCESS = """
+SELECT finished_at FROM janitor_runs WHERE outcome IN ('done', 'unfinished') ORDER BY id DESC LIMIT 1
+"""
+
+_LAST_FINISHED = """
+SELECT extract(epoch FROM finished_at - started_at)::float8 FROM janitor_runs
+ WHERE outcome IN ('done', 'unfinished', 'failed') ORDER BY id DESC LIMIT 1
+"""
+
 _OLD_RUNS = """
 SELECT id FROM janitor_runs
  WHERE started_at <= now() - $2::float8 * interval '1 day' AND outcome <> 'running' AND id > $1
@@ -123,6 +134,10 @@ class Figures:
     finished_at: datetime | None
     outcome: TaskOutcome | None
     """Of the latest run; None before the first."""
+    succeeded_at: datetime | None
+    """When a run last ended without a failed task, as far as runs are kept."""
+    took: float | None
+    """Seconds that the latest finished run took."""
     totals: dict[tuple[str, str], int]
     """By task and figure: everything that was ever done."""
     found: dict[tuple[str, str], float]
@@ -200,6 +215,8 @@ async def figures(connection: Connection) -> Figures:
         started_at=last["started_at"] if last else None,
         finished_at=last["finished_at"] if last else None,
         outcome=TaskOutcome(last["outcome"]) if last else None,
+        succeeded_at=await connection.fetchval(_LAST_SUCCESS),
+        took=await connection.fetchval(_LAST_FINISHED),
         totals={(row["task"], row["figure"]): row["total"] for row in await connection.fetch(_TOTALS)},
         found={(row["task"], name): value for row in latest for name, value in json.loads(row["found"]).items()},
         outcomes={row["task"]: TaskOutcome(row["outcome"]) for row in latest},

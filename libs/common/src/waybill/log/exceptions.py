@@ -19,7 +19,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from waybill.errors import MEANINGS, Code, Failure, WaybillError, classify, is_database_outage
+from waybill.errors import MEANINGS, Code, WaybillError
+from waybill.failures import Failure, classify, is_database_outage
 from waybill.messages import Message, languages
 from waybill.tracebacks import Told, as_text, told
 

@@ -15,6 +15,7 @@ from waybill.config.storage_url import StorageUrl
 from waybill.errors import IoFailure
 from waybill.storage.interface import Storage
 from waybill.storage.local import LocalStorage
+from waybill.storage.measured_storage import MeasuredStorage
 from waybill.storage.owner_mark import MarkedStorage
 from waybill.storage.storage_move import MovingStorage
 from waybill.storage.traced_storage import TracedStorage
@@ -47,19 +48,20 @@ def storage_of(settings: CommonSettings) -> Storage:
 def service_storage(settings: CommonSettings, database: Database) -> Storage:
     """The storage in a service's settings, used only while it carries the mark of the database (`owner_mark`).
 
-    During a move it is both places (`moving`). Its operations are spans.
+    During a move it is both places (`moving`). Its operations are spans, and measured.
     """
     place, old_place = settings.storage_url, settings.storage_old_url
     storage = MarkedStorage(storage_of(settings), database, strict=place.folder is not None)
     if old_place is None:
-        return TracedStorage(storage)
+        return TracedStorage(MeasuredStorage(storage))
     access = StorageAccess(
         settings.storage_old_key_id or settings.storage_key_id,
         settings.storage_old_secret or settings.storage_secret,
         settings.storage_timeout,
     )
     old = open_storage(old_place, access)
-    return TracedStorage(MovingStorage(storage, MarkedStorage(old, database, strict=old_place.folder is not None)))
+    moving = MovingStorage(storage, MarkedStorage(old, database, strict=old_place.folder is not None))
+    return TracedStorage(MeasuredStorage(moving))
 
 
 def open_storage(url: StorageUrl | str | Path, access: StorageAccess | None = None) -> Storage:

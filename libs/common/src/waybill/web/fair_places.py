@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 
 from waybill.errors import RateLimited
 from waybill.messages import msg
+from waybill.telemetry.metrics import RATE_LIMITED
 
 _LONGEST_WAIT = 30
 """Seconds; the most that `Retry-After` asks for."""
@@ -62,6 +63,7 @@ class FairPlaces:
     async def _enter(self, owner: str) -> None:
         line = self._lines.get(owner)
         if line is not None and len(line) >= self._most_per_owner:
+            RATE_LIMITED.labels("at_once").inc()
             raise RateLimited(msg("request.too_many_at_once"), retry_after=self._wait(len(line) / self._at_once))
         if self.waiting >= self._most:
             raise Overloaded(msg("request.busy"), retry_after=self._wait(self.waiting / self._places))

@@ -18,10 +18,12 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from waybill.changes import BREAKERS, Subscriptions
-from waybill.errors import RateLimited, Unauthorized, is_database_outage
+from waybill.errors import RateLimited, Unauthorized
+from waybill.failures import is_database_outage
 from waybill.messages import msg
 from waybill.security import Principal, Session
 from waybill.security.sessions import ended_topic
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.key_cache import KeyCache
 from waybill.web.methods import headers_only
 
@@ -95,6 +97,7 @@ class LiveStreams:
         if self._most_per_address and not caller.signed_in:  # who drops the cookie is another owner each time
             counted[f"address {address}"] = self._most_per_address
         if any(self._open[subject] >= most for subject, most in counted.items()):
+            RATE_LIMITED.labels("streams").inc()
             raise RateLimited(msg("request.too_many_streams"), retry_after=10)
         self._open.update(counted.keys())
         try:

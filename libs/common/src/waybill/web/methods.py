@@ -55,10 +55,13 @@ class Methods:
             headers = {"Allow": self._allow(path)}
             await Problem(405, Code.VALIDATION_ERROR, msg("request.method"), headers)(scope, receive, send)
             return
+        outer = scope
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET", _HEAD: True}
 
         async def complete(message: Message) -> None:
+            if "route" in scope:
+                outer["route"] = scope["route"]  # whoever counts and logs requests sees the outer one
             if message["type"] == "http.response.start" and message["status"] == 405:
                 MutableHeaders(scope=message)["Allow"] = self._allow(path)
             await send(message)

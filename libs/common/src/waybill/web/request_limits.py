@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill.errors import RateLimited
 from waybill.messages import msg
+from waybill.telemetry.metrics import RATE_LIMITED
 
 if TYPE_CHECKING:
     from waybill.config import ApiSettings
@@ -50,6 +51,7 @@ class RequestLimits:
         due = {limit.subject: self._after(limit, now, cost) for limit in limits}
         wait = max((moment - now - _MINUTE for moment in due.values()), default=0.0)
         if wait > 0:  # nothing is taken, so asking too early costs nothing
+            RATE_LIMITED.labels("requests").inc()
             raise RateLimited(msg("request.too_many"), retry_after=max(1.0, wait))
         for subject, moment in due.items():
             self._due[subject] = moment

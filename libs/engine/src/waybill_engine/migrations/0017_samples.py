@@ -12,8 +12,8 @@ down_revision = "engine_0016"
 branch_labels = None
 depends_on = None
 
-# A sample is a row here and one for each kind. Tenants are in the newest sample only: nothing of a tenant may stay once
-# it is erased.
+# A sample is a row here and one for each kind. Tenants and jobs are in the newest sample only: nothing of a tenant may
+# stay once it is erased.
 SAMPLES = """
 CREATE TABLE samples (
     taken_at timestamptz PRIMARY KEY,
@@ -21,6 +21,7 @@ CREATE TABLE samples (
     breakers jsonb NOT NULL,
     limits   jsonb NOT NULL,
     tenants  jsonb,
+    waiting_longest uuid[],
     cut_off  text[] NOT NULL
 )
 """

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from waybill.db import Database
+from waybill.telemetry.metrics import LEASES_LOST
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.finish import succeed, succeed_where_free, succeeded_by
 from waybill_engine.models import State
@@ -119,6 +120,7 @@ class Completer:
             earlier = await succeeded_by(connection, worker_id, missing)
         for job_id, token in missing:
             if job_id not in earlier:
+                LEASES_LOST.inc()
                 log.warning("completion_refused", job_id=str(job_id), lease_token=token, reason="lease lost")
         return earlier
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import asyncpg
 import structlog
 
-from waybill.errors import is_database_outage
+from waybill.failures import is_database_outage
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -22,6 +22,11 @@ class DatabaseHealth:
         # A worker that has just started does not know how long the database has been up.
         self._trouble_at = asyncio.get_running_loop().time()
         self._down = False
+
+    @property
+    def down(self) -> bool:
+        """Whether the last call failed."""
+        return self._down
 
     @property
     def well_for(self) -> float:

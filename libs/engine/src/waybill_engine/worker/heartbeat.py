@@ -11,12 +11,14 @@ knows when that may have happened at the earliest: when the lease's time has pas
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 
 import structlog
 
 from waybill.db import Database
+from waybill.telemetry.metrics import HEARTBEAT_LATE
 from waybill_engine.lease import Holdings, holdings, renew
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.run import Stop
@@ -53,6 +55,8 @@ class Heartbeat:
         self._failed_at = self._loop.time()
         """When a renewal last failed. A worker that has just started does not know how it was before."""
         self._cut_off = False
+        self.tried_at = time.monotonic()
+        """When a renewal was last tried, by a clock that every thread can read."""
 
     @property
     def well_for(self) -> float:
@@ -119,6 +123,7 @@ class Heartbeat:
 
     async def _renew(self) -> bool:
         sent_at = self._loop.time()
+        self.tried_at = time.monotonic()
         try:
             # A connection that died silently never answers; there must be time for another one before the lease ends.
             async with self._db.hot(urgent=True) as connection, asyncio.timeout(self._ttl / 4):
@@ -128,6 +133,7 @@ class Heartbeat:
             if isinstance(error, TimeoutError):  # nothing holds up a renewal but the network, so tell the others
                 await self._db.give_up_hot()
             raise
+        HEARTBEAT_LATE.observe(max(sent_at - self._sent_at - self._interval, 0.0))
         self._sent_at = sent_at
         return alive
 

@@ -19,15 +19,23 @@ from waybill_engine.lease import WorkerInfo, register_isolating
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.worker.child_processes import start_child
 from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.observation import Observation
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Isolation:
     def __init__(
-        self, program: str, db: Database, health: DatabaseHealth, info: Callable[[uuid.UUID], WorkerInfo], ttl: float
+        self,
+        program: str,
+        db: Database,
+        health: DatabaseHealth,
+        info: Callable[[uuid.UUID], WorkerInfo],
+        ttl: float,
+        observation: Observation | None = None,
     ) -> None:
         """`info` describes the process that will have a given id."""
+        self._observation = observation
         self._program = program
         self._info = info
         self._ttl = ttl
@@ -55,14 +63,17 @@ class Isolation:
         worker_id = new_id()
         if not await self._health.persist(lambda: self._reserve(worker_id)):
             return
+        arguments = self._observation.arguments_for_isolated() if self._observation is not None else []
         try:
-            self._process = await start_child(self._program, worker_id, "--isolating")
+            self._process = await start_child(self._program, worker_id, "--isolating", *arguments)
         except OSError as error:
             log.error("cannot_isolate", error=str(error))
             await self._health.persist(lambda: self._rescue(worker_id))
             return
         log.info("isolating_suspects", pid=self._process.pid)
         code = await self._process.wait()
+        if self._observation is not None:
+            self._observation.isolated_ended()
         if code != 0:
             log.warning("isolated_process_died", code=code)
             await self._health.persist(lambda: self._rescue(worker_id))

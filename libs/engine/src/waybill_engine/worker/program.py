@@ -14,6 +14,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import structlog
 import uvloop
@@ -25,10 +26,11 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
-from waybill.telemetry import tracing
+from waybill.telemetry import metrics, tracing
 from waybill_engine.registry import declared_schedules, load_handlers
 from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
+from waybill_engine.worker.observation import Observation, first_process, further_process
 from waybill_engine.worker.run import STUBBORN
 from waybill_engine.worker.supervisor import Supervisor
 from waybill_engine.worker.worker import JobRunner
@@ -51,10 +53,17 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
     if arguments.parent is not None:
         stop_with(arguments.parent)
     if settings.worker_processes > 1 and arguments.worker_id is None:
-        code = asyncio.run(_supervise(settings, program))
+        with first_process(settings, supervises=True) as observation:
+            code = asyncio.run(_supervise(settings, program, observation))
     else:
+        first = arguments.worker_id is None
         tracing.start(settings, "worker")
-        code = uvloop.run(_work(settings, arguments, program, default_handlers))
+        with (
+            first_process(settings, supervises=False)
+            if first
+            else further_process(settings, arguments.observed_at, arguments.process)
+        ) as observation:
+            code = uvloop.run(_work(settings, arguments, program, default_handlers, observation))
         tracing.stop()
     sys.exit(code)
 
@@ -66,6 +75,8 @@ def _arguments(program: str) -> argparse.Namespace:
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--replaces", type=uuid.UUID, help=argparse.SUPPRESS)
     parser.add_argument("--isolating", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--observed-at", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--process", default="", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -74,14 +85,18 @@ def _on_signals(stop: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
-async def _supervise(settings: WorkerSettings, program: str) -> int:
-    supervisor = Supervisor(program, settings.worker_processes)
+async def _supervise(settings: WorkerSettings, program: str, observation: Observation) -> int:
+    supervisor = Supervisor(program, settings.worker_processes, observation.arguments_for)
     _on_signals(supervisor.stop)
     return await supervisor.run()
 
 
 async def _work(
-    settings: WorkerSettings, arguments: argparse.Namespace, program: str, default_handlers: Sequence[str]
+    settings: WorkerSettings,
+    arguments: argparse.Namespace,
+    program: str,
+    default_handlers: Sequence[str],
+    observation: Observation,
 ) -> int:
     try:
         modules = settings.worker_handlers or [*default_handlers, _OWN_HANDLERS]
@@ -108,12 +123,17 @@ async def _work(
             program=program,
             worker_id=arguments.worker_id,
             isolating=arguments.isolating,
+            observation=observation,
         )
+        observation.probes.worker = worker
+        metrics.expect(handlers)
+        metrics.POOL_CONNECTIONS.ask(db.pool_use)
         _on_signals(worker.stop)
         if arguments.replaces is not None:
             await worker.replace_dead(arguments.replaces)
         spare_the_living()
-        await worker.run(on_ready=notify_ready)
+        async with observation.watch.watching():
+            await worker.run(on_ready=notify_ready)
     except Exception:
         log.exception("worker_failed")
         code = 1

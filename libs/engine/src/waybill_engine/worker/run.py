@@ -10,10 +10,14 @@ from enum import Enum
 import structlog
 
 from waybill.db.database import Connection
-from waybill.errors import Cancelled, Code, DatabaseUnavailable, Failure, LeaseLost, TimeLimitExceeded, classify
+from waybill.errors import Cancelled, Code, DatabaseUnavailable, LeaseLost, TimeLimitExceeded
+from waybill.failures import Failure, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
 from waybill.telemetry import spans
+from waybill.telemetry.instruments import current_trace
+from waybill.telemetry.metrics import LEASES_LOST
+from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
@@ -171,6 +175,8 @@ class Run:
 
     def _note_time(self) -> None:
         self.claimed.took = self._environment.loop.time() - self.started
+        if spans.on():
+            self.claimed.trace = current_trace()
 
     def _note_success(self) -> None:
         for name in self._job.used:
@@ -245,6 +251,7 @@ class Run:
             self._environment.on_finished(self.claimed, State.SUCCEEDED)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
+            LEASES_LOST.inc()
             log.warning("lease_lost", job_id=str(self.claimed.id), lease_token=self.claimed.token)
             self._release_slot()
         else:
@@ -291,7 +298,9 @@ class Run:
                 state = await self._write_end(connection, outcome)
         if state is None:
             self._refused(outcome.event)
-        elif state.final:
+            return
+        counts_of_jobs.failed(self.claimed, outcome)
+        if state.final:
             self._environment.on_finished(self.claimed, state)
 
     async def _write_let_down(self, connection: Connection, failure: Failure) -> State | None:
@@ -309,6 +318,7 @@ class Run:
         return (await settle(connection, self.claimed.worker_id, [end])).get(self.claimed.id)
 
     def _refused(self, end: str) -> None:
+        LEASES_LOST.inc()
         log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)
 
     def _release_slot(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from waybill.db import Database
 from waybill.storage import Storage
+from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
 from waybill_engine.finish import released, settle
@@ -102,6 +103,10 @@ class Slots:
         if jobs:
             bytes_each = max(sum(len(job.payload_text) for job in jobs) / len(jobs), 1.0)
             self.typical_bytes = max(bytes_each, (self.typical_bytes + bytes_each) / 2)
+        now = self._loop.time()
+        for job in jobs:
+            job.claimed_at = now
+        counts_of_jobs.claimed(jobs)
         self.waiting.extend(jobs)
         self._fill_slots()
 
@@ -178,7 +183,9 @@ class Slots:
         self.progress.forget(run.claimed.id)
         if self.runs.get(run.claimed.id) is run:
             del self.runs[run.claimed.id]
-        self.typical += 0.05 * (self._loop.time() - run.started - self.typical)
+        took = self._loop.time() - run.started
+        self.typical += 0.05 * (took - self.typical)
+        counts_of_jobs.run_ended(run.claimed, took)
         self._run_ended.set()
         self._fill_slots()
         if run.written:

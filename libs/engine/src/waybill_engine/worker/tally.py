@@ -9,7 +9,7 @@ import asyncpg
 import structlog
 
 from waybill.db import Database
-from waybill.errors import is_database_outage
+from waybill.failures import is_database_outage
 from waybill_engine import finished
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.finished import Finished

@@ -16,12 +16,14 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.storage import Storage
-from waybill_engine import breaker
+from waybill_engine import breaker, counts_of_jobs
 from waybill_engine.announcements import Announced
 from waybill_engine.caps import cap_by_default
+from waybill_engine.claim import ClaimedJob
 from waybill_engine.fair_share import FairShare
 from waybill_engine.kind_limits import record_limits
 from waybill_engine.lease import WorkerInfo, drain, register, stop
+from waybill_engine.models import State
 from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
@@ -38,6 +40,7 @@ from waybill_engine.worker.isolation import Isolation
 from waybill_engine.worker.lane_finder import LaneFinder
 from waybill_engine.worker.listener import Listener
 from waybill_engine.worker.maintenance import Promoter, Rescuer
+from waybill_engine.worker.observation import Observation
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.run import STUBBORN_AFTER, Stop
 from waybill_engine.worker.scheduler import Scheduler
@@ -64,12 +67,14 @@ class JobRunner:
         program: str = "waybill_engine.worker",
         worker_id: uuid.UUID | None = None,
         isolating: bool = False,
+        observation: Observation | None = None,
     ) -> None:
         self._settings = settings
         self._db = db
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._health = health = DatabaseHealth()
+        self.registered = False
         kinds = sorted(handlers)
         queues = settings.worker_queues or sorted({handler.kind.queue for handler in handlers.values()})
         self._info = WorkerInfo(
@@ -135,7 +140,7 @@ class JobRunner:
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
         self._tally = Tally(db, settings.heartbeat_interval)
-        slots.on_finished = self._tally.add
+        slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -150,6 +155,7 @@ class JobRunner:
             health,
             lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
+            observation,
         )
         self._promoter = Promoter(
             db,
@@ -192,6 +198,20 @@ class JobRunner:
     def id(self) -> uuid.UUID:
         return self._slots.worker_id
 
+    # How it stands, for probes. Another thread asks.
+
+    @property
+    def draining(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def database_is_well(self) -> bool:
+        return not self._health.down
+
+    @property
+    def renewal_tried_at(self) -> float:
+        return self._heartbeat.tried_at
+
     def stop(self) -> None:
         """Begin to shut down. The second call stops waiting for running jobs."""
         if self._stopping.is_set():
@@ -207,6 +227,7 @@ class JobRunner:
     async def run(self, *, on_ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop` is called or, when isolating, until no suspect is left."""
         await self._register()
+        self.registered = True
         log.info(
             "worker_started",
             worker=self._info.name,
@@ -264,6 +285,10 @@ class JobRunner:
                 await register(connection, self._info, self._settings.lease_ttl)
 
         await self._health.persist(write)
+
+    def _job_finished(self, job: ClaimedJob, state: State) -> None:
+        self._tally.add(job, state)
+        counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
         """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""

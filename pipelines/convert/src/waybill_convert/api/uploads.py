@@ -12,6 +12,7 @@ from waybill import rate_limits
 from waybill.errors import RateLimited, Refused
 from waybill.http import Problem
 from waybill.http.problems import message_of
+from waybill.telemetry.metrics import RATE_LIMITED
 from waybill.web.addresses import address_of
 from waybill.web.openapi import refusals
 from waybill.web.visitors import Visitor
@@ -45,6 +46,7 @@ async def admit(request: Request, context: ConvertContext, visitor: Visitor) -> 
         for subject, limit in limits:
             wait = await rate_limits.take(connection, subject, limit=limit)
             if wait is not None:
+                RATE_LIMITED.labels("uploads").inc()
                 raise RateLimited(retry_after=wait)
         return await arrivals.begin(connection, visitor.principal.tenant, visitor.principal.owner)
 

@@ -20,6 +20,7 @@ from waybill.messages import msg
 from waybill.telemetry.spans import Span
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
+from waybill_convert.clients.call_metrics import measured
 from waybill_convert.clients.gateway_http import GatewayConnections, read_body
 from waybill_convert.clients.source import Source
 from waybill_convert.settings import ConvertSettings
@@ -46,6 +47,7 @@ class Gateway:
     async def close(self) -> None:
         await self._connections.close()
 
+    @measured
     async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
         with self._connections.span("/process") as span:

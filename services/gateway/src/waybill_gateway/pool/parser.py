@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 
+from waybill.telemetry.metrics import GATEWAY_PARSER_DEATHS
 from waybill_gateway.pool.cause_of_death import cause_of_death, killed_from_outside
 from waybill_gateway.pool.faults import (
     Broken,
@@ -40,6 +41,14 @@ _PLACE = re.compile(r'Fatal Python error: |Current thread 0x|Thread 0x|  File "'
 
 # The only variables that a parser gets; others contain addresses and passwords.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "WAYBILL_SUPERVISED")
+
+
+_CAUSES: dict[type[PoolError], str] = {
+    TookTooLong: "took_too_long",
+    TooMuchMemory: "too_much_memory",
+    Crashed: "crashed",
+    Killed: "killed",
+}
 
 
 class NeverBegan(Exception):
@@ -155,7 +164,7 @@ class Parser:
             self.kill()
             if before is None:
                 raise NeverBegan from None
-            raise (Killed() if stopped else TookTooLong()) from None
+            raise _counted(Killed() if stopped else TookTooLong()) from None
         except (asyncio.IncompleteReadError, ConnectionError):
             end = await self._end_by_itself()
             if before is None:
@@ -163,7 +172,7 @@ class Parser:
             raise self._cause_of_death(end, before, seconds) from None
         except (ValueError, KeyError, TypeError) as error:
             self.kill()  # it no longer speaks our protocol
-            raise Crashed from error
+            raise _counted(Crashed()) from error
         except BaseException:
             self.kill()
             raise
@@ -172,7 +181,7 @@ class Parser:
             return dict(reply["note"])
         if outcome == "memory":
             self.worn = True  # its heap is fragmented now
-            raise TooMuchMemory
+            raise _counted(TooMuchMemory())
         if reply.get("errno") in (errno.ENOSPC, errno.EDQUOT):
             raise OutOfSpace
         raise Broken(str(reply.get("traceback")))
@@ -224,7 +233,7 @@ class Parser:
 
     def _cause_of_death(self, end: ProcessEnd | None, before: Usage, seconds: float) -> PoolError:
         if end is None:
-            return Crashed()
+            return _counted(Crashed())
         if self._killed:
             return Unavailable("the parsing processes are being stopped")
         cause = cause_of_death(end, before=before, memory=self._memory, seconds=seconds)
@@ -236,7 +245,12 @@ class Parser:
             peak=end.usage.peak,
             last_words=_places(end.last_words),
         )
-        return cause
+        return _counted(cause)
+
+
+def _counted(cause: PoolError) -> PoolError:
+    GATEWAY_PARSER_DEATHS.labels(_CAUSES[type(cause)]).inc()
+    return cause
 
 
 def _places(last_words: str) -> str:

@@ -73,8 +73,19 @@ class Pool:
         return any(parser.alive for parser in self._parsers)
 
     @property
+    def use(self) -> dict[tuple[str, ...], float]:
+        """How many parsers work, wait for a document, and are missing because they are being started."""
+        alive, busy = len(self.pids), self._line.lent
+        return {("busy",): busy, ("idle",): max(alive - busy, 0), ("missing",): max(self._processes - alive, 0)}
+
+    @property
+    def waiting(self) -> int:
+        """How many documents wait for a parser."""
+        return self._line.waiting
+
+    @property
     def pids(self) -> set[int]:
-        return {parser.pid for parser in self._parsers if parser.alive}
+        return {parser.pid for parser in list(self._parsers) if parser.alive}
 
     async def run(
         self, call: Mapping[str, Any], result: Path, *, seconds: float, wait: float

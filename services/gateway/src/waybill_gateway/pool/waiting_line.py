@@ -44,6 +44,16 @@ class WaitingLine:
         self._alone: Parser | None = None
         self._waiting: list[_Waiter] = []
 
+    @property
+    def waiting(self) -> int:
+        """How many documents wait."""
+        return len(self._waiting)
+
+    @property
+    def lent(self) -> int:
+        """How many parsers work."""
+        return len(self._lent)
+
     def add(self, parser: Parser) -> None:
         """Take in a parser that has just started."""
         self._idle.append(parser)

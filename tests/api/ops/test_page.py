@@ -1,0 +1,125 @@
+"""What an admin sees after signing in: whether everything is well, and everything that is there, whoever's it is."""
+
+from __future__ import annotations
+
+import httpx
+
+from support.api_server import Api, uploaded
+from support.engine import start_worker
+from waybill.db import Database
+from waybill.security import ADMIN
+from waybill_engine import breaker_control, control
+from waybill_engine.samples import take_if_due
+
+LIVE = {"HX-Request": "true"}
+
+
+async def signed_in(api: Api) -> httpx.AsyncClient:
+    browser = await api.browser()
+    answer = await browser.post("/session", data={"key": await api.key("operators", ADMIN)})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/ops")
+    return browser
+
+
+async def looks(db: Database) -> list[tuple[str, str | None]]:
+    async with db.hot() as connection:
+        rows = await connection.fetch(
+            "SELECT action, tenant FROM audit_events WHERE detail ->> 'page' = '/ops' ORDER BY id"
+        )
+    return [tuple(row) for row in rows]
+
+
+async def test_signing_in_with_an_admin_key_leads_to_the_jobs_of_all_tenants(api: Api, db: Database) -> None:
+    job = await uploaded(api.client(key=await api.key("acme")))
+    async with db.hot() as connection:
+        await start_worker(connection, queues=["convert"], kinds=["convert_pdf"])
+        await control.pause(connection, "convert", "too <hot>")
+        await breaker_control.trip(connection, "gateway", "maintenance")
+        assert await take_if_due(connection, 0.0)
+    browser = await signed_in(api)
+    page = await browser.get("/ops")
+    assert page.status_code == 200
+    for seen in (job, "acme", "too &lt;hot&gt;", "maintenance", "session.started", "queue.paused", 'href="/ops"'):
+        assert seen in page.text, seen
+    assert "gateway was switched off by hand" in page.text
+    assert "The queue convert is paused" in page.text
+    assert page.text.count('role="img"') == 3, "three plots"
+    filtered = await browser.get("/ops", params={"tenant": "acme", "state": "", "kind": ""})  # as the form sends it
+    assert job in filtered.text
+    assert 'name="tenant" value="acme"' in filtered.text
+    listed = f'name="job" value="{job}"', f'href="/ops/jobs/{job}">{job}'
+    assert listed[1] in (await browser.get("/ops", params={"tenant": "acme", "state": "queued"})).text
+    assert listed[1] not in (await browser.get("/ops", params={"tenant": "acme", "state": "failed"})).text
+    assert listed[1] not in (await browser.get("/ops", params={"tenant": "somebody"})).text
+    assert listed[1] not in (await browser.get("/ops", params={"kind": "other"})).text
+    found = await browser.get("/ops/jobs", params={"id": job[:23]})
+    assert (found.status_code, found.headers["location"]) == (303, f"/ops/jobs/{job}")
+
+    one = await browser.get(f"/ops/jobs/{job}")
+    assert one.status_code == 200
+    assert "convert_pdf" in one.text
+    assert "paused" in one.text, "why it does not run"
+    assert await looks(db) == [
+        ("jobs.listed", None),
+        ("jobs.listed", "acme"),
+        ("jobs.listed", "acme"),
+        ("jobs.listed", "acme"),
+        ("jobs.listed", "somebody"),
+        ("jobs.listed", None),
+        ("job.looked_at", "acme"),
+    ]
+
+
+async def test_an_open_page_asks_for_what_changes_and_is_recorded_once(api: Api, db: Database) -> None:
+    job = await uploaded(api.client(key=await api.key("acme")))
+    browser = await signed_in(api)
+    for _ in range(3):
+        part = await browser.get("/ops", headers=LIVE)
+        assert part.status_code == 200
+        assert "<html" not in part.text
+        assert 'id="ops-health"' in part.text
+        assert "HX-Request" in part.headers["vary"]
+        assert 'id="job-life"' in (await browser.get(f"/ops/jobs/{job}", headers=LIVE)).text
+    assert await looks(db) == [("jobs.listed", None), ("job.looked_at", "acme")]
+
+
+async def test_without_a_worker_the_page_says_so_first(api: Api) -> None:
+    page = await (await signed_in(api)).get("/ops")
+    verdict = page.text.split('class="verdict">')[1]
+    assert verdict.startswith("No worker is running, and 0 jobs wait.")
+
+
+async def test_everybody_else_lands_where_their_documents_are_and_may_neither_see_nor_act(api: Api) -> None:
+    browser = await api.browser()
+    answer = await browser.post("/session", data={"key": await api.key("acme")})
+    assert answer.headers["location"] == "/queue"
+    assert 'href="/ops"' not in (await browser.get("/queue")).text
+    job = "019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b"
+    for path in ("/ops", "/ops/jobs?id=019a8b2c", f"/ops/jobs/{job}"):
+        assert (await browser.get(path)).status_code == 403, path
+    for path in (
+        "/ops/queues/convert/pause",
+        "/ops/queues/convert/resume",
+        "/ops/breakers/gateway/trip",
+        "/ops/breakers/gateway/reset",
+        "/ops/retry",
+        f"/ops/jobs/{job}/retry",
+        f"/ops/jobs/{job}/cancel",
+    ):
+        assert (await browser.post(path)).status_code == 403, path
+
+
+async def test_the_page_has_the_readers_language(api: Api) -> None:
+    admin = api.client(key=await api.key("operators", ADMIN), headers={"Accept-Language": "id"})
+    assert "Pekerjaan semua tenant" in (await admin.get("/ops")).text
+
+
+async def test_ids_that_are_not_there_are_not_found(api: Api) -> None:
+    admin = api.client(key=await api.key("operators", ADMIN))
+    for path in (
+        "/ops/jobs/019a8b2c-3d4e-7f50-8a6b-1c2d3e4f5a6b",
+        "/ops/jobs?id=019a8b2c",
+        "/ops/jobs?id=nonsense",
+        "/ops/jobs?id=",
+    ):
+        assert (await admin.get(path)).status_code == 404, path
