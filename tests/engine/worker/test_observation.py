@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import httpx
@@ -107,10 +108,16 @@ async def test_a_worker_whose_loop_is_blocked_still_shows_its_numbers(
         return (tmp_path / "blocked").exists()
 
     await eventually(blocked, what="the handler blocks the loop")
+    since = time.monotonic()
+
+    async def for_long() -> bool:
+        return time.monotonic() - since > 1.0  # the loop is looked at every half second
+
     try:
         seen = await scrape(port)
         assert seen.value("waybill_jobs_claimed_total", kind=rude.BLOCK_LOOP.name) == 1
         assert (await probe(port, "/livez"))[0] == 200, "not for so short a time"
+        await eventually(for_long)
     finally:
         release.touch()
 
