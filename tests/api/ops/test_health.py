@@ -14,6 +14,7 @@ from waybill_api.ops.health import HealthFinding, findings
 from waybill_api.ops.looks import Looks
 from waybill_engine.breaker_control import BreakerStatus
 from waybill_engine.breaker_models import BreakerState
+from waybill_engine.finished import Finished
 from waybill_engine.overview import DeadLetterGroup, DeadLetterOverview, KnownQueue, LiveWorker
 from waybill_engine.samples import KindSample, Sample
 
@@ -63,6 +64,17 @@ def test_each_trouble_is_named() -> None:
     group = DeadLetterGroup("convert_pdf", "GW_5XX", 4, NOW, new_id(), None)
     assert keys(wrong(dead_letters=DeadLetterOverview([group], more=False))) == ["dead_letters"]
     assert keys(wrong(dead_letters=DeadLetterOverview([group], more=True))) == ["many_dead_letters"]
+
+
+def test_a_kind_of_which_most_jobs_fail_is_named() -> None:
+    def ended(**jobs: int) -> list[tuple[datetime, Finished]]:
+        return [(NOW, Finished("convert_pdf", outcome, count)) for outcome, count in jobs.items()]
+
+    (found,) = wrong(finished=ended(succeeded=3, failed=4, dead_letter=3))
+    assert (found.says.key, found.says.params["failed"], found.says.params["count"]) == ("ops.health.failing", 7, 10)
+    assert wrong(finished=ended(succeeded=5, failed=5)) == [], "half of them is not most"
+    assert wrong(finished=ended(succeeded=1, failed=8)) == [], "so few say little"
+    assert wrong(finished=ended(succeeded=10, failed=4, cancelled=50)) == [], "somebody wanted that"
 
 
 def test_what_stands_still_comes_first_and_nothing_is_said_twice() -> None:

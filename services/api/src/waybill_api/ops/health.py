@@ -5,17 +5,22 @@ It judges by the same facts as `explain` does for one job: paused queues, breake
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 from waybill.messages import Message, msg
 from waybill_api.ops.facts import Facts
+from waybill_engine import State
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.samples import Sample
 
 LATE = timedelta(minutes=5)
 """A job that has been runnable for longer is late: 99 % of jobs are to end within this time."""
+
+_ENOUGH = 10
+"""Of a kind of which fewer jobs ended in the last hour, it says little that most of them failed."""
 
 _STALE = 4
 """A sample that is so many intervals old is no longer believed."""
@@ -33,7 +38,7 @@ class HealthFinding:
 def findings(facts: Facts, interval: float) -> list[HealthFinding]:
     """What is wrong, the worst first. Nothing if everything is well."""
     found = [*_of_sample(facts, interval), *_of_workers(facts), *_of_breakers(facts), *_of_queues(facts)]
-    found += [*_of_kinds(facts), *_of_dead_letters(facts)]
+    found += [*_of_kinds(facts), *_of_failures(facts), *_of_dead_letters(facts)]
     return sorted(found, key=lambda one: not one.bad)  # stable: within each, in the order above
 
 
@@ -92,6 +97,20 @@ def _held_back(facts: Facts) -> set[str]:
     away = [one for one in facts.breakers if one.state is not BreakerState.CLOSED]
     paused = [one for one in facts.queues if one.paused_at is not None]
     return {kind for one in away for kind in one.kinds} | {kind for one in paused for kind in (*one.kinds, *one.served)}
+
+
+def _of_failures(facts: Facts) -> Iterator[HealthFinding]:
+    ended: Counter[str] = Counter()
+    succeeded: Counter[str] = Counter()
+    for _, one in facts.finished:
+        if one.outcome != State.CANCELLED:
+            ended[one.kind] += one.jobs
+        if one.outcome == State.SUCCEEDED:
+            succeeded[one.kind] += one.jobs
+    for kind, count in sorted(ended.items()):
+        failed = count - succeeded[kind]
+        if count >= _ENOUGH and 2 * failed > count:
+            yield HealthFinding(False, msg("ops.health.failing", kind=kind, failed=failed, count=count), "ops-kinds")
 
 
 def _of_dead_letters(facts: Facts) -> Iterator[HealthFinding]:
