@@ -52,10 +52,11 @@ class GatewaySettings(GatewaySecretSettings):
         description="How many processes parse documents, one document at a time each.",
     )
     gateway_queue: int = Field(
-        default_factory=lambda data: 2 * data["gateway_processes"],
+        # Room for all slots of a worker: after a 503 every worker waits for seconds, in this queue only for a turn.
+        default_factory=lambda data: max(16, 8 * data["gateway_processes"]),
         ge=0,
         le=10_000,
-        json_schema_extra={"default": "2 x `WAYBILL_GATEWAY_PROCESSES`"},
+        json_schema_extra={"default": "8 x `WAYBILL_GATEWAY_PROCESSES`, at least 16"},
         description="How many more requests are accepted while all processes are busy. Further ones get a 503 with"
         " `Retry-After` at once.",
     )

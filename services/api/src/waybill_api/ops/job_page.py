@@ -49,7 +49,9 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         "trace_url": trace_url(job_id, job.traceparent, context.settings),
         "why": language.say(found.says.key, **found.says.params),
         "spans": timeline.rows(timeline.spans(happenings, state, now)),
-        "happenings": [(one, json.dumps(one.detail, default=str) if one.detail else "") for one in happenings],
+        "happenings": [
+            (one, json.dumps(one.detail, default=str, ensure_ascii=False) if one.detail else "") for one in happenings
+        ],
         "may_retry": state in RETRYABLE,
         "may_cancel": not state.final,
         "took": lambda seconds: duration(seconds, language),
