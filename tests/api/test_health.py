@@ -155,18 +155,20 @@ async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str,
             **os.environ,
             "WAYBILL_DATABASE_URL": database_url,
             "WAYBILL_API_PORT": str(port),
+            "WAYBILL_GATEWAY_URL": f"http://127.0.0.1:{free_port()}",  # somebody may run a gateway on the usual port
             "WAYBILL_HOME": str(tmp_path / "home"),
             "NOTIFY_SOCKET": f"@{name}" if sys.platform == "linux" else str(tmp_path / "s"),
         }
         process = subprocess.Popen([sys.executable, "-m", "waybill_api"], env=environment, stderr=subprocess.PIPE)
         try:
             assert notices.recv(100) == b"READY=1"
-            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False)
+            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=60, trust_env=False)
             assert answer.json() == {"status": "ready"}
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=30)
         finally:
             process.kill()
+            process.communicate()
     assert process.returncode == 0, errors.decode()
     assert b"Traceback" not in errors
 
