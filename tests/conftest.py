@@ -18,6 +18,7 @@ from hypothesis import settings
 from support import time_budget
 from support.child_processes import NO_METRICS
 from support.clock import INSTALL, Clock
+from support.log_lines import print_plainly
 from support.server import Maintenance, postgres_server
 from waybill.config import CommonSettings
 from waybill.db import Database
@@ -42,6 +43,7 @@ def pytest_configure() -> None:
             del os.environ[name]
     os.environ.pop("DATABASE_URL", None)
     os.environ.update(NO_METRICS)
+    print_plainly()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from typer.testing import CliRunner
 
 from support.engine import Connect
+from support.log_lines import print_plainly
 from waybill.db.database import Connection
 from waybill_cli.main import app
 
@@ -82,7 +82,7 @@ def bare() -> Iterator[Waybill]:
         return Ran(result.exit_code, result.stdout, result.stderr)
 
     yield run
-    structlog.reset_defaults()
+    print_plainly()
     logging.captureWarnings(False)
     for handler in [each for each in logging.getLogger().handlers if getattr(each, "from_waybill", False)]:
         logging.getLogger().removeHandler(handler)

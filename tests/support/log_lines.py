@@ -34,4 +34,12 @@ def leave_log(level: int) -> None:
             handler.close()
     root.setLevel(level)
     logging.captureWarnings(False)
+    print_plainly()
+
+
+def print_plainly() -> None:
+    """Log as structlog does by default, but with plain tracebacks: a pretty one takes seconds."""
     structlog.reset_defaults()
+    *gathering, _ = structlog.get_config()["processors"]
+    printer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*gathering, printer])

@@ -16,6 +16,7 @@ import structlog
 from lxml import etree
 from pydantic import BaseModel
 
+from support.log_lines import print_plainly
 from waybill.config import CommonSettings
 from waybill.errors import DatabaseUnavailable, GatewayRejected, GatewayUnavailable, NotReady, StorageFull
 from waybill.log import configure, log_crashes
@@ -49,7 +50,7 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
     root.setLevel(level)
     sys.excepthook, threading.excepthook = hooks
     logging.captureWarnings(False)
-    structlog.reset_defaults()
+    print_plainly()
 
 
 def has_traceback(written: str) -> bool:
