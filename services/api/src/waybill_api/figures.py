@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
+from waybill import background_tasks
 from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.janitor import history
@@ -40,15 +40,9 @@ class SystemFigures:
         self._every = min(_EVERY, settings.sample_interval / 2)
         self._well = True
 
-    @asynccontextmanager
-    async def refreshing(self) -> AsyncIterator[None]:
+    def refreshing(self) -> AbstractAsyncContextManager[None]:
         """Look again and again while the block runs."""
-        task = asyncio.create_task(self._run(), name="system figures")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        return background_tasks.running(self._run(), "system figures")
 
     async def _run(self) -> None:
         while True:
