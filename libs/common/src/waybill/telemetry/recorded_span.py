@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Token
 from datetime import datetime
-from enum import StrEnum
 from types import TracebackType
 from typing import Any
 
@@ -147,7 +146,7 @@ class RecordedSpan(spans.Span, trace.Span):
         if isinstance(error, asyncio.CancelledError):
             self.event("cancelled")  # somebody stopped the work; the work did not fail
         elif error is not None and not isinstance(error, GeneratorExit):
-            self.fail(error_type(error))
+            self.fail(spans.error_type(error))
         if self._entered is not None:
             contexts.detach(self._entered)
             self._entered = None
@@ -206,13 +205,7 @@ class RecordedSpan(spans.Span, trace.Span):
         timestamp: int | None = None,
         escaped: bool = False,  # noqa: ARG002
     ) -> None:
-        self.add_event("exception", {"exception.type": error_type(exception)}, timestamp)
-
-
-def error_type(error: BaseException) -> str:
-    """The taxonomy's code of an exception, or its class. Never its message, which may quote a document."""
-    code = getattr(error, "code", None)
-    return str(code) if isinstance(code, StrEnum) else type(error).__name__
+        self.add_event("exception", {"exception.type": spans.error_type(exception)}, timestamp)
 
 
 def made_links(links: Sequence[Link]) -> list[trace.Link]:
