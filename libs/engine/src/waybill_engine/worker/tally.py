@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Never
 
-import asyncpg
 import structlog
 
 from waybill.db import Database
-from waybill.failures import is_database_outage
+from waybill.failures import is_passing_trouble
 from waybill_engine import finished
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.finished import Finished
 from waybill_engine.models import State
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
-
-_SLOW = (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
 
 
 class EndTally:
@@ -54,5 +51,5 @@ class EndTally:
                 "tally_not_reported",
                 error=type(error).__name__,
                 jobs=jobs,
-                exc_info=None if is_database_outage(error) or isinstance(error, _SLOW) else error,
+                exc_info=None if is_passing_trouble(error) else error,
             )
