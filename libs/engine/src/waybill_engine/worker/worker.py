@@ -38,7 +38,7 @@ from waybill_engine.worker.registration import Registration
 from waybill_engine.worker.scheduler import Scheduler
 from waybill_engine.worker.shutdown import Shutdown
 from waybill_engine.worker.slots import Slots
-from waybill_engine.worker.tally import EndTally
+from waybill_engine.worker.throughput_counter import ThroughputCounter
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
@@ -104,7 +104,7 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
-        self._tally = EndTally(db, settings.heartbeat_interval)
+        self._throughput = ThroughputCounter(db, settings.heartbeat_interval)
         slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,
@@ -131,7 +131,7 @@ class JobRunner:
             [
                 slots.completer.drained,
                 self._dependencies.flush,
-                self._tally.report,
+                self._throughput.report,
                 # A claim whose answer was lost may have left jobs with us.
                 partial(self._heartbeat.beat, claiming=False),
             ],
@@ -223,7 +223,7 @@ class JobRunner:
             asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
-            asyncio.create_task(self._tally.run(), name="tally"),
+            asyncio.create_task(self._throughput.run(), name="throughput"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
@@ -253,7 +253,7 @@ class JobRunner:
         await self._registration.write(on_lease=self._heartbeat.registered)
 
     def _job_finished(self, job: ClaimedJob, state: State) -> None:
-        self._tally.add(job, state)
+        self._throughput.add(job, state)
         counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
