@@ -33,7 +33,7 @@ _WITHIN = 10.0
 _WORKER_STATES = ("active", "draining", "expired")
 
 
-class SystemFigures:
+class SystemMetrics:
     def __init__(self, settings: ApiSettings, database: Database) -> None:
         self._database = database
         self._folder = settings.storage_url.folder
@@ -42,7 +42,7 @@ class SystemFigures:
 
     def refreshing(self) -> AbstractAsyncContextManager[None]:
         """Look again and again while the block runs."""
-        return background_tasks.running(self._run(), "system figures")
+        return background_tasks.running(self._run(), "system metrics")
 
     async def _run(self) -> None:
         while True:
@@ -52,7 +52,7 @@ class SystemFigures:
                 self._well = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
                 if self._well:  # once, not every few seconds
-                    log.warning("figures_not_refreshed", error=type(error).__name__)
+                    log.warning("system_metrics_not_refreshed", error=type(error).__name__)
                 self._well = False
             await asyncio.sleep(self._every)
 
