@@ -1,4 +1,4 @@
-"""Work on many objects, several at once, because a storage is slow to answer and not slow to work."""
+"""Works on many stored objects, several at once: most of the time goes by in waiting for the storage."""
 
 from __future__ import annotations
 

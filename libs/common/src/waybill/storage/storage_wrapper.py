@@ -1,4 +1,4 @@
-"""A storage around another one, as far as the two do the same."""
+"""Forwards to another storage what a wrapper around it does not change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A span that is recorded. It is one for everybody who uses OpenTelemetry's API: a handler or a library may add to it
-and start spans inside it.
+"""A span that is recorded. It implements OpenTelemetry's API, so a handler or a library may add to it and start spans
+inside it.
 
 A run of a job that fails is exported even if its trace is not sampled. So an unsampled run keeps the few spans inside
 it until it has ended, and drops them if it succeeded.

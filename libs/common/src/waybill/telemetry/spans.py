@@ -106,7 +106,7 @@ def span(
 ) -> AbstractContextManager[Span]:
     """A span around a block: a part of the current one, or the first of a new trace.
 
-    With a `trace_id` it is a part of nothing, but in that trace.
+    With a `trace_id` it has no parent and is in that trace.
     """
     if _recorder is None:
         return _NOTHING

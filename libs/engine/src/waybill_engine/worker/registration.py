@@ -1,4 +1,4 @@
-"""This process as the database knows it: who it is, what it serves, and until when it works."""
+"""This process as the database knows it: who it is, what it serves, and whether it still works."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Registration:
         """The id that was written last, under which this process works."""
 
     def take_new_id(self) -> None:
-        """Be somebody else from the next `write` on."""
+        """Use another id from the next `write` on."""
         self.info = replace(self.info, id=new_id())
 
     async def write(self, *, on_lease: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""`/ops`: what an admin sees after signing in. A script asks for the part that changes; without one, it is reloaded."""
+"""`/ops`: what an admin sees after signing in. A script asks for the part that changes; without it, people reload."""
 
 from __future__ import annotations
 
