@@ -10,7 +10,7 @@ from waybill.db.database import Connection
 from waybill_engine.models import State
 from waybill_engine.sampler import Sampler
 from waybill_engine.samples import newest
-from waybill_engine.worker.tally import EndTally
+from waybill_engine.worker.throughput_counter import ThroughputCounter
 
 
 async def test_samples_are_taken_when_they_are_due(db: Database, hot: Connection) -> None:
@@ -22,11 +22,11 @@ async def test_samples_are_taken_when_they_are_due(db: Database, hot: Connection
 
 async def test_what_cannot_be_counted_stops_nobody(db: Database, hot: Connection) -> None:
     _, claimed = await running_job(hot)
-    tally = EndTally(db, 20.0)
-    tally.add(claimed, State.SUCCEEDED)
+    throughput = ThroughputCounter(db, 20.0)
+    throughput.add(claimed, State.SUCCEEDED)
     await hot.execute("DROP TABLE samples, finished_by_minute")
     with capture_logs() as lines:
         await Sampler(db, 15.0).poll()
-        await tally.report()
-    assert [line["event"] for line in lines] == ["sample_not_taken", "tally_not_reported"]
+        await throughput.report()
+    assert [line["event"] for line in lines] == ["sample_not_taken", "throughput_not_reported"]
     assert all(line["error"] == "UndefinedTableError" for line in lines)

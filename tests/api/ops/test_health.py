@@ -14,9 +14,9 @@ from waybill_api.ops.health import HealthFinding, findings
 from waybill_api.ops.looks import Looks
 from waybill_engine.breaker_control import BreakerStatus
 from waybill_engine.breaker_models import BreakerState
-from waybill_engine.finished import Finished
 from waybill_engine.overview import DeadLetterGroup, DeadLetterOverview, KnownQueue, LiveWorker
 from waybill_engine.samples import KindSample, Sample
+from waybill_engine.throughput import Finished
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUEUE = KnownQueue("default", None, None, ["convert_pdf"], ["convert_pdf"])

@@ -20,6 +20,7 @@ from waybill.storage import LocalStorage, Storage
 from waybill.storage.interface import Listed
 from waybill.storage.keys import checked
 from waybill.storage.owner_mark import KEY, mark_of
+from waybill.storage.parallel_work import side_by_side
 from waybill_cli.backup.backup_folder import OBJECTS
 from waybill_cli.backup.manifest import STORAGE, BackedUpObject, objects_of
 
@@ -73,7 +74,7 @@ async def copy_out(storage: Storage, backup: Path, earlier: Path | None) -> Kept
             kept.bytes += done.bytes
             lines.write(done.model_dump_json() + "\n")
 
-        await _side_by_side(copy, storage.list())
+        await _for_each(copy, storage.list())
     return kept
 
 
@@ -106,8 +107,8 @@ async def copy_back(backup: Path, storage: Storage) -> Kept:
 
     # The mark comes last: until then nobody uses the storage.
     objects = sorted(objects_of(backup), key=lambda one: one.key == KEY)
-    await _side_by_side(copy, _each(one for one in objects if one.key != KEY))
-    await _side_by_side(copy, _each(one for one in objects if one.key == KEY))
+    await _for_each(copy, _each(one for one in objects if one.key != KEY))
+    await _for_each(copy, _each(one for one in objects if one.key == KEY))
     return kept
 
 
@@ -140,8 +141,8 @@ async def _each(items: Iterable[T]) -> AsyncIterator[T]:
         yield one
 
 
-async def _side_by_side(work: Callable[[T], Coroutine[None, None, None]], items: AsyncIterator[T]) -> None:
-    """Do the work for all items, several at once. A failure of the storage ends it, and is raised as itself."""
+async def _for_each(work: Callable[[T], Coroutine[None, None, None]], items: AsyncIterator[T]) -> None:
+    """Do the work for all items, several at once."""
     taking = asyncio.Lock()
 
     async def one_after_the_other() -> None:
@@ -153,9 +154,4 @@ async def _side_by_side(work: Callable[[T], Coroutine[None, None, None]], items:
                     return
             await work(item)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(one_after_the_other())
-    except* IoFailure as failures:
-        raise failures.exceptions[0] from None
+    await side_by_side(one_after_the_other, _AT_ONCE)

@@ -116,6 +116,22 @@ def is_database_outage(error: BaseException) -> bool:
     )
 
 
+def is_passing_trouble(error: BaseException) -> bool:
+    """Whether the database was away, busy or locked, so that the same may go well a moment later.
+
+    Ask it only about code that calls nothing but the database: there, a broken or slow socket is the database's.
+    """
+    return is_database_outage(error) or isinstance(
+        error,
+        OSError
+        | TimeoutError
+        | asyncpg.TransactionRollbackError  # a deadlock, or a serialisation failure
+        | asyncpg.InsufficientResourcesError
+        | asyncpg.QueryCanceledError
+        | asyncpg.LockNotAvailableError,
+    )
+
+
 def is_read_only(error: BaseException) -> bool:
     """Whether a server refused to write: it is a standby now, or somebody stopped writes on it."""
     if isinstance(error, sqlalchemy.exc.DBAPIError):

@@ -1,7 +1,7 @@
 """Counts what happens to jobs, for metrics: enqueued, claimed, finished, rescued. `waybill.telemetry.metrics` names it.
 
-What a transaction does is counted when it has committed (`waybill.db.commit_notes`), so a job that was never there is
-in no number.
+What a transaction does is counted when it has committed (`waybill.db.commit_notes`), so nothing is
+counted that was rolled back.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and a job that was enqueued together with many others, is a trace of its own, or
 hundred thousand spans. Its stored `traceparent` then has the job's own id as trace, and `tracestate` says under our
 name which span it links to. A job that nobody traced is such a trace, too, without a link.
 
-What a run's span is called follows from job and lease token (`waybill.telemetry.trace_ids`). So whoever has the job
+The id of a run's span follows from job and lease token (`waybill.telemetry.trace_ids`). So whoever has the job
 next can link to the run before, even if that run's worker was killed and its span never sent.
 """
 
@@ -59,7 +59,7 @@ def enqueuing(jobs: Sequence[NewJob], *, parent: str | None = None, apart: bool 
     """
     first = jobs[0]
     names = {job.kind.name for job in jobs}
-    # Jobs that have nothing in common but the statement, such as those of schedules, are no one trace.
+    # Jobs that have nothing in common but the statement, such as those of schedules, are not one trace.
     apart = apart or (len(jobs) > 1 and spans.current_ids() is None)
     attributes = {**_MESSAGE, **_SEND, "messaging.destination.name": first.queue or first.kind.queue}
     name = f"enqueue {first.kind.name}" if len(names) == 1 else "enqueue"

@@ -46,7 +46,7 @@ class KindSampleRow(SQLModel, table=True):
 
 
 class FinishedInMinute(SQLModel, table=True):
-    """How many jobs of one kind ended in one minute, and how; see `waybill_engine.finished`."""
+    """How many jobs of one kind ended in one minute, and how; see `waybill_engine.throughput`."""
 
     __tablename__ = "finished_by_minute"
 

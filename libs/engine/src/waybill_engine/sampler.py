@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Never
 
-import asyncpg
 import structlog
 
 from waybill.db import Database
-from waybill.failures import is_database_outage
+from waybill.failures import is_passing_trouble
 from waybill_engine.samples import take_if_due
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
-
-_SLOW = (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
-"""What a database says that is away, busy or locked. The next poll tries again."""
 
 
 class Sampler:
@@ -29,7 +25,7 @@ class Sampler:
             async with self._db.hot() as connection:
                 await take_if_due(connection, self._interval)
         except Exception as error:
-            expected = is_database_outage(error) or isinstance(error, _SLOW)
+            expected = is_passing_trouble(error)  # the next poll tries again
             log.warning("sample_not_taken", error=type(error).__name__, exc_info=None if expected else error)
 
     async def run(self) -> Never:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -11,6 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from waybill import background_tasks
 from waybill.config import ApiSettings, ProcessSettings
 from waybill.db import Database
 from waybill.http import AccessLog, SafeHeaders
@@ -46,13 +46,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with context.running():
-            sampling = asyncio.create_task(Sampler(database, settings.sample_interval).run(), name="sampler")
-            try:
-                yield
-            finally:
-                sampling.cancel()
-                await asyncio.gather(sampling, return_exceptions=True)
+        sampler = Sampler(database, settings.sample_interval)
+        async with context.running(), background_tasks.running(sampler.run(), "sampler"):
+            yield
 
     app = FastAPI(
         title="Waybill",

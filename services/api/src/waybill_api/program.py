@@ -23,8 +23,8 @@ from waybill.storage import service_storage
 from waybill.telemetry import metrics, metrics_server, tracing
 from waybill.telemetry.loop_watch import LoopWatch
 from waybill_api.app import create_app
-from waybill_api.figures import SystemFigures
 from waybill_api.server import ApiServer, configured
+from waybill_api.system_metrics import SystemMetrics
 
 log = structlog.get_logger()
 
@@ -72,7 +72,7 @@ async def _observed(settings: ApiSettings, database: Database) -> AsyncIterator[
     metrics.POOL_CONNECTIONS.ask(database.pool_use)
     metrics.expect_limits()
     with metrics_server.serving(settings, "api", settings.api_metrics_port):
-        async with LoopWatch().watching(), SystemFigures(settings, database).refreshing():
+        async with LoopWatch().watching(), SystemMetrics(settings, database).refreshing():
             yield
 
 

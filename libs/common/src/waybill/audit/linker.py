@@ -6,13 +6,13 @@ Every replica has one, and a lock lets one of them work at a time. Without an AP
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 import structlog
 
 from waybill.audit.chain import BATCH, link
 from waybill.audit.checkpoints import Signer
+from waybill.background_tasks import end
 
 if TYPE_CHECKING:
     from waybill.config import CommonSettings
@@ -36,9 +36,7 @@ class Linker:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
 
     async def _run(self) -> None:
         signer: Signer | None = None

@@ -18,6 +18,7 @@ import structlog
 
 from waybill.audit.actors import Actor, trail
 from waybill.audit.recorder import NewEvent, Outcome, record_many
+from waybill.background_tasks import end
 
 if TYPE_CHECKING:
     from waybill.db import Database
@@ -78,9 +79,7 @@ class RefusalCounter:
     async def stop(self) -> None:
         """Write what was counted, unless the database cannot be reached."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self.flush()

@@ -17,6 +17,7 @@ from typing import Never
 
 import structlog
 
+from waybill.background_tasks import end
 from waybill.db.database import Database
 
 CHANNEL = "waybill_changes"
@@ -48,9 +49,7 @@ class Subscriptions:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
 
     def version(self, topic: str) -> int:

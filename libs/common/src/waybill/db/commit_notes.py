@@ -1,4 +1,4 @@
-"""What to do once a transaction has committed: count what it did, which did not happen if it is rolled back.
+"""Notes of what to do once a transaction has committed, such as counting what it did. A rollback drops them.
 
 Our own connections (`NotingConnection`) remember such notes. A savepoint that is rolled back takes its notes along. On
 a connection that somebody else opened, and outside a transaction, a note is acted on at once.

@@ -8,15 +8,15 @@ until a pass finds no new objects.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from waybill.errors import Conflict, IoFailure, NotFound
 from waybill.storage.interface import Listed, Storage
 from waybill.storage.owner_mark import KEY, mark_of
+from waybill.storage.parallel_work import side_by_side
 
 if TYPE_CHECKING:
     from waybill.db import Database
@@ -124,7 +124,7 @@ class Copier:
             for one in waiting:
                 await self._copy(one, total)
 
-        await _side_by_side(copy, _AT_ONCE)
+        await side_by_side(copy, _AT_ONCE)
 
     async def _still_there(self, copies: Sequence[Listed], hashes: Mapping[str, str], total: Copied) -> set[str]:
         """Those of the copies that an earlier run made and that are as it left them."""
@@ -138,7 +138,7 @@ class Copier:
                 else:
                     total.lost += 1
 
-        await _side_by_side(look, _AT_ONCE if self._verify else _LOOKS_AT_ONCE)
+        await side_by_side(look, _AT_ONCE if self._verify else _LOOKS_AT_ONCE)
         return there
 
     async def _is_copy(self, one: Listed, sha256: str) -> bool:
@@ -175,13 +175,3 @@ class Copier:
         except (NotFound, IoFailure):
             return ""
         return digest.hexdigest()
-
-
-async def _side_by_side(work: Callable[[], Coroutine[None, None, None]], number: int) -> None:
-    """Do the same several times at once. A failure of the storage ends all of them, and is raised as itself."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(number):
-                group.create_task(work())
-    except* IoFailure as failures:
-        raise failures.exceptions[0] from None

@@ -8,17 +8,12 @@ from contextlib import aclosing, contextmanager
 from typing import Any, cast
 
 from waybill.errors import IoFailure, NotFound
-from waybill.storage.interface import Listed, Storage, Stored
+from waybill.storage.interface import Stored
+from waybill.storage.storage_wrapper import StorageWrapper
 from waybill.telemetry.metrics import STORAGE_BYTES, STORAGE_OPERATION
 
 
-class MeasuredStorage:
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def __repr__(self) -> str:
-        return repr(self._storage)
-
+class MeasuredStorage(StorageWrapper):
     async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
         with _measured("put"):
             stored = await self._storage.put(key, data, limit=limit)
@@ -53,18 +48,6 @@ class MeasuredStorage:
     async def delete_many(self, keys: Sequence[str]) -> None:
         with _measured("delete"):
             await self._storage.delete_many(keys)
-
-    def list(self, prefix: str = "") -> AsyncIterator[Listed]:
-        return self._storage.list(prefix)
-
-    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
-        return await self._storage.remove_abandoned(older_than=older_than, dry_run=dry_run)
-
-    async def free_space(self) -> int | None:
-        return await self._storage.free_space()
-
-    async def check(self) -> None:
-        await self._storage.check()
 
 
 @contextmanager

@@ -10,18 +10,12 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
-from waybill.errors import WaybillError
-from waybill.storage.interface import Listed, Storage, Stored
+from waybill.storage.interface import Stored
+from waybill.storage.storage_wrapper import StorageWrapper
 from waybill.telemetry import spans
 
 
-class TracedStorage:
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def __repr__(self) -> str:
-        return repr(self._storage)
-
+class TracedStorage(StorageWrapper):
     async def put(self, key: str, data: bytes | AsyncIterable[bytes], *, limit: int | None = None) -> Stored:
         with spans.span("storage put", kind="client", attributes={"waybill.storage.key": key}) as span:
             stored = await self._storage.put(key, data, limit=limit)
@@ -38,12 +32,6 @@ class TracedStorage:
             span.set({"waybill.storage.bytes": len(found)})
             return found
 
-    async def size(self, key: str) -> int:
-        return await self._storage.size(key)
-
-    async def exists(self, key: str) -> bool:
-        return await self._storage.exists(key)
-
     async def delete(self, key: str) -> None:
         with spans.span("storage delete", kind="client", attributes={"waybill.storage.key": key}):
             await self._storage.delete(key)
@@ -51,18 +39,6 @@ class TracedStorage:
     async def delete_many(self, keys: Sequence[str]) -> None:
         with spans.span("storage delete", kind="client", attributes={"waybill.storage.objects": len(keys)}):
             await self._storage.delete_many(keys)
-
-    def list(self, prefix: str = "") -> AsyncIterator[Listed]:
-        return self._storage.list(prefix)
-
-    async def remove_abandoned(self, *, older_than: float | None = None, dry_run: bool = False) -> int:
-        return await self._storage.remove_abandoned(older_than=older_than, dry_run=dry_run)
-
-    async def free_space(self) -> int | None:
-        return await self._storage.free_space()
-
-    async def check(self) -> None:
-        await self._storage.check()
 
 
 async def _traced(key: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -74,7 +50,7 @@ async def _traced(key: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes
                 size += len(chunk)
                 yield chunk
     except Exception as failure:
-        error = failure.code.value if isinstance(failure, WaybillError) else type(failure).__name__
+        error = spans.error_type(failure)
         raise
     finally:
         attributes: dict[str, str | int] = {"waybill.storage.key": key, "waybill.storage.bytes": size}

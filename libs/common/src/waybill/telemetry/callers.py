@@ -20,7 +20,7 @@ from waybill.telemetry.trace_ids import SAMPLED, parse
 
 
 class TrustedTraces(TraceContextTextMapPropagator):
-    """Goes on with the caller's trace. Without its baggage, which would end up in our spans."""
+    """Goes on with the caller's trace, but ignores its baggage, which would end up in our spans."""
 
 
 class StrangersTraces(TextMapPropagator):

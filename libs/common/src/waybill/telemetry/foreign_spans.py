@@ -1,7 +1,7 @@
-"""Spans that a library made: what may stay of them.
+"""Cleans the spans that a library made.
 
-Libraries record URLs with their query strings, headers, and exceptions with messages that may quote a document. Of a
-request we keep what is on the list, of an exception its class.
+Libraries record URLs with their query strings, headers, and exceptions with messages that may quote a document. We
+keep the attributes of a request that are on the list, and the class of an exception.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a process has counted, for the one that goes on after it has ended.
 
-A process that runs suspects of a crash lives for seconds. Its jobs would be in no number if nobody took them over.
+A process that runs suspects of a crash lives for seconds. Unless somebody takes over its numbers, no scrape sees
+its jobs.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 
+from waybill import background_tasks
 from waybill.telemetry.metrics import LOOP_LAG
 
 _EVERY = 0.5
@@ -31,9 +32,5 @@ class LoopWatch:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[LoopWatch]:
-        task = asyncio.create_task(self.run(), name="loop watch")
-        try:
+        async with background_tasks.running(self.run(), "loop watch"):
             yield self
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)

@@ -24,8 +24,9 @@ from opentelemetry.util.types import Attributes
 from waybill import __version__
 from waybill.config.trace_settings import TraceSettings
 from waybill.telemetry.foreign_spans import cleaned
-from waybill.telemetry.recorder import Recorder, job_attributes
+from waybill.telemetry.recorder import Recorder
 from waybill.telemetry.span_sender import SpanSender
+from waybill.telemetry.trace_context import job_attributes
 
 _QUEUE = 8192
 """Spans that wait at most: some ten megabytes."""

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -105,7 +106,7 @@ def span(
 ) -> AbstractContextManager[Span]:
     """A span around a block: a part of the current one, or the first of a new trace.
 
-    With a `trace_id` it is a part of nothing, but in that trace.
+    With a `trace_id` it has no parent and is in that trace.
     """
     if _recorder is None:
         return _NOTHING
@@ -177,3 +178,9 @@ def current_ids(*, sampled: bool = False) -> tuple[str, str] | None:
     With `sampled`, only if the trace is recorded, so that a link to it leads somewhere.
     """
     return _recorder.current_ids(sampled=sampled) if _recorder is not None else None
+
+
+def error_type(error: BaseException) -> str:
+    """The taxonomy's code of an exception, or its class. Never its message, which may quote a document."""
+    code = getattr(error, "code", None)
+    return str(code) if isinstance(code, StrEnum) else type(error).__name__

@@ -1,8 +1,8 @@
 """Spans as OTLP's protobuf, more than twice as fast as the exporter's own encoder.
 
-That one makes two objects for each attribute and takes 40 us for a span, more than a small job takes. And it keeps the
-interpreter's lock for milliseconds, while the worker's loop waits. Here a plain span is put together from bytes, most
-of which are known already; whatever has events or links goes through the exporter's encoder.
+The exporter's makes two objects for each attribute and takes 40 us for a span, more than a small job takes. It also
+keeps the interpreter's lock for milliseconds, while the worker's loop waits. Here a plain span is put together from
+bytes, most of which are known already; whatever has events or links goes through the exporter's encoder.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import asyncpg
 import structlog
 
-from waybill.failures import is_database_outage
+from waybill.failures import is_passing_trouble
 
 T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -61,23 +60,10 @@ class DatabaseHealth:
         try:
             answer = await call()
         except Exception as error:
-            if not _may_pass(error):
+            if not is_passing_trouble(error):
                 raise
             self.trouble(error)
             await asyncio.sleep(pause)
             return []
         self.fine()
         return [answer]
-
-
-def _may_pass(error: BaseException) -> bool:
-    # These loops call nothing but the database, so a broken or slow socket is the database's.
-    return is_database_outage(error) or isinstance(
-        error,
-        OSError
-        | TimeoutError
-        | asyncpg.TransactionRollbackError  # a deadlock, or a serialisation failure
-        | asyncpg.InsufficientResourcesError
-        | asyncpg.QueryCanceledError
-        | asyncpg.LockNotAvailableError,
-    )

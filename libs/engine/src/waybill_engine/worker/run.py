@@ -1,31 +1,28 @@
-"""One run of one job: its handler, its time limit, the ways it can be stopped, and how its end is written."""
+"""One run of one job: its handler, its time limit, the ways it can be stopped, and what its end means."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 import structlog
 
-from waybill.db.database import Connection
-from waybill.errors import Cancelled, Code, DatabaseUnavailable, LeaseLost, TimeLimitExceeded
+from waybill.errors import Cancelled, LeaseLost, TimeLimitExceeded
 from waybill.failures import Failure, classify
 from waybill.log import enter_job, failure_fields
 from waybill.log.exceptions import is_expected
 from waybill.telemetry import spans
 from waybill.telemetry.instruments import current_trace
 from waybill.telemetry.metrics import LEASES_LOST
-from waybill_engine import counts_of_jobs
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.context import JobContext, Tools
-from waybill_engine.finish import RunOutcome, cancelled, judge, released, settle, succeed
-from waybill_engine.let_downs import settle_let_down
+from waybill_engine.finish import RunOutcome, cancelled, judge, released
 from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
-from waybill_engine.worker.database_health import DatabaseHealth
+from waybill_engine.worker.end_writer import EndWriter
 from waybill_engine.worker.run_lines import SUCCESSES, run_fields
 from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
@@ -51,9 +48,7 @@ class Stop(Enum):
 class RunEnvironment:
     """What all runs of a worker report to."""
 
-    health: DatabaseHealth
-    ends: asyncio.Semaphore
-    """Bounds how many ends of runs are written at the same time."""
+    ends: EndWriter
     loop: asyncio.AbstractEventLoop
     on_success: Callable[[ClaimedJob], None]
     """Called with a job that succeeded and whose completion has yet to be written."""
@@ -259,67 +254,15 @@ class Run:
 
     async def _settle(self, outcome: RunOutcome) -> None:
         try:
-            repeated = outcome.code == self.claimed.last_error == Code.DB_UNAVAILABLE
-            if repeated and await self._database_was_well():
-                failure = replace(classify(DatabaseUnavailable(outcome.message)), charged=True)
-                outcome = self._judged(failure)
-            await self._environment.health.persist(lambda: self._write(outcome))
+            await self._environment.ends.write(self._job, self._handler.kind, outcome, self._let_down, self.started)
         finally:
             self._release_slot()
-
-    async def _database_was_well(self) -> bool:
-        """Whether only this handler had trouble with the database. Twice in a row, that is its own fault."""
-        await asyncio.sleep(1.0)  # the other loops may notice an outage a moment later
-        return self._environment.health.well_for > asyncio.get_running_loop().time() - self.started
 
     async def _settle_probe(self) -> None:
-        """Write a probe's success at once, not in a batch: it may start everything that waits."""
         try:
-            await self._environment.health.persist(self._write_probe)
+            await self._environment.ends.write_probe(self._job)
         finally:
             self._release_slot()
-
-    async def _write_probe(self) -> None:
-        fenced = [(self.claimed.id, self.claimed.token)]
-        async with self._environment.ends, self._tools.db.hot() as connection, connection.transaction():
-            done = await succeed(connection, self.claimed.worker_id, fenced)
-            if done and self._job.probe is not None:
-                await self._job.probe.succeeded(connection, self._job.used)
-        if done:
-            self._environment.on_finished(self.claimed, State.SUCCEEDED)
-        else:
-            self._refused("succeeded")
-
-    async def _write(self, outcome: RunOutcome) -> None:
-        async with self._environment.ends, self._tools.db.hot() as connection:
-            if self._let_down is not None:
-                state = await self._write_let_down(connection, self._let_down)
-            else:
-                state = await self._write_end(connection, outcome)
-        if state is None:
-            self._refused(outcome.event)
-            return
-        counts_of_jobs.failed(self.claimed, outcome)
-        if state.final:
-            self._environment.on_finished(self.claimed, state)
-
-    async def _write_let_down(self, connection: Connection, failure: Failure) -> State | None:
-        """Write that a dependency failed or asked us to wait; whether that costs an attempt is decided there."""
-        kind = self._handler.kind
-        try:
-            return await settle_let_down(
-                connection, self.claimed, failure, kind.blamed(failure), kind.retry, self._tools.dependencies.policy
-            )
-        except LeaseLost:
-            return None
-
-    async def _write_end(self, connection: Connection, outcome: RunOutcome) -> State | None:
-        end = (self.claimed.id, self.claimed.token, outcome)
-        return (await settle(connection, self.claimed.worker_id, [end])).get(self.claimed.id)
-
-    def _refused(self, end: str) -> None:
-        LEASES_LOST.inc()
-        log.warning("end_refused", job_id=str(self.claimed.id), lease_token=self.claimed.token, end=end)
 
     def _release_slot(self) -> None:
         if self._stubborn is not None:

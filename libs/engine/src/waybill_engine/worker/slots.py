@@ -25,6 +25,7 @@ from waybill_engine.worker.clients import Clients
 from waybill_engine.worker.completer import Completer
 from waybill_engine.worker.database_health import DatabaseHealth
 from waybill_engine.worker.dependencies import Dependencies
+from waybill_engine.worker.end_writer import EndWriter
 from waybill_engine.worker.process_pool import BlockingPool
 from waybill_engine.worker.progress_writer import ProgressWriter
 from waybill_engine.worker.run import Run, RunEnvironment, Stop
@@ -79,11 +80,10 @@ class Slots:
         self._handlers = handlers
         self._run_ended = asyncio.Event()
         self._environment = RunEnvironment(
-            health,
-            ends=asyncio.Semaphore(1),  # so that claims go on while an end of a run waits for a lock
+            ends=EndWriter(self._tools, health, self._finished),
             loop=self._loop,
             on_success=self._succeeded,
-            on_finished=lambda job, state: self.on_finished(job, state),
+            on_finished=self._finished,
             on_end=self._ended,
         )
         self._waiting_since = 0.0
@@ -163,6 +163,9 @@ class Slots:
         if self.runs and not self._watching:
             self._watching = True
             self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
+
+    def _finished(self, job: ClaimedJob, state: State) -> None:
+        self.on_finished(job, state)
 
     def _succeeded(self, job: ClaimedJob) -> None:
         job.payload_text = "{}"  # thousands of completions may wait to be written, and none needs its payload

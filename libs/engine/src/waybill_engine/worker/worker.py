@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
-from waybill import __version__
 from waybill.db import Database
-from waybill.db.database import Connection
-from waybill.ids import new_id
 from waybill.storage import Storage
 from waybill_engine import breaker, counts_of_jobs
 from waybill_engine.announcements import Announced
-from waybill_engine.caps import cap_by_default
 from waybill_engine.claim import ClaimedJob
 from waybill_engine.fair_share import FairShare
-from waybill_engine.kind_limits import record_limits
-from waybill_engine.lease import WorkerInfo, drain, register, stop
 from waybill_engine.models import State
-from waybill_engine.rates import rate_by_default
 from waybill_engine.registry import Handler
 from waybill_engine.rescue import rescue_worker
 from waybill_engine.sampler import Sampler
@@ -42,17 +34,15 @@ from waybill_engine.worker.listener import Listener
 from waybill_engine.worker.maintenance import Promoter, Rescuer
 from waybill_engine.worker.observation import Observation
 from waybill_engine.worker.process_pool import BlockingPool
-from waybill_engine.worker.run import STUBBORN_AFTER, Stop
+from waybill_engine.worker.registration import Registration
 from waybill_engine.worker.scheduler import Scheduler
+from waybill_engine.worker.shutdown import Shutdown
 from waybill_engine.worker.slots import Slots
-from waybill_engine.worker.tally import EndTally
+from waybill_engine.worker.throughput_counter import ThroughputCounter
 from waybill_engine.worker.timers import Polls
 from waybill_engine.worker.turns import Turns
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
-
-_LAST_WORDS = 10.0
-"""Seconds that the final writes get when the database is down at shutdown."""
 
 
 class JobRunner:
@@ -69,53 +59,28 @@ class JobRunner:
         isolating: bool = False,
         observation: Observation | None = None,
     ) -> None:
-        self._settings = settings
         self._db = db
-        self._stopping = asyncio.Event()
-        self._hurry = asyncio.Event()
         self._health = health = DatabaseHealth()
+        self._registration = Registration(settings, db, health, handlers, worker_id=worker_id, isolating=isolating)
         self.registered = False
-        kinds = sorted(handlers)
-        queues = settings.worker_queues or sorted({handler.kind.queue for handler in handlers.values()})
-        self._info = WorkerInfo(
-            id=worker_id or new_id(),
-            name=f"{settings.worker_pod_name or socket.gethostname()}:{os.getpid()}",
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=__version__,
-            queues=queues,
-            kinds=kinds,
-            concurrency=1 if isolating else settings.worker_concurrency,
-            isolating=isolating,
-            hears=not db.pgbouncer,
-            pod_namespace=settings.worker_pod_namespace,
-            pod_name=settings.worker_pod_name,
-            pod_uid=settings.worker_pod_uid,
-        )
+        info = self._registration.info
+        queues, kinds = info.queues, info.kinds
         pool = BlockingPool(settings.worker_pool_size)
         policy = breaker.BreakerPolicy.of(settings)
-        self._served = [handlers[name].kind for name in kinds]
-        self._kinds = {name: handler.kind.dependencies for name, handler in handlers.items()}
-        self._default_caps = {
-            name: handler.kind.default_cap() for name, handler in handlers.items() if handler.kind.default_cap
-        }
-        self._default_rates = {
-            name: handler.kind.default_rate() for name, handler in handlers.items() if handler.kind.default_rate
-        }
         self._clients = Clients()
         self._dependencies = Dependencies(db, health, policy)
         self._slots = slots = Slots(
-            self._info.id,
+            info.id,
             db,
             health,
             storage,
             self._clients,
             pool,
             handlers,
-            self._info.concurrency,
+            info.concurrency,
             self._dependencies,
         )
-        self._fair_share = FairShare(self._kinds, ageing=settings.priority_ageing)
+        self._fair_share = FairShare(self._registration.dependencies, ageing=settings.priority_ageing)
         self._lane_finder = LaneFinder(
             db,
             health,
@@ -139,7 +104,7 @@ class JobRunner:
         self._turns = Turns(db, health, slots, self._fair_share, self._claimer.wake)
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
-        self._tally = EndTally(db, settings.heartbeat_interval)
+        self._throughput = ThroughputCounter(db, settings.heartbeat_interval)
         slots.on_finished = self._job_finished
         self._heartbeat = Heartbeat(
             db,
@@ -153,9 +118,23 @@ class JobRunner:
             program,
             db,
             health,
-            lambda worker_id: replace(self._info, id=worker_id, concurrency=1, isolating=True),
+            lambda worker_id: replace(self._registration.info, id=worker_id, concurrency=1, isolating=True),
             settings.lease_ttl,
             observation,
+        )
+        self._shutdown = Shutdown(
+            settings.shutdown_grace,
+            slots,
+            self._claimer,
+            self._isolation,
+            self._registration,
+            [
+                slots.completer.drained,
+                self._dependencies.flush,
+                self._throughput.report,
+                # A claim whose answer was lost may have left jobs with us.
+                partial(self._heartbeat.beat, claiming=False),
+            ],
         )
         self._promoter = Promoter(
             db,
@@ -202,7 +181,7 @@ class JobRunner:
 
     @property
     def draining(self) -> bool:
-        return self._stopping.is_set()
+        return self._shutdown.begun.is_set()
 
     @property
     def database_is_well(self) -> bool:
@@ -214,9 +193,7 @@ class JobRunner:
 
     def stop(self) -> None:
         """Begin to shut down. The second call stops waiting for running jobs."""
-        if self._stopping.is_set():
-            self._hurry.set()
-        self._stopping.set()
+        self._shutdown.begin()
 
     async def replace_dead(self, worker_id: uuid.UUID) -> None:
         """Return the jobs of a predecessor that is known to be dead, without waiting for its lease to end."""
@@ -228,13 +205,14 @@ class JobRunner:
         """Work until `stop` is called or, when isolating, until no suspect is left."""
         await self._register()
         self.registered = True
+        info = self._registration.info
         log.info(
             "worker_started",
-            worker=self._info.name,
-            kinds=self._info.kinds,
-            queues=self._info.queues,
-            concurrency=self._info.concurrency,
-            isolating=self._info.isolating,
+            worker=info.name,
+            kinds=info.kinds,
+            queues=info.queues,
+            concurrency=info.concurrency,
+            isolating=info.isolating,
         )
         on_ready()
         claiming = [asyncio.create_task(self._claimer.run(), name="claimer")]
@@ -245,12 +223,12 @@ class JobRunner:
             asyncio.create_task(self._slots.completer.write_the_locked(), name="locked completions"),
             asyncio.create_task(self._slots.progress.run(), name="progress"),
             asyncio.create_task(self._dependencies.run(), name="dependencies"),
-            asyncio.create_task(self._tally.run(), name="tally"),
+            asyncio.create_task(self._throughput.run(), name="throughput"),
             asyncio.create_task(self._slots.release_the_waiting(), name="patience"),
         ]
         if not self._db.pgbouncer:
             supporting.append(asyncio.create_task(self._listener.run(), name="listener"))
-        if not self._info.isolating:
+        if not info.isolating:
             claiming.append(asyncio.create_task(self._polls.run(), name="polls"))
             claiming.append(asyncio.create_task(self._lane_finder.run(), name="lane finder"))
             claiming.append(asyncio.create_task(self._promoter.run(), name="promoter"))
@@ -258,11 +236,11 @@ class JobRunner:
             claiming.append(asyncio.create_task(self._rescuer.run(), name="rescuer"))
             claiming.append(asyncio.create_task(self._announcer.run(), name="announcer"))
             claiming.append(asyncio.create_task(self._turns.run(), name="turns"))
-        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        stopping = asyncio.create_task(self._shutdown.begun.wait(), name="stopping")
         try:
             # All of them run for ever. One that ends has failed, or no suspect is left.
             done, _ = await asyncio.wait([*claiming, *supporting, stopping], return_when=asyncio.FIRST_COMPLETED)
-            await self._shut_down(claiming)
+            await self._shutdown.run(claiming)
             for task in done:
                 task.result()
         finally:
@@ -272,90 +250,26 @@ class JobRunner:
             await self._clients.close()
 
     async def _register(self) -> None:
-        async def write() -> None:
-            async with self._db.hot() as connection:
-                await record_limits(connection, self._served)
-                await breaker.register_kinds(connection, self._kinds)  # before the first claim
-                await breaker.forget_old_events(connection)
-                for kind, most in self._default_caps.items():
-                    await cap_by_default(connection, [kind], most)
-                for kind, pace in self._default_rates.items():
-                    await rate_by_default(connection, kind, pace)
-                self._heartbeat.registered()  # the lease begins no earlier than this
-                await register(connection, self._info, self._settings.lease_ttl)
-
-        await self._health.persist(write)
+        await self._registration.write(on_lease=self._heartbeat.registered)
 
     def _job_finished(self, job: ClaimedJob, state: State) -> None:
-        self._tally.add(job, state)
+        self._throughput.add(job, state)
         counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
         """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""
         self._slots.drop_everything()
-        await self._write(stop)  # if it still knows the old id, whatever is left there is released
-        self._info = replace(self._info, id=new_id())
+        await self._registration.stop()  # if it still knows the old id, whatever is left there is released
+        self._registration.take_new_id()
         await self._register()
-        self._slots.worker_id = self._info.id
-        log.info("worker_started_over", worker=self._info.name)
+        self._slots.worker_id = self._registration.id
+        log.info("worker_started_over", worker=self._registration.info.name)
         self._lane_finder.request()
 
     def _heard_of_lane(self, announced: Announced) -> None:
-        if self._info.isolating:
+        if self._registration.info.isolating:
             return  # nobody announces suspects
         self._turns.heard(announced)
 
     async def _ask_what_is_due(self) -> None:
         self._scheduler.due_in((await self._promoter.poll()).tick)
-
-    async def _shut_down(self, claiming: list[asyncio.Task[None]]) -> None:
-        log.info("worker_stopping", running=len(self._slots.runs), grace=self._settings.shutdown_grace)
-        self._claimer.stop()
-        isolation = asyncio.create_task(self._isolation.stop())
-        await self._bounded(self._stop_claiming(claiming))
-        if not await self._wait_for_runs(self._settings.shutdown_grace):
-            self._slots.stop_all(Stop.SHUTDOWN)
-            await self._wait_for_runs(STUBBORN_AFTER + _LAST_WORDS)
-        await isolation
-        await self._bounded(self._sign_off())
-        log.info("worker_stopped", worker=self._info.name)
-
-    async def _stop_claiming(self, claiming: list[asyncio.Task[None]]) -> None:
-        await asyncio.wait([claiming[0]], timeout=_LAST_WORDS / 2)
-        for task in claiming:
-            task.cancel()
-        await asyncio.gather(*claiming, return_exceptions=True)
-        await self._slots.give_back_waiting()
-        await self._write(drain)
-
-    async def _sign_off(self) -> None:
-        await self._slots.completer.drained()
-        await self._dependencies.flush()
-        await self._tally.report()
-        await self._heartbeat.beat(claiming=False)  # a claim whose answer was lost may have left jobs with us
-        await self._write(stop)
-
-    async def _bounded(self, writes: Awaitable[None]) -> None:
-        jobs = len(self._slots) + len(self._slots.completer)
-        try:
-            # While the database is down, waiting for it is best: what cannot be written would count as a crash.
-            async with asyncio.timeout(max(_LAST_WORDS, self._settings.shutdown_grace) if jobs else 1.0):
-                await writes
-        except TimeoutError:
-            log.warning("shutdown_without_database", jobs=jobs, hint="these jobs are rescued when the lease ends")
-
-    async def _write(self, what: Callable[[Connection, uuid.UUID], Awaitable[None]]) -> None:
-        async def write() -> None:
-            async with self._db.hot() as connection:
-                await what(connection, self._slots.worker_id)
-
-        await self._health.persist(write)
-
-    async def _wait_for_runs(self, seconds: float) -> bool:
-        emptied = asyncio.create_task(self._slots.emptied())
-        hurry = asyncio.create_task(self._hurry.wait())
-        done, _ = await asyncio.wait([emptied, hurry], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for task in (emptied, hurry):
-            task.cancel()
-        await asyncio.gather(emptied, hurry, return_exceptions=True)
-        return emptied in done

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from waybill_engine import overview, samples
 from waybill_engine.breaker_control import BreakerStatus, list_breakers
-from waybill_engine.finished import Finished, by_minute
 from waybill_engine.overview import DeadLetterOverview, KnownQueue, LiveWorker, SlowJob
 from waybill_engine.samples import Depth, Sample
+from waybill_engine.throughput import Finished, by_minute
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection

@@ -20,7 +20,7 @@ LATE = timedelta(minutes=5)
 """A job that has been runnable for longer is late: 99 % of jobs are to end within this time."""
 
 _ENOUGH = 10
-"""Of a kind of which fewer jobs ended in the last hour, it says little that most of them failed."""
+"""Failures of a kind count only if at least so many of its jobs ended in the last hour."""
 
 _STALE = 4
 """A sample that is so many intervals old is no longer believed."""

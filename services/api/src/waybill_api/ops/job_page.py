@@ -1,4 +1,4 @@
-"""`/ops/jobs/{id}`: one job of anybody: why it is where it is, and its life as a chart."""
+"""`/ops/jobs/{id}`: one job of any tenant, why it is where it is, and its life as a chart."""
 
 from __future__ import annotations
 

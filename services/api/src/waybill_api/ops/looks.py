@@ -1,4 +1,4 @@
-"""Who is watching `/ops`. An open page asks every few seconds; the audit trail has it once in a while."""
+"""Who is watching `/ops`. An open page asks every few seconds; the audit trail records that once in a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/ops`: what an admin sees after signing in. A script asks for the part that changes; without one, it is reloaded."""
+"""`/ops`: what an admin sees after signing in. A script asks for the part that changes; without it, people reload."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from waybill.web.visitors import Admin, Shared, Visitor
 from waybill_api.ops import facts as system
 from waybill_api.ops.done_actions import DoneAction
 from waybill_api.ops.durations import duration
-from waybill_api.ops.figures import done_by_kind, hour
 from waybill_api.ops.health import LATE, findings
+from waybill_api.ops.last_hour import done_by_kind, hour
 from waybill_api.ops.looks import Looks, name_of
 from waybill_engine import State, queries
 from waybill_engine.control import RETRYABLE

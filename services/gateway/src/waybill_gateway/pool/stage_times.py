@@ -25,7 +25,7 @@ class StageTime(NamedTuple):
 
 
 def stage_times(note: Mapping[str, Any], within: float) -> list[StageTime]:
-    """The stages in a parser's note about a parse that took `within` seconds, in the order in which they began."""
+    """The stages in a parser's note about a parse that took `within` seconds, in the order of the note."""
     spent, extents = note.get("stages"), note.get("extents")
     if not isinstance(spent, dict):
         return []

@@ -6,7 +6,6 @@ pipeline decides what its owners see of it.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +15,7 @@ import structlog
 from waybill.errors import IoFailure
 from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import NamedObject, ObjectNames
+from waybill.storage.parallel_work import side_by_side
 from waybill_engine.retention import jobs_after
 from waybill_janitor.scan_cursor import resume
 from waybill_janitor.settings import JanitorSettings
@@ -76,12 +76,7 @@ class Missing:
             for index in waiting:
                 there[index] = await self._tools.storage.exists(keys[index])
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(_AT_ONCE):
-                    group.create_task(look())
-        except* IoFailure as failures:
-            raise failures.exceptions[0] from None
+        await side_by_side(look, _AT_ONCE)
         return there
 
     async def do(self, batch: Batch) -> Tally:

@@ -1,26 +1,23 @@
-"""Counts the jobs that this worker's runs ended, and reports them every few seconds; see `waybill_engine.finished`."""
+"""Counts the jobs that this worker's runs ended, and reports them every few seconds; see `throughput`."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Never
 
-import asyncpg
 import structlog
 
 from waybill.db import Database
-from waybill.failures import is_database_outage
-from waybill_engine import finished
+from waybill.failures import is_passing_trouble
+from waybill_engine import throughput
 from waybill_engine.claim import ClaimedJob
-from waybill_engine.finished import Finished
 from waybill_engine.models import State
+from waybill_engine.throughput import Finished
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-_SLOW = (OSError, TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
 
-
-class EndTally:
+class ThroughputCounter:
     def __init__(self, db: Database, interval: float) -> None:
         self._db = db
         self._interval = interval
@@ -47,12 +44,12 @@ class EndTally:
         counted, self._counted = self._counted, {}
         try:
             async with self._db.hot() as connection:
-                await finished.add(connection, list(counted.values()))
+                await throughput.add(connection, list(counted.values()))
         except Exception as error:
             jobs = sum(one.jobs for one in counted.values())
             log.warning(
-                "tally_not_reported",
+                "throughput_not_reported",
                 error=type(error).__name__,
                 jobs=jobs,
-                exc_info=None if is_database_outage(error) or isinstance(error, _SLOW) else error,
+                exc_info=None if is_passing_trouble(error) else error,
             )

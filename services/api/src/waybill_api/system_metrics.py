@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
+from waybill import background_tasks
 from waybill.config import ApiSettings
 from waybill.db import Database
 from waybill.janitor import history
@@ -33,22 +33,16 @@ _WITHIN = 10.0
 _WORKER_STATES = ("active", "draining", "expired")
 
 
-class SystemFigures:
+class SystemMetrics:
     def __init__(self, settings: ApiSettings, database: Database) -> None:
         self._database = database
         self._folder = settings.storage_url.folder
         self._every = min(_EVERY, settings.sample_interval / 2)
         self._well = True
 
-    @asynccontextmanager
-    async def refreshing(self) -> AsyncIterator[None]:
+    def refreshing(self) -> AbstractAsyncContextManager[None]:
         """Look again and again while the block runs."""
-        task = asyncio.create_task(self._run(), name="system figures")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        return background_tasks.running(self._run(), "system metrics")
 
     async def _run(self) -> None:
         while True:
@@ -58,7 +52,7 @@ class SystemFigures:
                 self._well = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
                 if self._well:  # once, not every few seconds
-                    log.warning("figures_not_refreshed", error=type(error).__name__)
+                    log.warning("system_metrics_not_refreshed", error=type(error).__name__)
                 self._well = False
             await asyncio.sleep(self._every)
 

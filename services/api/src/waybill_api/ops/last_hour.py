@@ -1,11 +1,12 @@
-"""The numbers of the last hour: three plots, each with the table behind it, and what each kind got done."""
+"""The last hour: three plots, each with the table behind it, and what each kind got done."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -15,6 +16,8 @@ from waybill_api.ops.durations import duration
 from waybill_api.ops.facts import HOUR, Facts
 from waybill_api.ops.plots import Point
 from waybill_engine.samples import Depth
+
+Number = TypeVar("Number", int, float)
 
 _MINUTES = 60
 _ROW = timedelta(minutes=5)
@@ -102,12 +105,9 @@ def _throughput(facts: Facts, language: Language) -> Plot:
         outcome = "failed" if one.outcome == "dead_letter" else one.outcome
         minutes[at][_OUTCOMES.index(outcome)] += one.jobs
     points = [Point(_place(at, begin), counts, _hint(at, counts, language)) for at, counts in sorted(minutes.items())]
-    sums = [sum(counts[number] for counts in minutes.values()) for number in range(len(_OUTCOMES))]
+    sums = [sum(counts[layer] for counts in minutes.values()) for layer in range(len(_OUTCOMES))]
     title = language.say("ops.plot.throughput_says", jobs=number(sum(sums)), failed=number(sums[1]))
     drawing = plots.bars(_OUTCOMES, points, 1 / _MINUTES, title)
-    rows: dict[datetime, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for at, counts in sorted(minutes.items()):
-        rows[_row_of(at)] = [old + new for old, new in zip(rows[_row_of(at)], counts, strict=True)]
     return Plot(
         "throughput",
         language.say("ops.plot.throughput"),
@@ -119,7 +119,7 @@ def _throughput(facts: Facts, language: Language) -> Plot:
             if total or name != "cancelled"
         ],
         heads=[language.say("ops.time"), *(language.say(f"ops.states.{name}") for name in _OUTCOMES)],
-        rows=[(_clock(at), *map(number, counts)) for at, counts in rows.items()][::-1],
+        rows=[(_clock(at), *map(number, counts)) for at, counts in _rows(minutes)],
     )
 
 
@@ -127,17 +127,12 @@ def _waiting(facts: Facts, language: Language) -> Plot:
     begin = facts.now - HOUR
     minutes: dict[datetime, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for at, one in facts.finished:
-        for key in (at, facts.now):  # the last sums up the hour
-            held = minutes[key]
-            minutes[key] = [held[0] + one.jobs, held[1] + one.seconds_queued, held[2] + one.seconds_running]
-    jobs, queued, running = minutes.pop(facts.now, [0.0, 0.0, 0.0])
-    points = [Point(_place(at, begin), (waited / number,)) for at, (number, waited, _) in sorted(minutes.items())]
+        minutes[at] = _added(minutes[at], (one.jobs, one.seconds_queued, one.seconds_running))
+    points = [Point(_place(at, begin), (waited / jobs,)) for at, (jobs, waited, _) in sorted(minutes.items())]
+    jobs, queued, running = (sum(sums[part] for sums in minutes.values()) for part in range(3))
     average, ran = (duration(total / jobs, language) if jobs else "–" for total in (queued, running))
     title = language.say("ops.plot.waits_says", waited=average, ran=ran)
     drawing = plots.line("queued", points, title)
-    rows: dict[datetime, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for at, sums in sorted(minutes.items()):
-        rows[_row_of(at)] = [old + new for old, new in zip(rows[_row_of(at)], sums, strict=True)]
     return Plot(
         "waits",
         language.say("ops.plot.waits"),
@@ -149,15 +144,28 @@ def _waiting(facts: Facts, language: Language) -> Plot:
         ],
         heads=[language.say("ops.time"), language.say("ops.plot.waited"), language.say("ops.plot.ran")],
         rows=[
-            (_clock(at), duration(waited / number, language), duration(ran_for / number, language))
-            for at, (number, waited, ran_for) in rows.items()
-        ][::-1],
+            (_clock(at), duration(waited / count, language), duration(ran_for / count, language))
+            for at, (count, waited, ran_for) in _rows(minutes)
+        ],
     )
 
 
 def _edges(top: float, say: Callable[[float], str]) -> tuple[str, str]:
     half = top / 2
     return say(int(top) if top == int(top) else top), "" if half < 1 else say(int(half) if half == int(half) else half)
+
+
+def _rows(minutes: Mapping[datetime, Sequence[Number]]) -> list[tuple[datetime, list[Number]]]:
+    """Minutes summed up to the rows of a table, the newest first."""
+    rows: dict[datetime, list[Number]] = {}
+    for at, counts in sorted(minutes.items()):
+        row = _row_of(at)
+        rows[row] = _added(rows[row], counts) if row in rows else list(counts)
+    return list(rows.items())[::-1]
+
+
+def _added(old: Sequence[Number], new: Sequence[Number]) -> list[Number]:
+    return [one + more for one, more in zip(old, new, strict=True)]
 
 
 def _place(at: datetime, begin: datetime) -> float:

@@ -8,9 +8,9 @@ from datetime import timedelta
 from support.clock import Clock
 from support.engine import Connect
 from waybill.db.database import Connection
-from waybill_engine import finished
-from waybill_engine.finished import Finished, by_minute
+from waybill_engine import throughput
 from waybill_engine.samples import take_if_due
+from waybill_engine.throughput import Finished, by_minute
 
 HOUR = timedelta(hours=1)
 
@@ -20,7 +20,7 @@ async def test_workers_add_to_the_same_minute_in_any_order(hot: Connection, conn
     ours = [Finished("a", "succeeded", 2, 1.0, 4.0), Finished("b", "failed", 1, 0.5, 0.25)]
     workers = [await connect() for _ in range(4)]
 
-    await asyncio.gather(*(finished.add(worker, ours if at % 2 else ours[::-1]) for at, worker in enumerate(workers)))
+    await asyncio.gather(*(throughput.add(worker, ours if at % 2 else ours[::-1]) for at, worker in enumerate(workers)))
 
     assert [one for _, one in await by_minute(hot, HOUR)] == [
         Finished("a", "succeeded", 8, 4.0, 16.0),
@@ -30,9 +30,9 @@ async def test_workers_add_to_the_same_minute_in_any_order(hot: Connection, conn
 
 async def test_minutes_are_apart_and_leave_after_a_day(hot: Connection, clock: Clock) -> None:
     one = [Finished("a", "succeeded", 1, 0.0, 1.0)]
-    await finished.add(hot, one)
+    await throughput.add(hot, one)
     await clock.forward(120.0)
-    await finished.add(hot, one)
+    await throughput.add(hot, one)
     assert len(await by_minute(hot, HOUR)) == 2
     await clock.forward(3600.0)
     assert await by_minute(hot, HOUR) == []

@@ -14,7 +14,7 @@ from waybill.janitor import history
 from waybill.janitor.models import TaskOutcome
 from waybill.telemetry import metrics
 from waybill.telemetry.instruments import Counter, Gauge
-from waybill_api.figures import SystemFigures
+from waybill_api.system_metrics import SystemMetrics
 from waybill_engine.breaker_control import trip
 from waybill_engine.caps import set_cap
 from waybill_engine.samples import take_if_due
@@ -35,7 +35,7 @@ async def test_the_sample_the_janitor_and_the_disk_are_shown_and_stay_when_the_d
     db: Database, tmp_path: Path, database_url: str
 ) -> None:
     settings = ApiSettings.model_validate({"database_url": database_url, "storage_url": str(tmp_path)})
-    figures = SystemFigures(settings, db)
+    figures = SystemMetrics(settings, db)
     await figures.refresh()
     assert shown(metrics.SAMPLE_AGE) == shown(metrics.JANITOR_LAST_RUN) == {}, "there is nothing yet"
     async with db.hot() as connection:
@@ -68,7 +68,7 @@ async def test_the_sample_the_janitor_and_the_disk_are_shown_and_stay_when_the_d
     assert 0 < shown(metrics.STORAGE_FREE)[()] < shown(metrics.STORAGE_SIZE)[()]
 
     before = shown(metrics.SAMPLE_AGE)[()]
-    gone = SystemFigures(settings, Database(type(db.url)("postgresql://nobody@127.0.0.1:9/x"), patience=0.5))
+    gone = SystemMetrics(settings, Database(type(db.url)("postgresql://nobody@127.0.0.1:9/x"), patience=0.5))
     with pytest.raises(Exception, match="cannot be reached"):
         await gone.refresh()
     assert shown(metrics.QUEUE_JOBS) == jobs
