@@ -159,6 +159,8 @@ async def test_nothing_happens_for_other_sites_for_reads_and_for_nonsense(
             assert (await admin.post(path, headers=foreign)).status_code == 403, path
         for wrong in ({"job": "1"}, {"group": "work"}, {"group": "a\0|b"}, {"group": "|x"}):
             assert (await admin.post("/ops/retry", data=wrong)).status_code == 422, wrong
+        many = await admin.post("/ops/retry", data={"job": [str(uuid.uuid4()) for _ in range(1100)]})
+        assert (many.status_code, many.json()["key"]) == (422, "request.too_many_chosen")
         assert "did=nothing" in (await admin.post("/ops/retry", data={})).headers["location"]
         assert (await row(connection, job))["state"] == "queued"
         assert await recorded(connection, "queue.paused") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from support.api_server import Api, uploaded
-from support.engine import start_worker
+from support.engine import one_job, start_worker
 from waybill.db import Database
 from waybill.security import ADMIN
 from waybill_engine import breaker_control, control
@@ -123,3 +123,22 @@ async def test_ids_that_are_not_there_are_not_found(api: Api) -> None:
         "/ops/jobs?id=",
     ):
         assert (await admin.get(path)).status_code == 404, path
+
+
+async def test_a_job_with_a_long_history_shows_the_end_of_it(api: Api, db: Database) -> None:
+    """A job that was snoozed every few seconds for days has more runs than a page can draw."""
+    async with db.hot() as connection:
+        job = await one_job(connection)
+        await connection.execute(
+            """
+            INSERT INTO job_events (job_id, at, event, lease_token, started_at)
+            SELECT $1, now() + n * interval '10 s', 'snoozed', n, now() + n * interval '10 s' - interval '1 s'
+              FROM generate_series(1, 5000) AS n
+            """,
+            job,
+        )
+        browser = await signed_in(api)
+        page = (await browser.get(f"/ops/jobs/{job}")).text
+    assert "Only the newest 200 events are shown." in page
+    assert "Run 5,000" in page or "Run 5000" in page
+    assert page.count('class="run"') == 200

@@ -189,3 +189,19 @@ def test_a_run_can_be_a_trace_of_its_own(traced: Export) -> None:
         assert spans.current_ids() == (f"{9:032x}", f"{7:016x}")
     found = traced()
     assert (found["run"].trace_id, found["run"].parent_id) == (f"{9:032x}", None)
+
+
+def test_a_handler_that_adds_without_end_makes_no_span_without_end(traced: Export) -> None:
+    with spans.span("work") as span:
+        mine = trace.get_current_span()
+        for number in range(200):
+            mine.set_attribute(f"row {number}", number)
+            mine.add_event("row", {"text": "x" * 10_000})
+            mine.add_link(mine.get_span_context())
+        mine.set_attribute("row 5", "changed")
+        span.fail("GW_5XX")
+    work = traced()["work"]
+    assert work.attributes["row 5"] == "changed"
+    assert work.attributes["error.type"] == "GW_5XX", "how it ended always has room"
+    assert (len(work.attributes), len(work.events), len(work.links)) == (129, 128, 128)
+    assert len(work.events[0][1]["text"]) == 512

@@ -55,6 +55,20 @@ def test_it_writes_what_the_other_writes(spans: list[ReadableSpan]) -> None:
     assert parts(ExportTraceServiceRequest.FromString(encoded(spans))) == parts(encode_spans(spans))
 
 
+def test_a_span_that_cannot_be_written_costs_no_other() -> None:
+    no_text: Any = 7
+    wrong = [
+        span(name="\ud800", events=[Event("looked", {}, 5)]),
+        span(events=[Event("\ud800", {}, 5)]),
+        span(attributes={no_text: "x"}),
+        span(name=no_text),
+        span(start_time=-1),
+    ]
+    fine = [span(name="before"), span(name="after")]
+    found = parts(ExportTraceServiceRequest.FromString(encoded([fine[0], *wrong, fine[1]])))
+    assert found == parts(encode_spans(fine))
+
+
 def parts(request: Any) -> list[tuple[Any, ...]]:
     """Every span with what it belongs to: how they are grouped does not matter."""
     return sorted(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.api_fixtures import Serve
 from support.api_server import pdf
 from support.otlp import Collector, ReceivedSpan, traced
@@ -56,6 +58,19 @@ async def test_a_stranger_cannot_have_an_unsampled_request_recorded(serve: Serve
         async with serve() as api:
             await api.client().get("/api/mappings", headers=CALLER)
         assert stopped(collector) == []
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_no_header_keeps_a_request_from_being_answered(serve: Serve, trusted: bool) -> None:
+    """The library that makes the spans reads some headers, and takes those that are not UTF-8 for Python's escapes."""
+    no_text = b"\xff\\N"
+    with traced("api", trace_trust_callers=trusted) as collector:
+        async with serve() as api:
+            for name in (b"user-agent", b"traceparent", b"tracestate"):
+                headers = [(b"traceparent", CALLER["traceparent"].encode())] if name == b"tracestate" else []
+                answer = await api.client().get("/api/mappings", headers=[*headers, (name, no_text)])
+                assert answer.status_code == 200, name
+        assert len(stopped(collector)) == 3
 
 
 async def test_a_trusted_callers_trace_goes_on_without_its_baggage(serve: Serve) -> None:

@@ -75,15 +75,36 @@ async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State
 
 async def history(session: AsyncSession, job: Job) -> list[Happening]:
     """What happened to a job, in order. The starts come from the job and its runs; see `JobEvent`."""
-    rows = (
-        await session.exec(
-            select(AnyJobEvent, Worker.name)
-            .join(Worker, col(Worker.id) == AnyJobEvent.worker_id, isouter=True)
-            .where(AnyJobEvent.job_id == job.id)
-            .order_by(AnyJobEvent.id)
-        )
-    ).all()
-    happenings = [Happening(job.created_at, "enqueued", None, None, {"queue": job.queue})]
+    rows = (await session.exec(_events_of(job).order_by(AnyJobEvent.id))).all()
+    enqueued = Happening(job.created_at, "enqueued", None, None, {"queue": job.queue})
+    return await _in_order(session, job, [enqueued], rows)
+
+
+async def newest_history(session: AsyncSession, job: Job, most: int) -> tuple[list[Happening], int | None]:
+    """The end of a job's history, and how many runs came before it; None if it is all there is.
+
+    A job that was snoozed for days has tens of thousands of events, more than anybody reads on a page.
+    """
+    rows = (await session.exec(_events_of(job).order_by(AnyJobEvent.id.desc()).limit(most + 1))).all()
+    if len(rows) <= most:
+        return await history(session, job), None
+    rows = rows[most - 1 :: -1]
+    earlier = sa.func.count(AnyJobEvent.started_at)
+    query = select(earlier).where(AnyJobEvent.job_id == job.id, AnyJobEvent.id < rows[0][0].id)
+    return await _in_order(session, job, [], rows), (await session.exec(query)).one()
+
+
+def _events_of(job: Job) -> Any:
+    return (
+        select(AnyJobEvent, Worker.name)
+        .join(Worker, col(Worker.id) == AnyJobEvent.worker_id, isouter=True)
+        .where(AnyJobEvent.job_id == job.id)
+    )
+
+
+async def _in_order(
+    session: AsyncSession, job: Job, happenings: list[Happening], rows: Sequence[Any]
+) -> list[Happening]:
     for event, worker in rows:
         if event.started_at is not None:
             happenings.append(Happening(event.started_at, "started", worker, event.lease_token, {}))

@@ -18,6 +18,10 @@ _Lower = BeforeValidator(lambda value: value.strip().lower() if isinstance(value
 
 _TRACE_ID = "{trace_id}"
 
+# What both HTTP and gRPC can send. Anything else would only be noticed as spans that never arrive.
+_HEADER_NAME = re.compile(r"[a-z0-9_.-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[ -~]*")
+
 
 def _protocol(word: str, given: Mapping[str, str]) -> str:  # noqa: ARG001
     return "http" if word.strip().lower() == "http/protobuf" else word
@@ -70,7 +74,8 @@ class TraceSettings(BaseSettings):
     @field_validator("otlp_endpoint")
     @classmethod
     def _address(cls, given: str | None) -> str | None:
-        if given is not None and not _is_address(given):
+        # `/v1/traces` would be added to a query.
+        if given is not None and (not _is_address(given) or re.search(r"^[a-z]+://[^/]*[?#]", given)):
             raise PydanticCustomError("waybill", "must look like http://collector:4318")
         return given
 
@@ -102,7 +107,7 @@ class TraceSettings(BaseSettings):
 
 
 def _is_template(text: str) -> bool:
-    if not _is_address(text) or re.search(r"""[\s"'<>`\\\x00-\x1f\x7f]""", text):
+    if not _is_address(text) or re.search(r"""["'<>`\\]""", text):
         return False
     place, rest = urlsplit(text).netloc, text.replace(_TRACE_ID, "", 1)
     # A password would be shown to everybody who may see a job.
@@ -112,16 +117,19 @@ def _is_template(text: str) -> bool:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
+        port = parts.port
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    plain = re.search(r"[\s\x00-\x1f\x7f]", text) is None
+    return plain and port != 0 and parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _parse_headers(text: str) -> dict[str, str]:
     headers = {}
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = each.partition("=")
-        if not equals or not name.strip():
-            raise PydanticCustomError("waybill", "must look like name=value,name=value")
-        headers[name.strip().lower()] = unquote(value.strip())
+        name, value = name.strip().lower(), unquote(value.strip())
+        if not equals or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise PydanticCustomError("waybill", "must look like name=value,name=value, with values in ASCII")
+        headers[name] = value
     return headers

@@ -54,7 +54,8 @@ class SmallServer:
         self._name = name
         self._loop = asyncio.SelectorEventLoop()
         self._stopping = asyncio.Event()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], bool] = {}
+        """In the order in which they came, and whether each is being answered."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -86,24 +87,37 @@ class SmallServer:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - for the type checker
-        self._connections.add(task)
+        self._make_room()
+        self._connections[task] = False
         try:
-            await self._exchange(reader, writer)
+            await self._exchange(reader, writer, task)
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone or too slow, or we stop
         except Exception:
             log.exception("small_server_failed", server=self._name)
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.transport.abort()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) > _MOST_CONNECTIONS:
-            return
+    def _make_room(self) -> None:
+        """Cut off the oldest connection if there are too many, rather one that says nothing than one we answer.
+
+        To refuse the newest would let silent clients keep out a liveness probe, and have the process killed.
+        """
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            idle = (one for one, answered in self._connections.items() if not answered)
+            oldest = next(idle, None) or next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
+
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]
+    ) -> None:
         method = ""
         try:
             async with asyncio.timeout(_HEAD_WITHIN):
                 head = await reader.readuntil(b"\r\n\r\n")
+            self._connections[task] = True
             method, answer = await self._answer(head.decode("latin-1"))
         except asyncio.LimitOverrunError:
             answer = _plain(431)
@@ -111,6 +125,7 @@ class SmallServer:
             return
         async with asyncio.timeout(_SENT_WITHIN):
             await _send(writer, answer, head_only=method == "HEAD")
+        self._connections[task] = False
         async with asyncio.timeout(_LINGER):  # to close while bytes arrive would cut off the answer
             while await reader.read(65536):
                 pass

@@ -29,10 +29,14 @@ _KINDS = {
 
 
 def encoded(spans: Iterable[ReadableSpan]) -> bytes:
-    """The body of a request to a collector."""
+    """The body of a request to a collector. A span that cannot be written is left out."""
     groups: dict[tuple[Resource, InstrumentationScope | None], list[bytes]] = {}
     for span in spans:
-        groups.setdefault((span.resource, span.instrumentation_scope), []).append(_field(2, _span(span)))
+        try:
+            written = _field(2, _span(span))
+        except Exception:  # noqa: BLE001, S112 - a handler can put anything into its span, and loses only that
+            continue
+        groups.setdefault((span.resource, span.instrumentation_scope), []).append(written)
     return b"".join(
         _field(1, _resource(resource) + _field(2, _scope(resource, scope) + b"".join(group)))
         for (resource, scope), group in groups.items()

@@ -29,10 +29,14 @@ def trace_requests(app: FastAPI) -> None:
     # Its present names for attributes, not those of years ago. It reads this when it is imported.
     os.environ.setdefault("OTEL_SEMCONV_STABILITY_OPT_IN", "http")
     from opentelemetry import propagate
+    from opentelemetry.instrumentation import asgi
     from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
 
     from waybill.telemetry.callers import StrangersTraces, TrustedTraces, caller_of
 
+    # Its own takes what is not UTF-8 for Python's escapes, and raises outside all our error handling if they are wrong:
+    # any visitor's `User-Agent` could have a request answered with 500 and no line in the access log.
+    asgi._decode_header_item = _text
     trusted = export.settings.trace_trust_callers
     propagate.set_global_textmap(TrustedTraces() if trusted else StrangersTraces())
 
@@ -48,3 +52,7 @@ def trace_requests(app: FastAPI) -> None:
         excluded_urls=_QUIET,
         exclude_spans=["receive", "send"],
     )
+
+
+def _text(header: bytes) -> str:
+    return header.decode("latin-1")

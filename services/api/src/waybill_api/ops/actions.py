@@ -32,6 +32,8 @@ UNASKED = 10
 _SECONDS = 5.0
 """How long one request goes on retrying."""
 _MOST_CHOSEN = 500
+_MOST_FIELDS = 64 * 1024
+"""More than fit into a body: whoever chose too many jobs is told so, and not that the request is malformed."""
 _TRIPPED_MINUTES = (0, 5, 30, 60)
 """For how long a breaker can be tripped; 0 is until somebody resets it."""
 
@@ -108,7 +110,7 @@ class Group:
 @router.post("/ops/retry")
 async def retry_chosen(request: Request, context: Shared, _admin: Admin) -> Response:
     """Retry dead letters by kind and error, or jobs one by one. Many only once it was confirmed."""
-    form = await request.form(max_files=0, max_fields=2 * _MOST_CHOSEN)
+    form = await request.form(max_files=0, max_fields=_MOST_FIELDS)
     groups = sorted({Group.read(str(each)) for each in form.getlist("group")}, key=lambda one: (one.kind, one.code))
     jobs = sorted({_id(str(each)) for each in form.getlist("job")})
     if len(jobs) + len(groups) > _MOST_CHOSEN:

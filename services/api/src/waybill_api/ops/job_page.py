@@ -24,6 +24,9 @@ from waybill_engine.explain import explain
 
 router = APIRouter()
 
+_MOST_EVENTS = 200
+"""The page asks again every few seconds, and draws a bar for each run."""
+
 _looks = Looks()
 
 
@@ -34,7 +37,7 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         connection = await driver(session)
         job = await queries.get_job(session, job_id)
         found = await explain(connection, job_id)
-        happenings = await queries.history(session, job)
+        happenings, runs_before = await queries.newest_history(session, job, _MOST_EVENTS)
         children = await queries.count_children(session, job_id) if job.children else {}
         now = await queries.database_time(session)
         if not live or _looks.is_new(f"{name_of(admin)} {job_id}"):
@@ -48,7 +51,8 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         "children": children,
         "trace_url": trace_url(job_id, job.traceparent, context.settings),
         "why": language.say(found.says.key, **found.says.params),
-        "spans": timeline.rows(timeline.spans(happenings, state, now)),
+        "spans": timeline.rows(timeline.spans(happenings, state, now, runs_before or 0)),
+        "most_events": _MOST_EVENTS if runs_before is not None else None,
         "happenings": [
             (one, json.dumps(one.detail, default=str, ensure_ascii=False) if one.detail else "") for one in happenings
         ],

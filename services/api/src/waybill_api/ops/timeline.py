@@ -59,8 +59,8 @@ class Row:
     bar: Markup
 
 
-def spans(happenings: Sequence[Happening], state: State, now: datetime) -> list[Stretch]:
-    """The stretches of the life of a job that is in this state now."""
+def spans(happenings: Sequence[Happening], state: State, now: datetime, runs_before: int = 0) -> list[Stretch]:
+    """The stretches of the life of a job that is in this state now, or of its end, before which it ran so often."""
     found: list[Stretch] = []
     since = now
     until: datetime | None = None
@@ -70,9 +70,8 @@ def spans(happenings: Sequence[Happening], state: State, now: datetime) -> list[
             since = one.at
         elif one.event == "started":
             found += _waited(since, one.at, until)
-            run = Stretch(
-                "run", one.at, one.at, number=1 + sum(each.what == "run" for each in found), worker=one.worker
-            )
+            number = 1 + runs_before + sum(each.what == "run" for each in found)
+            run = Stretch("run", one.at, one.at, number=number, worker=one.worker)
         elif run is not None and one.lease_token is not None:
             code, message = one.detail.get("code"), one.detail.get("message")
             found.append(replace(run, end=one.at, outcome=one.event, code=code, message=message))
