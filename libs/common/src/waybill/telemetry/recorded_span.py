@@ -30,6 +30,9 @@ from waybill.telemetry.trace_ids import SAMPLED, parse
 _RUN = contexts.create_key("waybill-run")
 _MOST_KEPT = 64
 """How many spans an unsampled run keeps for the case that it fails."""
+_MOST_PARTS = 128
+"""Attributes, events and links of a span, as in the SDK: a handler may add one for each row of a table, and a collector
+refuses a batch that is too large as a whole."""
 _UNSET = Status(StatusCode.UNSET)
 
 
@@ -90,10 +93,11 @@ class RecordedSpan(spans.Span, trace.Span):
         self._kept = []
 
     def set(self, attributes: Attributes) -> None:
-        self.attributes.update({name: _short(value) for name, value in attributes.items()})
+        for name, value in attributes.items():
+            self.set_attribute(name, value)
 
     def event(self, name: str, attributes: Attributes | None = None) -> None:
-        self.events.append(Event(name, dict(attributes or {}), time.time_ns()))
+        self.add_event(name, attributes)
 
     def fail(self, code: str) -> None:
         self.attributes["error.type"] = code
@@ -180,16 +184,20 @@ class RecordedSpan(spans.Span, trace.Span):
         return not self.ended
 
     def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = _short(value)
+        if len(self.attributes) < _MOST_PARTS or key in self.attributes:
+            self.attributes[key] = _short(value)
 
     def set_attributes(self, attributes: Mapping[str, Any]) -> None:
         self.set(attributes)
 
     def add_event(self, name: str, attributes: Any = None, timestamp: int | None = None) -> None:
-        self.events.append(Event(name, dict(attributes or {}), timestamp or time.time_ns()))
+        if len(self.events) < _MOST_PARTS:
+            facts = {key: _short(value) for key, value in (attributes or {}).items()}
+            self.events.append(Event(name, facts, timestamp or time.time_ns()))
 
     def add_link(self, context: SpanContext, attributes: Any = None) -> None:
-        self.links.append(trace.Link(context, attributes))
+        if len(self.links) < _MOST_PARTS:
+            self.links.append(trace.Link(context, attributes))
 
     def update_name(self, name: str) -> None:
         self.name = name
