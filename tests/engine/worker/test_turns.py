@@ -102,7 +102,13 @@ async def _ended(worker: JobRunner, task: asyncio.Task[None]) -> None:
     await task
 
 
-_QUIET = {"poll_interval": 600.0, "rescue_interval": 600.0, "lease_ttl": 600, "heartbeat_interval": 200.0}
+_QUIET = {
+    "poll_interval": 600.0,
+    "rescue_interval": 600.0,
+    "sample_interval": 600.0,
+    "lease_ttl": 600,
+    "heartbeat_interval": 200.0,
+}
 
 Make = Callable[[], NewJob]
 
