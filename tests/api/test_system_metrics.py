@@ -62,7 +62,7 @@ async def test_the_sample_the_janitor_and_the_disk_are_shown_and_stay_when_the_d
     assert shown(metrics.LIMIT_REACHED)["work", "cap"] == 1
     states = shown(metrics.BREAKER_STATE)
     assert (states["gateway", "open"], states["gateway", "closed"], states["gateway", "half_open"]) == (1, 0, 0)
-    assert shown(metrics.JANITOR_REMOVED) == {("results.expired",): 7}
+    assert shown(metrics.JANITOR_DONE) == {("results.expired",): 7}
     assert shown(metrics.JANITOR_LAST_SUCCESS)[()] >= shown(metrics.JANITOR_LAST_RUN)[()] > 1.7e9
     assert shown(metrics.JANITOR_RUN)[()] >= 0
     assert 0 < shown(metrics.STORAGE_FREE)[()] < shown(metrics.STORAGE_SIZE)[()]

@@ -167,7 +167,7 @@ JANITOR = Section(
             # Every replica of the API shows the same totals. Bytes would dwarf everything else.
             [
                 Query(
-                    'max by (rule) (increase(waybill_janitor_removed_total{rule!~".*bytes"}[$__rate_interval]))',
+                    'max by (rule) (increase(waybill_janitor_done_total{rule!~".*bytes"}[$__rate_interval]))',
                     "{{rule}}",
                 )
             ],

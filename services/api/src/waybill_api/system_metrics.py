@@ -98,7 +98,7 @@ def show_janitor(figures: Figures) -> None:
         metrics.JANITOR_LAST_SUCCESS.set(figures.succeeded_at.timestamp())
     if figures.took is not None:
         metrics.JANITOR_RUN.set(figures.took)
-    metrics.JANITOR_REMOVED.replace({(f"{task}.{figure}",): total for (task, figure), total in figures.totals.items()})
+    metrics.JANITOR_DONE.replace({(f"{task}.{figure}",): total for (task, figure), total in figures.totals.items()})
 
 
 def show_disk(found: tuple[int, int] | None) -> None:

@@ -207,8 +207,8 @@ JANITOR_LAST_SUCCESS = Gauge(
     shown_by=(API,),
 )
 JANITOR_RUN = Gauge("waybill_janitor_run_seconds", "How long the janitor's latest finished run took.", shown_by=(API,))
-JANITOR_REMOVED = Counter(
-    "waybill_janitor_removed_total",
+JANITOR_DONE = Counter(
+    "waybill_janitor_done_total",
     "What the janitor has done since the beginning, by task and figure.",
     ("rule",),
     shown_by=(API,),
