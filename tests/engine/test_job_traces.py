@@ -15,7 +15,7 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import GatewayUnavailable
 from waybill.storage import LocalStorage
-from waybill.telemetry import spans, tracing
+from waybill.telemetry import spans, traces
 from waybill.telemetry.trace_ids import run_span_id, trace_id_of
 from waybill_engine import (
     JobContext,
@@ -73,7 +73,7 @@ def collector() -> Iterator[Collector]:
 
 def stopped(collector: Collector) -> list[ReceivedSpan]:
     """Everything, in the order in which it began."""
-    tracing.stop()
+    traces.stop()
     return sorted(collector.spans, key=lambda span: (span.begun, span.ended))
 
 

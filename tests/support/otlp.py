@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
 
 from waybill.config import ProcessSettings
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,13 @@ def _value(pair: KeyValue) -> Any:
 
 @contextmanager
 def traced(service: str = "test", **settings: object) -> Iterator[Collector]:
-    """Switches traces on in the test's own process. `tracing.stop()` exports the last spans."""
+    """Switches traces on in the test's own process. `traces.stop()` exports the last spans."""
     with collector() as received:
-        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint, **settings), service)  # type: ignore[arg-type]
+        traces.start(ProcessSettings(otlp_endpoint=received.endpoint, **settings), service)  # type: ignore[arg-type]
         try:
             yield received
         finally:
-            tracing.stop()
+            traces.stop()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from support.otlp import ReceivedSpan, collector
 from waybill.config import ProcessSettings
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 
 Export = Callable[[], list[ReceivedSpan]]
 
@@ -16,13 +16,13 @@ Export = Callable[[], list[ReceivedSpan]]
 def traced(service: str = "test") -> Iterator[Export]:
     """Switch traces on. The function switches them off and returns every span, in the order in which they began."""
     with collector() as received:
-        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint), service)
+        traces.start(ProcessSettings(otlp_endpoint=received.endpoint), service)
 
         def export() -> list[ReceivedSpan]:
-            tracing.stop()
+            traces.stop()
             return sorted(received.spans, key=lambda span: span.begun)
 
         try:
             yield export
         finally:
-            tracing.stop()
+            traces.stop()

@@ -30,7 +30,7 @@ from waybill.log import bind_job, configure
 from waybill.log.handlers import RotatingFile
 from waybill.log.safety import as_json, plain_values
 from waybill.redaction import MASK, is_secret_key, redact_text
-from waybill.telemetry import spans, tracing
+from waybill.telemetry import spans, traces
 
 log = structlog.get_logger()
 
@@ -157,14 +157,14 @@ def test_a_job_inside_a_job_gives_the_outer_one_back(capsys: pytest.CaptureFixtu
 def test_a_line_within_a_span_names_it_and_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
     with collector() as received:
         configure(settings(), "worker")
-        tracing.start(ProcessSettings(otlp_endpoint=received.endpoint), "worker")
+        traces.start(ProcessSettings(otlp_endpoint=received.endpoint), "worker")
         try:
             with spans.span("outer"):
                 log.info("inside")
                 logging.getLogger("a_library").warning("inside, too")
             log.info("outside")
         finally:
-            tracing.stop()
+            traces.stop()
         (exported,) = received.spans
     inside, of_library, outside = lines(capsys)
     for line in (inside, of_library):

@@ -14,7 +14,7 @@ from opentelemetry import trace
 from support.otlp import Collector, ReceivedSpan, collector
 from waybill.config import ProcessSettings
 from waybill.errors import NotPdf
-from waybill.telemetry import spans, tracing
+from waybill.telemetry import spans, traces
 
 JOB = "0199a3a0-0000-7000-8000-000000000001"
 Export = Callable[[], dict[str, ReceivedSpan]]
@@ -24,7 +24,7 @@ Export = Callable[[], dict[str, ReceivedSpan]]
 def received() -> Iterator[Collector]:
     with collector() as found:
         yield found
-        tracing.stop()
+        traces.stop()
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def traced(received: Collector) -> Export:
 
 def start(received: Collector, **settings: object) -> Export:
     """Switch traces on. The answer switches them off and returns what arrived, by name."""
-    tracing.start(ProcessSettings(otlp_endpoint=received.endpoint, **settings), "test")  # type: ignore[arg-type]
+    traces.start(ProcessSettings(otlp_endpoint=received.endpoint, **settings), "test")  # type: ignore[arg-type]
 
     def export() -> dict[str, ReceivedSpan]:
-        tracing.stop()
+        traces.stop()
         return {span.name: span for span in received.spans}
 
     return export
@@ -55,12 +55,12 @@ def test_a_process_without_traces_imports_nothing_of_opentelemetry(programs: str
     program = (
         f"import sys, {programs}\n"
         "from waybill.config import ProcessSettings\n"
-        "from waybill.telemetry import spans, tracing\n"
-        "tracing.start(ProcessSettings(), 'test')\n"
+        "from waybill.telemetry import spans, traces\n"
+        "traces.start(ProcessSettings(), 'test')\n"
         "with spans.span('a', attributes={'b': 1}) as span, spans.about_job(job_id='1', tenant='t', kind='k'):\n"
         "    span.set({'c': 2}); span.event('d'); span.fail('E')\n"
         "assert (spans.on(), spans.carrier(), spans.current_ids()) == (False, {}, None)\n"
-        "tracing.stop()\n"
+        "traces.stop()\n"
         f"heavy = tuple('opentelemetry' + name for name in {heavy!r}.split() or [''])\n"
         "print([name for name in sys.modules if name.startswith((*heavy, 'grpc', 'requests'))])\n"
     )
@@ -141,7 +141,7 @@ def test_a_span_of_what_is_over_has_its_times(traced: Export) -> None:
 
 
 def test_what_handlers_record_with_opentelemetrys_own_api_is_in_the_trace(traced: Export) -> None:
-    running = tracing.export()
+    running = traces.export()
     assert running is not None
     with spans.span("ours"), spans.about_job(job_id=JOB, tenant="t", kind="k"):
         trace.get_current_span().set_attribute("theirs", 1)

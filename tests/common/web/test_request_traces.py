@@ -7,7 +7,7 @@ import pytest
 from support.api_fixtures import Serve
 from support.api_server import pdf
 from support.otlp import Collector, ReceivedSpan, traced
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 
 CALLER = {
     "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
@@ -18,7 +18,7 @@ CALLER = {
 
 
 def stopped(collector: Collector) -> list[ReceivedSpan]:
-    tracing.stop()
+    traces.stop()
     return sorted(collector.spans, key=lambda span: span.begun)
 
 

@@ -20,7 +20,7 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.log import configure, log_crashes
 from waybill.storage import service_storage
-from waybill.telemetry import metrics, metrics_server, tracing
+from waybill.telemetry import metrics, metrics_server, traces
 from waybill.telemetry.loop_watch import LoopWatch
 from waybill_api.app import create_app
 from waybill_api.server import ApiServer, configured
@@ -39,14 +39,14 @@ def main() -> None:
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, for these handlers.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
-    tracing.start(settings, "api")
+    traces.start(settings, "api")
     try:
         asyncio.run(_serve(settings, pipeline_settings))
     except WaybillError as error:
         log.error("cannot_start", reason=error.message)
         sys.exit(1)
     finally:
-        tracing.stop()
+        traces.stop()
 
 
 async def _serve(settings: ApiSettings, pipeline_settings: list[ProcessSettings]) -> None:

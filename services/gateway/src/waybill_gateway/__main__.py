@@ -13,7 +13,7 @@ import structlog
 
 from waybill.config import load
 from waybill.log import configure, log_crashes
-from waybill.telemetry import metrics, metrics_server, tracing
+from waybill.telemetry import metrics, metrics_server, traces
 from waybill.telemetry.loop_watch import LoopWatch
 from waybill_documents.faults import MappingFault
 from waybill_gateway.app import create_app
@@ -40,7 +40,7 @@ def main(parse: str = _PARSE) -> None:
     settings = load(GatewaySettings)
     configure(settings, service="gateway")
     log_crashes()
-    tracing.start(settings, "gateway")
+    traces.start(settings, "gateway")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log what matters ourselves
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # the client is told what is wrong with its form
     # uvicorn finishes its requests on SIGTERM and then raises the signal again, which ends up here.
@@ -63,7 +63,7 @@ def main(parse: str = _PARSE) -> None:
         asyncio.run(_serve(settings, mappings, spool, parse))
     finally:
         spool.close()
-        tracing.stop()
+        traces.stop()
 
 
 async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, parse: str) -> None:

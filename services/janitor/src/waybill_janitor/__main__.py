@@ -22,7 +22,7 @@ from waybill.janitor.models import TaskOutcome
 from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 from waybill_janitor.composition import all_tasks
 from waybill_janitor.lease import JanitorLease, holder
 from waybill_janitor.report import counts, line, record
@@ -40,11 +40,11 @@ def main() -> None:
     logging_setup.configure(settings, service="janitor")
     logging_setup.log_crashes()
     os.nice(10)  # whoever converts documents on this machine goes first
-    tracing.start(settings, "janitor")
+    traces.start(settings, "janitor")
     try:
         code = asyncio.run(_work(settings, pipeline_settings, arguments))
     finally:
-        tracing.stop()
+        traces.stop()
     sys.exit(code)
 
 

@@ -14,7 +14,7 @@ from waybill.config import CommonSettings, DatabaseUrl, load
 from waybill.console.local_address import published_url
 from waybill.db import Database
 from waybill.errors import DatabaseUnavailable, WaybillError
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 
 T = TypeVar("T")
 
@@ -61,12 +61,12 @@ def with_database(work: Callable[[Database], Awaitable[T]], *, patient: bool = F
         finally:
             await database.close()
 
-    tracing.start(settings, "cli")
+    traces.start(settings, "cli")
     try:
         with acting_as(command_actor()):
             return asyncio.run(run())
     finally:
-        tracing.stop()
+        traces.stop()
 
 
 async def _connect(settings: CommonSettings, *, local: bool, schema: bool) -> Database:

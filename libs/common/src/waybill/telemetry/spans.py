@@ -3,7 +3,7 @@
     with spans.span("claim", kind="consumer", attributes={"waybill.jobs": 3}) as span:
         span.set({"waybill.lines": 12})
 
-A process in which traces are off runs through here without importing anything of OpenTelemetry. `tracing.start`
+A process in which traces are off runs through here without importing anything of OpenTelemetry. `traces.start`
 switches them on.
 
 An attribute is never a piece of a document, and neither is an error: a span that an exception leaves says which code of
@@ -86,7 +86,7 @@ _recorder: Recorder | None = None
 
 
 def install(recorder: Recorder | None) -> None:
-    """Switch spans on, or off with None. Only `tracing` calls it."""
+    """Switch spans on, or off with None. Only `traces` calls it."""
     global _recorder
     _recorder = recorder
 

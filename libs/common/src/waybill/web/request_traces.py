@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
-from waybill.telemetry import tracing
+from waybill.telemetry import traces
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -23,7 +23,7 @@ _QUIET = "/livez,/readyz,/api/healthz,/api/stream,/static/"
 
 def trace_requests(app: FastAPI) -> None:
     """Trace the application's requests, if this process has traces."""
-    export = tracing.export()
+    export = traces.export()
     if export is None:
         return
     # Its present names for attributes, not those of years ago. It reads this when it is imported.

@@ -26,7 +26,7 @@ from waybill.db import Database
 from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
-from waybill.telemetry import metrics, tracing
+from waybill.telemetry import metrics, traces
 from waybill_engine.registry import declared_schedules, load_handlers
 from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
@@ -57,14 +57,14 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
             code = asyncio.run(_supervise(settings, program, observation))
     else:
         first = arguments.worker_id is None
-        tracing.start(settings, "worker")
+        traces.start(settings, "worker")
         with (
             first_process(settings, supervises=False)
             if first
             else further_process(settings, arguments.observed_at, arguments.process)
         ) as observation:
             code = uvloop.run(_work(settings, arguments, program, default_handlers, observation))
-        tracing.stop()
+        traces.stop()
     sys.exit(code)
 
 
@@ -142,7 +142,7 @@ async def _work(
     if any(task.get_name() == STUBBORN for task in asyncio.all_tasks()):
         # A handler that ignores its cancellation would keep this process alive for ever. Its job was released long ago.
         log.warning("leaving_stubborn_handlers")
-        tracing.stop()
+        traces.stop()
         logging.shutdown()
         os._exit(code)
     return code

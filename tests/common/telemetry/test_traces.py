@@ -29,7 +29,7 @@ from support.otlp import Collector, collector
 from support.patience import PATIENCE
 from waybill.config import ProcessSettings
 from waybill.ids import new_id
-from waybill.telemetry import span_export, spans, tracing
+from waybill.telemetry import span_export, spans, traces
 from waybill.telemetry.span_export import RatioSampler
 from waybill.telemetry.span_sender import SpanSender
 
@@ -37,11 +37,11 @@ from waybill.telemetry.span_sender import SpanSender
 @pytest.fixture(autouse=True)
 def _off_again() -> Iterator[None]:
     yield
-    tracing.stop()
+    traces.stop()
 
 
 def start(endpoint: str, **settings: Any) -> None:
-    tracing.start(ProcessSettings(otlp_endpoint=endpoint, **settings), "test")
+    traces.start(ProcessSettings(otlp_endpoint=endpoint, **settings), "test")
 
 
 def make(number: int) -> None:
@@ -76,7 +76,7 @@ def test_spans_arrive_by_http_with_the_headers_that_were_asked_for() -> None:
     with collector() as received:
         start(received.endpoint, otlp_headers="api-key=a%20b")
         make(3)
-        tracing.stop()
+        traces.stop()
         assert len(received.named("work")) == 3
         assert received.headers[0]["api-key"] == "a b"
 
@@ -85,7 +85,7 @@ def test_spans_arrive_by_grpc_too() -> None:
     with grpc_collector() as (endpoint, received, told):
         start(endpoint, otlp_protocol="grpc", otlp_headers="api-key=x")
         make(3)
-        tracing.stop()
+        traces.stop()
         assert len(received.named("work")) == 3
         assert told["api-key"] == "x"
 
@@ -101,7 +101,7 @@ def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
         if kind == "deaf":
             taken.listen()  # it accepts, and never answers
         start(f"http://127.0.0.1:{taken.getsockname()[1]}")
-        running = tracing.export()
+        running = traces.export()
         assert running is not None
         begun = time.perf_counter()
         make(20_000)
@@ -110,11 +110,11 @@ def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
         make(20_000)
         waiting = running.waiting
         before = time.perf_counter()
-        tracing.stop()
+        traces.stop()
         stopping = time.perf_counter() - before
     assert each < 0.001, "seconds for one span; it takes some ten microseconds"
     assert waiting <= 8192
-    assert stopping < tracing.STOP_WITHIN
+    assert stopping < traces.STOP_WITHIN
     assert [line["event"] for line in lines] == ["traces_lost"]
     assert caplog.records == [], "the libraries themselves say nothing"
 
@@ -132,7 +132,7 @@ def test_the_last_spans_have_a_few_seconds_and_no_more() -> None:
         start(received.endpoint)
         make(1)
         before = time.perf_counter()
-        tracing.stop(0.3)
+        traces.stop(0.3)
         assert time.perf_counter() - before < 3
         assert not spans.on()
 
