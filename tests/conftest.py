@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from hypothesis import settings
 
-from support import time_budget
+from support import time_budget, trust_store
 from support.child_processes import NO_METRICS
 from support.clock import INSTALL, Clock
 from support.log_lines import print_plainly
@@ -27,6 +27,9 @@ from waybill.db.migrations import upgrade
 
 Connect = Callable[[], Awaitable[Connection]]
 
+OURS = ("WAYBILL_TEST_", "WAYBILL_E2E_", "WAYBILL_NO_SKIPS")
+"""Variables that are about the tests themselves."""
+
 NO_SHARED_DATA = "there is no ../shared/data beside the repository"
 
 _numbers = itertools.count()
@@ -37,13 +40,15 @@ settings.load_profile("waybill")
 
 
 def pytest_configure() -> None:
+    gc.disable()  # until everything is collected: nothing is garbage meanwhile, and there is much to look through
     # Whoever runs the tests may have settings of their own; the tests' processes must not inherit them.
     for name in list(os.environ):
-        if name.startswith("WAYBILL_") and not name.startswith(("WAYBILL_TEST_", "WAYBILL_NO_SKIPS")):
+        if name.startswith("WAYBILL_") and not name.startswith(OURS):
             del os.environ[name]
     os.environ.pop("DATABASE_URL", None)
     os.environ.update(NO_METRICS)
     print_plainly()
+    trust_store.read_once()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,6 +59,7 @@ def pytest_collection_finish() -> None:
     # Thousands of tests and their modules stay until the end. The garbage collector need not look at them again.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

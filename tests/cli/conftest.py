@@ -1,5 +1,5 @@
 """The `waybill` command, against a real Postgres."""
 
-from support.command_line import bare, elsewhere, executable, hot, waybill
+from support.command_line import bare, elsewhere, executable, hot, process, waybill
 
-__all__ = ["bare", "elsewhere", "executable", "hot", "waybill"]
+__all__ = ["bare", "elsewhere", "executable", "hot", "process", "waybill"]

@@ -1,4 +1,4 @@
-"""The real `waybill`, command by command: what people type works, and says with its exit code how it went."""
+"""`waybill` as a process of its own: what people type works, and says with its exit code how it went."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import waybill as library
 from support.clock import Clock
 from support.command_line import EXECUTABLE, Ran, Waybill
 from support.engine import one_job, running_job, some_jobs, start_worker, state
+from support.otlp import collector
 from support.patience import eventually
 from support.workers import WorkerProcess
 from waybill.console.local_address import publish
@@ -24,15 +25,15 @@ from waybill_engine.kinds import SELFTEST
 
 
 @pytest.fixture
-def run(executable: Waybill, database_url: str) -> Waybill:
+def run(process: Waybill, database_url: str) -> Waybill:
     async def with_database(*arguments: object) -> Ran:
-        return await executable(*arguments, WAYBILL_DATABASE_URL=database_url)
+        return await process(*arguments, WAYBILL_DATABASE_URL=database_url)
 
     return with_database
 
 
-async def test_help_names_every_command_and_the_exit_codes(executable: Waybill) -> None:
-    ran = await executable("--help")
+async def test_help_names_every_command_and_the_exit_codes(process: Waybill) -> None:
+    ran = await process("--help")
     assert ran.code == 0
     for name in commands():
         assert f"\n  {name} " in ran.out
@@ -72,6 +73,16 @@ async def test_a_job_can_be_enqueued(run: Waybill, hot: Connection) -> None:
     assert str(await hot.fetchval("SELECT id FROM jobs WHERE kind = 'selftest'")) == ran.out.strip()
 
 
+async def test_a_commands_spans_are_sent_before_it_ends(process: Waybill, database_url: str, hot: Connection) -> None:
+    with collector() as received:
+        traces = {"WAYBILL_DATABASE_URL": database_url, "WAYBILL_OTLP_ENDPOINT": received.endpoint}
+        ran = await process("jobs", "enqueue", "selftest", "--payload", '{"steps": 1}', **traces)
+        assert ran.code == 0, ran.err
+        (enqueued,) = received.of_job(ran.out.strip())
+    assert (enqueued.name, enqueued.service) == ("enqueue selftest", "waybill-cli")
+    assert enqueued.trace_id in str(await hot.fetchval("SELECT traceparent FROM jobs"))
+
+
 @pytest.mark.heavy
 async def test_queues_are_counted_paused_and_resumed(run: Waybill, hot: Connection) -> None:
     await some_jobs(hot, 3)
@@ -97,18 +108,18 @@ async def test_workers_are_listed(run: Waybill, hot: Connection) -> None:
     assert worker.name in (await run("workers", "ls")).out
 
 
-async def test_an_empty_database_is_refused_then_migrated(executable: Waybill, empty_database_url: str) -> None:
+async def test_an_empty_database_is_refused_then_migrated(process: Waybill, empty_database_url: str) -> None:
     given = {"WAYBILL_DATABASE_URL": empty_database_url}
-    refused = await executable("jobs", "ls", **given)
+    refused = await process("jobs", "ls", **given)
     assert (refused.code, refused.out) == (2, "")
     assert "Run: waybill migrate" in refused.err
-    assert (await executable("migrate", "--check", **given)).code == 1
-    migrated = await executable("migrate", **given)
+    assert (await process("migrate", "--check", **given)).code == 1
+    migrated = await process("migrate", **given)
     assert migrated.code == 0
     assert migrated.out.startswith("Migrated the schema:")
     assert "empty -> engine_" in migrated.out
-    assert (await executable("migrate", "--check", **given)).code == 0
-    assert (await executable("jobs", "ls", **given)).code == 0
+    assert (await process("migrate", "--check", **given)).code == 0
+    assert (await process("jobs", "ls", **given)).code == 0
 
 
 async def test_the_selftest_runs_on_a_real_worker(
@@ -140,39 +151,39 @@ async def test_a_running_job_is_cancelled_and_waited_for(
     assert (ran.code, ran.out) == (0, f"{job.id} cancelled\n")
 
 
-async def test_without_a_database_it_says_what_to_do(executable: Waybill) -> None:
-    ran = await executable("jobs", "ls")
+async def test_without_a_database_it_says_what_to_do(process: Waybill) -> None:
+    ran = await process("jobs", "ls")
     assert (ran.code, ran.out) == (2, "")
     assert "`make up`" in ran.err
     assert "WAYBILL_DATABASE_URL" in ran.err
 
 
 async def test_the_database_of_a_running_make_up_is_found(
-    executable: Waybill, database_url: str, hot: Connection, tmp_path: Path
+    process: Waybill, database_url: str, hot: Connection, tmp_path: Path
 ) -> None:
     job_id = await one_job(hot)
     (tmp_path / ".waybill").mkdir()
     publish(tmp_path / ".waybill", database_url)
-    assert str(job_id) in (await executable("jobs", "ls")).out
+    assert str(job_id) in (await process("jobs", "ls")).out
 
 
-async def test_a_make_up_that_was_killed_is_to_be_started_again(executable: Waybill, tmp_path: Path) -> None:
+async def test_a_make_up_that_was_killed_is_to_be_started_again(process: Waybill, tmp_path: Path) -> None:
     (tmp_path / ".waybill").mkdir()
     publish(tmp_path / ".waybill", "postgresql://waybill:hush@127.0.0.1:1/waybill")
-    ran = await executable("jobs", "ls")
+    ran = await process("jobs", "ls")
     assert (ran.code, ran.out) == (3, "")
     assert "Start it again with `make up`" in ran.err
 
 
-async def test_a_database_that_does_not_answer_has_an_exit_code_of_its_own(executable: Waybill) -> None:
-    ran = await executable("queue", "stats", WAYBILL_DATABASE_URL="postgresql://someone:hush@127.0.0.1:1/x")
+async def test_a_database_that_does_not_answer_has_an_exit_code_of_its_own(process: Waybill) -> None:
+    ran = await process("queue", "stats", WAYBILL_DATABASE_URL="postgresql://someone:hush@127.0.0.1:1/x")
     assert (ran.code, ran.out) == (3, "")
     assert "127.0.0.1:1" in ran.err
     assert "hush" not in ran.err
 
 
-async def test_a_wrong_configuration_is_told_line_by_line(executable: Waybill, database_url: str) -> None:
-    ran = await executable("jobs", "ls", WAYBILL_DATABASE_URL="mysql://x", WAYBILL_LOG_LEVEL="loud")
+async def test_a_wrong_configuration_is_told_line_by_line(process: Waybill, database_url: str) -> None:
+    ran = await process("jobs", "ls", WAYBILL_DATABASE_URL="mysql://x", WAYBILL_LOG_LEVEL="loud")
     assert (ran.code, ran.out) == (2, "")
     assert {line.split(":")[0] for line in ran.err.splitlines()} == {"WAYBILL_DATABASE_URL", "WAYBILL_LOG_LEVEL"}
 

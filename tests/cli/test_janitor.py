@@ -16,7 +16,7 @@ from waybill.storage import LocalStorage, upload_key
 
 @pytest.mark.heavy
 async def test_run_and_history(
-    executable: Waybill, waybill: Waybill, database_url: str, hot: Connection, tmp_path: Path, clock: Clock
+    process: Waybill, waybill: Waybill, database_url: str, hot: Connection, tmp_path: Path, clock: Clock
 ) -> None:
     storage = LocalStorage(tmp_path / "storage")
     await document(hot, storage)
@@ -24,11 +24,11 @@ async def test_run_and_history(
     nothing = await waybill("janitor", "history")
     assert (nothing.code, nothing.out) == (0, "")
     place = {"WAYBILL_DATABASE_URL": database_url, "WAYBILL_STORAGE_URL": str(tmp_path / "storage")}
-    looked = await executable("janitor", "run", "--dry-run", **place)
+    looked = await process("janitor", "run", "--dry-run", **place)
     assert looked.code == 0
     assert "documents    1 documents past their time, " in looked.out
     assert len(await stored_keys(storage)) == 3
-    ran = await executable("janitor", "run", "--json", **place)
+    ran = await process("janitor", "run", "--json", **place)
     assert ran.code == 0
     assert {task["task"]: task["done"] for task in ran.json["tasks"]}["garbage"] == {"objects": 3}
     assert await stored_keys(storage) == set()

@@ -388,6 +388,7 @@ def test_a_breaker_behaves_like_its_model(ground: Ground, examples: int) -> None
             deadline=None,
             database=None,
             print_blob=True,
+            derandomize=examples < 100,  # new cases are looked for in `make test-heavy`
             suppress_health_check=list(HealthCheck),
         ),
     )

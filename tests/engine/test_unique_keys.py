@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -31,10 +30,10 @@ def unique(key: str = "k", scope: UniqueScope = UniqueScope.ACTIVE, window: floa
 
 async def test_while_a_job_is_active_its_key_is_taken_and_then_free(hot: Connection) -> None:
     first = await enqueue(hot, unique())
-    assert await enqueue(hot, unique()) == replace(first, created=False)
+    assert await enqueue(hot, unique()) == first._replace(created=False)
     worker = await start_worker(hot)
     (claimed,) = await take(hot, worker)
-    assert await enqueue(hot, unique()) == replace(first, created=False)
+    assert await enqueue(hot, unique()) == first._replace(created=False)
     await succeed(hot, worker.id, [(claimed.id, claimed.token)])
     assert (await enqueue(hot, unique())).created
 
@@ -42,18 +41,18 @@ async def test_while_a_job_is_active_its_key_is_taken_and_then_free(hot: Connect
 async def test_a_key_kept_for_ever_outlives_its_job(hot: Connection) -> None:
     first = await enqueue(hot, unique(scope=UniqueScope.FOREVER))
     await cancel(hot, first.id)
-    assert await enqueue(hot, unique(scope=UniqueScope.FOREVER)) == replace(first, created=False)
+    assert await enqueue(hot, unique(scope=UniqueScope.FOREVER)) == first._replace(created=False)
 
 
 async def test_a_window_rolls(hot: Connection, clock: Clock) -> None:
     first = await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60))
     await clock.forward(30)
-    assert await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60)) == replace(first, created=False)
+    assert await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60)) == first._replace(created=False)
     await clock.forward(31)  # counted from the first, not from the last try
     second = await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60))
     assert second.created
     await clock.forward(59)
-    assert await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60)) == replace(second, created=False)
+    assert await enqueue(hot, unique(scope=UniqueScope.WINDOW, window=60)) == second._replace(created=False)
     assert await count(hot) == 2
 
 
@@ -74,7 +73,7 @@ async def test_the_answer_names_the_job_that_holds_the_key_in_the_same_scope(
     hot: Connection, asked: UniqueScope
 ) -> None:
     holders = {scope: await enqueue(hot, unique(scope=scope)) for scope in (UniqueScope.FOREVER, UniqueScope.ACTIVE)}
-    assert await enqueue(hot, unique(scope=asked)) == replace(holders[asked], created=False)
+    assert await enqueue(hot, unique(scope=asked)) == holders[asked]._replace(created=False)
 
 
 async def test_twenty_at_once_with_one_key_make_one_job(connect: Connect) -> None:
@@ -181,7 +180,7 @@ async def test_the_longest_key_of_the_widest_characters_fits(hot: Connection) ->
     wide = "".join(chr(0x1F300 + n) for n in range(500))
     first = await enqueue(hot, NewJob(WORK, "acme", unique=Unique(wide, UniqueScope.FOREVER)))
     again = await enqueue(hot, NewJob(WORK, "acme", unique=Unique(wide, UniqueScope.FOREVER)))
-    assert again == replace(first, created=False)
+    assert again == first._replace(created=False)
 
 
 async def test_one_key_wanted_in_two_scopes_by_two_callers_is_no_deadlock(connect: Connect) -> None:

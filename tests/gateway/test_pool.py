@@ -292,7 +292,8 @@ async def test_no_process_outlives_a_service_that_was_killed(tmp_path: Path) -> 
     await eventually(gone, what="the end of the parsing processes")
 
 
-async def test_crashes_leave_neither_memory_nor_descriptors_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("crashes", [10, pytest.param(200, marks=[pytest.mark.heavy, pytest.mark.timeout(600)])])
+async def test_crashes_leave_neither_memory_nor_descriptors_behind(tmp_path: Path, crashes: int) -> None:
     ourselves = psutil.Process()
     async with running(tmp_path, processes=2) as bench:
 
@@ -303,7 +304,7 @@ async def test_crashes_leave_neither_memory_nor_descriptors_behind(tmp_path: Pat
 
         await crash(5)  # each of them twice
         before, files = ourselves.memory_info().rss, ourselves.num_fds()
-        await crash(25)
+        await crash(crashes)
         await bench.wait_for_processes(2)
         assert ourselves.memory_info().rss - before < 10 * MB
         assert ourselves.num_fds() <= files + 6

@@ -377,7 +377,8 @@ def test_a_bad_configuration_exits_with_2(start_gateway: StartGateway) -> None:
     assert "WAYBILL_MAX_UPLOAD_MB" in gateway.log_text
 
 
-def test_a_storm_of_good_and_bad_clients_leaves_everything_as_it_was(start_gateway: StartGateway) -> None:
+@pytest.mark.parametrize("turns", [2, pytest.param(8, marks=[pytest.mark.heavy, pytest.mark.timeout(600)])])
+def test_a_storm_of_good_and_bad_clients_leaves_everything_as_it_was(start_gateway: StartGateway, turns: int) -> None:
     gateway = start_gateway(gateway_processes="2", gateway_queue="6", gateway_parse_timeout="1")
     for _ in range(5):
         assert gateway.send(told()).status_code == 200
@@ -389,8 +390,8 @@ def test_a_storm_of_good_and_bad_clients_leaves_everything_as_it_was(start_gatew
 
     def client(number: int) -> None:
         with httpx.Client(base_url=gateway.url, trust_env=False, timeout=PATIENCE) as own:
-            for turn in range(4):
-                deed = deeds[(number + turn) % len(deeds)]
+            for turn in range(turns):
+                deed = deeds[(2 * number + turn) % len(deeds)]
                 if deed == "leave":
                     with contextlib.suppress(OSError):
                         gateway.raw(head(Content_Length="99999"), part("file", b"%PDF-1")[:-2], hang_up=True)

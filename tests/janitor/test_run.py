@@ -15,6 +15,7 @@ import pytest
 
 from support.clock import Clock
 from support.janitor import DAY, Janitor, document, stored_keys
+from support.otlp import collector
 from support.pgbouncer import installed, pgbouncer
 from support.traced import traced
 from waybill.db import Database
@@ -158,7 +159,7 @@ async def test_the_program_says_a_line_per_task_and_exits_accordingly(
     lines = dict(line.split(maxsplit=1) for line in said.splitlines())
     assert lines["documents"].startswith("1 documents, 4 bytes, ")
     assert lines["tombstones"].startswith("nothing to do, ")
-    assert len(lines) == 21
+    assert len(lines) == 22
     lease = await JanitorLease.take(db)
     assert lease is not None
     code, said = await run_module(database_url, folder)
@@ -196,3 +197,14 @@ async def test_a_run_is_a_trace_with_a_span_for_each_task(cleaner: Janitor) -> N
     assert {slow.parent_id, bad.parent_id} == {run.span_id}
     assert (slow.name, slow.attributes["waybill.janitor.things"]) == ("janitor slow", 2)
     assert (bad.name, bad.attributes["error.type"]) == ("janitor bad", "IO_ERROR")
+
+
+async def test_the_programs_last_spans_are_sent_before_it_ends(database_url: str, db: Database, tmp_path: Path) -> None:
+    """It runs for less than the second after which spans are sent anyway."""
+    with collector() as received:
+        code, said = await run_module(database_url, tmp_path / "storage", WAYBILL_OTLP_ENDPOINT=received.endpoint)
+        assert code == 0, said
+        (run,) = received.named("janitor run")
+        tasks = [span for span in received.spans if span.parent_id == run.span_id]
+    assert len(tasks) == len(said.splitlines())
+    assert run.service == "waybill-janitor"

@@ -46,18 +46,18 @@ async def test_beside_a_long_dump_a_migration_waits_and_enqueues_go_on(branch: E
     while tried < 3:
         async with asyncio.timeout(60):
             while not await dump.fetchval(waiting):
-                assert running.poll() is None, running.communicate()
+                assert running.runs(), running.text
                 await asyncio.sleep(0.01)
         began = time.monotonic()
         await enqueue(client, NewJob(WORK, "acme"))
         slowest, tried = max(slowest, time.monotonic() - began), tried + 1
     assert await client.fetchval("SELECT count(*) FROM jobs") == 3
     assert slowest < 10, "a second, and however long a busy machine needs for the rest"
-    assert running.poll() is None
+    assert running.runs()
 
     await reading.rollback()
-    said, _ = await asyncio.to_thread(running.communicate)
-    assert running.returncode == 0, said
+    code, said = await asyncio.to_thread(running.ended)
+    assert code == 0, said
     assert "migration_waits" in said
     assert await applied(client) == ["extra_0001"]
     await enqueue(client, NewJob(WORK, "acme"))
@@ -99,7 +99,6 @@ async def test_a_runner_that_is_killed_leaves_a_database_that_the_next_one_compl
 
     await eventually(is_half_way)
     running.kill()
-    running.communicate()
     assert await applied(connection) == ["extra_0001"]
     await enqueue(connection, NewJob(WORK, "acme"))
     await connection.execute("SELECT pg_advisory_unlock(1)")
@@ -120,13 +119,13 @@ async def test_one_runner_works_and_the_others_wait(branch: ExtraBranch, empty_d
     """
 
     async def all_are_there() -> bool:
-        assert all(one.poll() is None for one in running)
+        assert all(one.runs() for one in running)
         return bool(await connection.fetchval(there) >= 4)  # the one that works has two connections
 
     await eventually(all_are_there, within=60)
     await connection.execute("SELECT pg_advisory_unlock(1)")
-    said = [(await asyncio.to_thread(one.communicate))[0] for one in running]
-    assert [one.returncode for one in running] == [0, 0, 0], said
+    ended = [await asyncio.to_thread(one.ended) for one in running]
+    assert [code for code, _ in ended] == [0, 0, 0], ended
     assert len(await connection.fetch("SELECT FROM schema_revisions")) == len(revisions()) + 2
     await connection.close()
 
@@ -141,16 +140,16 @@ async def test_an_index_is_made_while_others_write(branch: ExtraBranch, database
     begun = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('jobs_extra') AND NOT indisvalid)"
 
     async def has_begun() -> bool:
-        assert running.poll() is None, running.communicate()
+        assert running.runs(), running.text
         return bool(await client.fetchval(begun))
 
     await eventually(has_begun)
     async with asyncio.timeout(30):
         await enqueue(client, NewJob(WORK, "acme"))
-    assert running.poll() is None, "it waits for the writer, and nobody waits for it"
+    assert running.runs(), "it waits for the writer, and nobody waits for it"
     await writing.commit()
-    said, _ = await asyncio.to_thread(running.communicate)
-    assert running.returncode == 0, said
+    code, said = await asyncio.to_thread(running.ended)
+    assert code == 0, said
     assert await client.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'jobs_extra'::regclass")
     await writer.close()
     await client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import subprocess
 
@@ -10,7 +11,7 @@ import psutil
 
 from support.zygote import Program
 
-NO_METRICS = {f"WAYBILL_{service}_METRICS_PORT": "0" for service in ("API", "GATEWAY", "WORKER")}
+NO_METRICS = {f"WAYBILL_{service}_METRICS_PORT": "0" for service in ("API", "GATEWAY", "WORKER", "OPERATOR")}
 """Services of tests serve no metrics, unless the test wants some: they would take each other's ports."""
 
 
@@ -20,6 +21,12 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def dying_with_us(command: list[str]) -> list[str]:
+    """The command, killed by the kernel when the thread that starts it ends, as in a test run that is killed."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
 
 
 def kill_with_children(process: Program | subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures that run the `waybill` command: in this process, which is fast, or as the executable that people type.
+"""Fixtures that run the `waybill` command: in this process, which is fast, in one of its own, or as the executable.
 
 `tests/cli` and the commands of each pipeline import them into their conftest.
 """
@@ -14,6 +14,7 @@ import pty
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from typer.testing import CliRunner
 
 from support.engine import Connect
 from support.log_lines import print_plainly
+from support.zygote import Program
 from waybill.db.database import Connection
 from waybill_cli.main import app
 
@@ -99,8 +101,31 @@ def waybill(bare: Waybill, database_url: str) -> Waybill:
 
 
 @pytest.fixture
+def process(tmp_path: Path) -> Waybill:
+    """Runs the command in a process of its own. The caller sets `WAYBILL_DATABASE_URL` if it needs it."""
+
+    async def run(*arguments: object, **environment: str) -> Ran:
+        words = [str(each) for each in arguments]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            program = Program(
+                "support.waybill_command",
+                *words,
+                env={**os.environ, **environment},
+                output=out,
+                errors=err,
+                cwd=tmp_path,
+            )
+            code = await asyncio.to_thread(program.wait)
+            out.seek(0)
+            err.seek(0)
+            return Ran(code, out.read().decode(), err.read().decode())
+
+    return run
+
+
+@pytest.fixture
 def executable(tmp_path: Path) -> Waybill:
-    """Runs the real `waybill` as a process of its own. The caller sets `WAYBILL_DATABASE_URL` if it needs it."""
+    """Runs the `waybill` that is installed, which takes a second of processor time. The caller sets what it needs."""
 
     async def run(*arguments: object, **environment: str) -> Ran:
         process = await asyncio.create_subprocess_exec(

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-_MIGRATE = """
-import asyncio, logging, sys
-from waybill import log
-from waybill.config import ProcessSettings
-from waybill.db.migrations import upgrade
-from waybill.errors import WaybillError
-
-log.configure(ProcessSettings(log_format="console"), service="cli")
-try:
-    asyncio.run(upgrade(sys.argv[1], patience=float(sys.argv[2])))
-except WaybillError as error:
-    sys.exit(error.message)
-"""
+from support.forked import Forked
 
 _REVISION = """
 from waybill.db.migrations.statements import create_index, execute
@@ -68,18 +53,11 @@ class ExtraBranch:
         )
         (self._package / f"{self._revisions:04}.py").write_text(text)
 
-    def start(self, url: str, *, patience: float = 60) -> subprocess.Popen[str]:
+    def start(self, url: str, *, patience: float = 60) -> Forked:
         """Start migrating."""
-        return subprocess.Popen(
-            [sys.executable, "-c", _MIGRATE, url, str(patience)],
-            env={**os.environ, "PYTHONPATH": str(self.folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        arguments = ("support.branch_migration", url, str(patience))
+        return Forked(*arguments, folder=self.folder, PYTHONPATH=str(self.folder))
 
     def migrate(self, url: str, *, patience: float = 60) -> tuple[int, str]:
         """Migrate; the exit code and what was said."""
-        running = self.start(url, patience=patience)
-        said, _ = running.communicate()
-        return running.returncode, said
+        return self.start(url, patience=patience).ended()

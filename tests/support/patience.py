@@ -27,13 +27,13 @@ async def eventually(
         await asyncio.sleep(every)
 
 
-def wait_until(true: Callable[[], object], what: str, within: float = PATIENCE) -> None:
+def wait_until(true: Callable[[], object], what: str, within: float = PATIENCE, every: float = 0.01) -> None:
     """The same for tests without an event loop."""
     deadline = time.monotonic() + within
     while not true():
         if time.monotonic() > deadline:
             raise AssertionError(f"did not happen within {within:g} s: {what}")
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 async def until(holds: Callable[[], bool], *, within: float = 30.0) -> None:

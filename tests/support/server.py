@@ -23,7 +23,7 @@ import pytest
 from waybill_cli.local.postgres import EmbeddedPostgres, debian_binaries
 
 # Tests use many short-lived databases and many worker processes at once.
-SETTINGS = {"max_connections": "400", "shared_buffers": "256MB", "autovacuum_naptime": "5s"}
+SETTINGS = {"max_connections": "400", "shared_buffers": "256MB"}
 
 # The password is long and random. Thousands of hashes at each log-in would protect nothing, and a run logs in
 # thousands of times.

@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from support import trust_store
+
 TESTS = Path(__file__).parent.parent
 # Not the pipelines' handlers: importing them registers them, and a test chooses which ones its worker serves.
 PRELOADED = (
@@ -33,6 +35,8 @@ PRELOADED = (
     "waybill_api.app",
     "waybill_janitor.__main__",
     "waybill_gateway.__main__",
+    "waybill_operator.__main__",
+    "waybill_cli.main",
 )
 _LENGTH = 4
 
@@ -40,10 +44,19 @@ _LENGTH = 4
 class Program:
     """A running `python -m MODULE ARGUMENTS`."""
 
-    def __init__(self, module: str, *arguments: str, env: Mapping[str, str], output: IO[bytes], cwd: Path) -> None:
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        env: Mapping[str, str],
+        output: IO[bytes],
+        cwd: Path,
+        errors: IO[bytes] | None = None,
+    ) -> None:
+        """Without `errors`, what it prints there is in `output`, too."""
         self.args = [sys.executable, "-m", module, *arguments]
         wanted = {"module": module, "arguments": arguments, "env": dict(env), "cwd": str(cwd)}
-        self.pid, self._exit = _zygote().fork(wanted, output.fileno())
+        self.pid, self._exit = _zygote().fork(wanted, output.fileno(), (errors or output).fileno())
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -96,17 +109,18 @@ class _Zygote:
             [sys.executable, "-m", "support.zygote", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env=environment,
+            stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         theirs.close()
         self._socket = ours
 
-    def fork(self, wanted: dict[str, Any], output: int) -> tuple[int, int]:
+    def fork(self, wanted: dict[str, Any], output: int, errors: int) -> tuple[int, int]:
         """The new process's id, and a pipe on which its exit code arrives."""
         data = json.dumps(wanted).encode()
         self._socket.sendmsg(
             [len(data).to_bytes(_LENGTH, "big")],
-            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [output]).tobytes())],
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [output, errors]).tobytes())],
         )
         self._socket.sendall(data)
         pid, ends, _, _ = socket.recv_fds(self._socket, 16, 1)
@@ -134,6 +148,7 @@ def _zygote() -> _Zygote:
 def _serve(line: socket.socket) -> None:
     for module in PRELOADED:
         __import__(module)
+    trust_store.read_once()
     # What was imported is never garbage. Otherwise each child would look through all of it, and copy it by doing so.
     gc.collect()
     gc.freeze()
@@ -154,7 +169,7 @@ def _serve(line: socket.socket) -> None:
 
 
 def _answer(line: socket.socket, children: dict[int, int], ours: tuple[int, int]) -> bool:
-    head, fds, _, _ = socket.recv_fds(line, _LENGTH, 1)
+    head, fds, _, _ = socket.recv_fds(line, _LENGTH, 2)
     if not head:
         return False
     while len(head) < _LENGTH:
@@ -167,11 +182,12 @@ def _answer(line: socket.socket, children: dict[int, int], ours: tuple[int, int]
     if pid == 0:
         for fd in (line.fileno(), exit_read, exit_write, *ours, *children.values()):
             os.close(fd)
-        _become(json.loads(data), fds[0])
+        _become(json.loads(data), *fds)
     children[pid] = exit_write
     socket.send_fds(line, [str(pid).encode()], [exit_read])
     os.close(exit_read)
-    os.close(fds[0])
+    for fd in fds:
+        os.close(fd)
     return True
 
 
@@ -183,14 +199,15 @@ def _reap(children: dict[int, int]) -> None:
             os.close(children.pop(pid))
 
 
-def _become(wanted: dict[str, Any], output: int) -> None:
+def _become(wanted: dict[str, Any], output: int, errors: int) -> None:
     """Be the program that was asked for, and never return."""
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(errors, 2)
         os.close(output)
+        os.close(errors)
         os.chdir(wanted["cwd"])
         os.environ.clear()
         os.environ.update(wanted["env"])

@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
+from support.forked import Forked
 from support.pgbouncer import installed, pgbouncer
 from support.server import embedded
 from waybill.config import CommonSettings, DatabaseUrl
@@ -43,12 +44,13 @@ async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(empty_
         await Database.connect(settings(empty_database_url))
 
 
-async def test_migrating_from_several_places_at_once_is_safe(empty_database_url: str) -> None:
-    program = f"import asyncio; from waybill.db.migrations import upgrade; asyncio.run(upgrade({empty_database_url!r}))"
-    processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", program) for _ in range(3)]
+async def test_migrating_from_several_places_at_once_is_safe(empty_database_url: str, tmp_path: Path) -> None:
+    migration = ("support.branch_migration", empty_database_url, "60")
+    processes = [Forked(*migration, folder=tmp_path) for _ in range(3)]
     here = [upgrade(empty_database_url) for _ in range(2)]
     await asyncio.gather(*here)
-    assert [await process.wait() for process in processes] == [0, 0, 0]
+    ended = [await asyncio.to_thread(process.ended) for process in processes]
+    assert [code for code, _ in ended] == [0, 0, 0], ended
     database = await Database.connect(settings(empty_database_url))
     await database.close()
 
@@ -107,6 +109,26 @@ async def test_losing_the_connection_is_an_outage_and_a_broken_statement_is_not(
         async with db.hot() as hot:
             await hot.execute("SELECT * FROM nowhere")
     assert not is_database_outage(broken.value)
+
+
+async def test_a_connection_that_is_ended_between_two_steps_of_a_statement_is_an_outage(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = vars(asyncpg.Connection)["_get_statement"]
+
+    async def prepare_and_end(connection: Any, *arguments: Any, **named: Any) -> Any:
+        prepared = await prepare(connection, *arguments, **named)
+        connection.terminate()  # as the heartbeat does when the network was gone
+        return prepared
+
+    monkeypatch.setattr(asyncpg.Connection, "_get_statement", prepare_and_end)
+    with pytest.raises(Exception) as lost:
+        async with db.hot() as connection:
+            await connection.fetch("SELECT $1::int", 1)
+    monkeypatch.undo()
+    assert is_database_outage(lost.value)
+    async with db.hot() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
 
 
 async def test_the_pool_recovers_by_itself(db: Database) -> None:

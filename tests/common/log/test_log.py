@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import multiprocessing
-import string
 import sys
 import threading
 import warnings
@@ -23,11 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from support.forked import Forked
 from support.log_lines import leave_log
 from support.otlp import collector
 from waybill.config import CommonSettings, ProcessSettings
 from waybill.log import bind_job, configure
-from waybill.log.handlers import RotatingFile
 from waybill.log.safety import as_json, plain_values
 from waybill.redaction import MASK, is_secret_key, redact_text
 from waybill.telemetry import spans, traces
@@ -460,27 +458,16 @@ def test_the_file_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
     assert kept == list(range(100 - len(kept), 100))
 
 
-def write_lines(path: Path, writer: int, count: int) -> None:
-    handler = RotatingFile(path, max_bytes=2_000, backups=1000)
-    for number in range(count):
-        message = json.dumps({"writer": writer, "number": number, "padding": string.ascii_letters * (number % 5)})
-        handler.handle(logging.LogRecord("x", logging.INFO, "", 0, message, (), None))
-    handler.close()
-
-
 def test_processes_that_share_the_file_lose_no_line(tmp_path: Path) -> None:
-    path = tmp_path / "waybill.log"
-    spawn = multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=write_lines, args=(path, writer, 500)) for writer in range(4)]
-    for process in writers:
-        process.start()
-    for process in writers:
-        process.join()
-        assert process.exitcode == 0
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = str(folder / "waybill.log")
+    writers = [Forked("support.shared_log", log, str(writer), "500", folder=tmp_path) for writer in range(4)]
+    assert [process.ended() for process in writers] == [(0, "")] * 4
     found = [
         (line["writer"], line["number"])
-        for file in tmp_path.iterdir()
+        for file in folder.iterdir()
         for line in map(json.loads, file.read_text().splitlines())
     ]
-    assert len(list(tmp_path.iterdir())) > 50, "it was rotated while all of them wrote"
+    assert len(list(folder.iterdir())) > 50, "it was rotated while all of them wrote"
     assert sorted(found) == [(writer, number) for writer in range(4) for number in range(500)]

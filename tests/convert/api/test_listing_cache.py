@@ -5,50 +5,21 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-import asyncpg
 import httpx
 
 from support.api_server import Api, Converter, uploaded
 from support.patience import eventually
+from support.statements import Statements
 from waybill.changes import Subscriptions
 from waybill.db import Database
-from waybill.db.database import Connection
 from waybill_convert.listing_cache import ListingAnswer
 from waybill_convert.status import Status
 from waybill_convert.views import ConversionView, Fault, Listing
 
 PAGES = 20
 ROUNDS = 10
-
-
-class Statements:
-    """The statements an API's connections send, noted by the driver as Postgres answers them."""
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    @asynccontextmanager
-    async def counting(self, db: Database) -> AsyncIterator[None]:
-        hot = db.hot
-
-        @asynccontextmanager
-        async def watched(*, urgent: bool = False) -> AsyncIterator[Connection]:
-            async with hot(urgent=urgent) as connection:
-                with connection.query_logger(self._note):
-                    yield connection
-
-        db.hot = watched  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            db.hot = hot  # type: ignore[method-assign]
-
-    def _note(self, record: asyncpg.connection.LoggedQuery) -> None:
-        self.sent.append(record.query)
 
 
 async def poll(clients: list[httpx.AsyncClient], path: str) -> None:

@@ -21,7 +21,7 @@ LOADED = "support.handlers,support.family_handlers"
 
 
 @pytest.mark.parametrize(
-    ("pieces", "kills"), [(400, 4), pytest.param(10_000, 60, marks=[pytest.mark.heavy, pytest.mark.timeout(1800)])]
+    ("pieces", "kills"), [(200, 3), pytest.param(10_000, 60, marks=[pytest.mark.heavy, pytest.mark.timeout(1800)])]
 )
 async def test_a_family_under_kill_9_runs_its_parent_once(
     connection: Connection, start_worker: StartWorker, pieces: int, kills: int

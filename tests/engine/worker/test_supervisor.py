@@ -19,12 +19,15 @@ from waybill_engine import NewJob, enqueue, enqueue_many
 async def test_several_processes_work_under_one_supervisor_and_stop_together(
     connection: Connection, start_worker: StartWorker
 ) -> None:
-    supervisor = start_worker(worker_processes=3)
+    supervisor = start_worker(worker_handlers=BOTH, worker_processes=3)
 
     async def three() -> bool:
         return bool(await connection.fetchval("SELECT count(*) = 3 FROM workers WHERE state = 'active'"))
 
     await eventually(three)
+    exits = await enqueue(connection, NewJob(rude.RUDE, "acme", {"way": "exit"}))
+    assert (await the_end(connection, exits.id))["state"] == "dead_letter"
+    assert supervisor.process.poll() is None, "a handler that exits with 2 does not stop it"
     children = psutil.Process(supervisor.pid).children()
     await enqueue_many(connection, [NewJob(handlers.EFFECT, "acme") for _ in range(200)])
     os.kill(children[0].pid, 9)
@@ -33,7 +36,7 @@ async def test_several_processes_work_under_one_supervisor_and_stop_together(
     supervisor.process.terminate()
     assert await supervisor.ended() == 0
     assert not any(child.is_running() for child in children)
-    assert await counts(connection) == {"succeeded": 200}
+    assert await counts(connection) == {"succeeded": 200, "dead_letter": 1}
     assert await connection.fetchval("SELECT count(*) FROM effects") == 200
 
 
@@ -84,12 +87,3 @@ async def test_children_of_a_killed_supervisor_stop(connection: Connection, star
         return bool(await connection.fetchval("SELECT count(*) = 2 FROM workers WHERE state = 'stopped'"))
 
     await eventually(stopped)
-
-
-async def test_a_handler_that_exits_with_2_does_not_stop_the_supervisor(
-    connection: Connection, start_worker: StartWorker
-) -> None:
-    supervisor = start_worker(worker_handlers=BOTH, worker_processes=2)
-    job = await enqueue(connection, NewJob(rude.RUDE, "acme", {"way": "exit"}))
-    await the_end(connection, job.id)
-    assert supervisor.process.poll() is None
