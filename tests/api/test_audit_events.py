@@ -9,6 +9,7 @@ import httpx
 
 from support.api_fixtures import Serve
 from support.api_server import Api, upload, uploaded
+from waybill.audit.signatures import Signer
 from waybill.security import ADMIN
 
 _HEADERS = {"Accept": "application/json"}
@@ -122,3 +123,15 @@ async def test_refusals_that_were_counted_are_written_when_the_api_stops(serve: 
     async with serve() as api:
         events = await _events(api, await _admin(api), action="request.refused")
         assert [event["times"] for event in events] == [1]
+
+
+async def test_everybody_may_have_the_key_that_checks_the_trail(serve: Serve) -> None:
+    async with serve() as api:
+        answer = await api.client().get("/api/audit/key")
+        async with api.context.database.hot() as connection:
+            signer = await Signer.of(api.context.settings, connection)
+        assert answer.json() == {
+            "algorithm": "Ed25519",
+            "fingerprint": signer.fingerprint,
+            "public_key": signer.pem,
+        }

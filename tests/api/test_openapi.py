@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import json
 import os
 from typing import Any
 
@@ -25,8 +26,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from support.api_fixtures import Serve
-from support.api_server import Converter, uploaded
+from support.api_server import Api, Converter, uploaded
 from support.gateway import Gateway
+from support.log_lines import configured_log
 from support.reviewed_invoices import end, good
 
 CHECKS: Any = [
@@ -39,6 +41,13 @@ CHECKS: Any = [
 CHECKS_OF_HEAD: Any = [not_a_server_error, status_code_conformance, response_headers_conformance]
 EXAMPLES = int(os.environ.get("WAYBILL_TEST_EXAMPLES", "6"))
 FULL_SIZE = 200
+
+
+async def test_the_document_has_a_name_in_the_access_log(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    with configured_log("api"):
+        assert (await api.client().get("/api/openapi.json")).status_code == 200
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["route"] for line in lines if line["event"] == "request"] == ["/api/openapi.json"]
 
 
 @pytest.mark.timeout(300)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from support.command_line import Waybill
 from waybill.audit.chain import link
-from waybill.audit.checkpoints import Signer
+from waybill.audit.signatures import Signer
 from waybill.config import CommonSettings
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -102,3 +103,26 @@ async def test_without_a_secret_of_its_own_the_command_shares_the_services_one(
     assert (await waybill("audit", "verify")).code == 0
     other = await waybill("audit", "verify", WAYBILL_AUDIT_SECRET=SECRET)
     assert (other.code, "WAYBILL_AUDIT_SECRET" in other.err) == (1, True)
+
+
+async def test_an_auditor_checks_the_trail_with_the_public_key_alone(
+    waybill: Waybill, db: Database, tmp_path: Path
+) -> None:
+    await waybill("queue", "pause", "one")
+    await _link(db)
+    printed = await waybill("audit", "key", WAYBILL_AUDIT_SECRET=SECRET)
+    assert printed.out.startswith("-----BEGIN PUBLIC KEY-----")
+    mine = tmp_path / "waybill-audit.pem"
+    mine.write_text(printed.out)
+    checked = await waybill("audit", "verify", "--key", str(mine))
+    assert (checked.code, "whole" in checked.out) == (0, True), checked.err
+    described = (await waybill("audit", "key", "--json", WAYBILL_AUDIT_SECRET=SECRET)).json
+    assert described["public_key"] == printed.out
+    other = tmp_path / "other.pem"
+    other.write_text((await waybill("audit", "key", "--json", WAYBILL_AUDIT_SECRET=SECRET[::-1])).json["public_key"])
+    refused = await waybill("audit", "verify", "--key", str(other))
+    assert (refused.code, described["fingerprint"] in refused.err) == (1, True)
+    assert (await waybill("audit", "verify", "--key", str(other), "--key", str(mine))).code == 0
+    other.write_text("no key")
+    refused = await waybill("audit", "verify", "--key", str(other))
+    assert (refused.code, "waybill audit key" in refused.err, "Traceback" in refused.err) == (1, True, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.clock import Clock
 from support.janitor import Janitor, janitor
 from waybill.audit import record
-from waybill.audit.checkpoints import Signer
+from waybill.audit.signatures import Signer
 from waybill.audit.verification import verify
 from waybill.db import Database
 from waybill.db.database import Connection

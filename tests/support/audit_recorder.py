@@ -10,7 +10,7 @@ import sys
 
 from waybill.audit import record
 from waybill.audit.chain import link
-from waybill.audit.checkpoints import Signer
+from waybill.audit.signatures import Signer
 from waybill.config import DatabaseUrl
 from waybill.db import Database
 

@@ -10,7 +10,7 @@ from support.audit_recorder import SECRET
 from support.engine import Connect
 from waybill.audit import Actor, acting_as, record
 from waybill.audit.chain import link
-from waybill.audit.checkpoints import Signer
+from waybill.audit.signatures import Signer
 from waybill.db import Database
 
 ALICE = Actor("command:alice@desk")

@@ -18,7 +18,7 @@ from support.patience import eventually
 from support.zygote import TESTS, Program
 from waybill.audit import acting_as, record
 from waybill.audit.chain import link, spelled
-from waybill.audit.checkpoints import Signer
+from waybill.audit.signatures import Signer
 from waybill.audit.verification import verify
 from waybill.db import Database
 

@@ -10,8 +10,8 @@ from support.engine import Connect
 from waybill import retention
 from waybill.audit import record
 from waybill.audit.chain import link
-from waybill.audit.checkpoints import Signer
 from waybill.audit.cut import cut, old_ones
+from waybill.audit.signatures import Signer
 from waybill.audit.verification import verify
 from waybill.db import Database
 from waybill.errors import Conflict

@@ -50,6 +50,19 @@ async def test_a_thousand_addresses_do_not_make_a_thousand_events(db: Database, 
     ]
 
 
+async def test_an_address_that_tries_everything_does_not_hide_the_others(db: Database, connect: Connect) -> None:
+    counter = RefusalCounter(db, most=20)
+    for number in range(1000):
+        counter.count(Actor("visitor", address="192.0.2.1"), "request.refused", f"GET /{number}", status=401)
+    for number in range(5):
+        counter.count(Actor("visitor", address=f"198.51.100.{number}"), "request.refused", "GET /api/jobs", status=401)
+    await counter.stop()
+    crowd, *alone = await _events(connect)
+    assert crowd == ("others", "192.0.2.1", "request.refused", None, 990, "refused")
+    assert [row[1] for row in alone].count("192.0.2.1") == 10
+    assert {row[1] for row in alone} == {"192.0.2.1", *(f"198.51.100.{number}" for number in range(5))}
+
+
 async def test_what_could_not_be_written_stays_counted_and_stopping_writes_it(db: Database, connect: Connect) -> None:
     connection = await connect()
     counter = RefusalCounter(db)

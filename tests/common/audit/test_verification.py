@@ -7,7 +7,8 @@ import pytest
 from common.audit.conftest import Attack, Grow
 from support.engine import Connect
 from waybill.audit import record
-from waybill.audit.checkpoints import ChainPlace, Signer
+from waybill.audit.checkpoints import ChainPlace
+from waybill.audit.signatures import Signer
 from waybill.audit.verification import verify
 
 _COPY = """

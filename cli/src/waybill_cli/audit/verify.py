@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from waybill.audit.checkpoints import ChainPlace, Signer
+from waybill.audit.checkpoints import ChainPlace
+from waybill.audit.signatures import PublicKeys, Signer, Verifier
 from waybill.audit.verification import Verdict
 from waybill.audit.verification import verify as walk
 from waybill.console.database import find_settings, with_database
@@ -39,6 +41,17 @@ def verify(
             help="A head that an earlier run printed and that you kept outside of the database.",
         ),
     ] = None,
+    keys: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A public key that `waybill audit key` printed. The secret is then not needed. May be repeated: after"
+            " the secret has changed, older checkpoints need the key from before.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Walk over the whole audit trail and check every hash. Exits with 1 if somebody has tampered with it.
@@ -49,14 +62,15 @@ def verify(
     """
     settings, _ = find_settings()
     expected = _place(expect)
+    public = PublicKeys.read(file.read_bytes() for file in keys) if keys else None
 
     async def work(database: Database) -> Verdict:
         async with database.hot() as connection:
-            signer = await Signer.of(settings, connection)
+            verifier: Verifier = public or await Signer.of(settings, connection)
             with remarks().status("Starting…") as status:
                 return await walk(
                     connection,
-                    signer,
+                    verifier,
                     expected=expected,
                     walked=lambda events: status.update(f"{counted(events, 'event')} so far…"),
                 )

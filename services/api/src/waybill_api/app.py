@@ -54,7 +54,7 @@ def create_app(
         title="Waybill",
         version=version("waybill-api"),
         description=openapi.DESCRIPTION,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # `openapi.router` has it
         # FastAPI's documentation pages load scripts from other sites, which our content policy forbids.
         docs_url=None,
         redoc_url=None,
@@ -66,6 +66,7 @@ def create_app(
     openapi.install(app)
     routers = (
         health.router,
+        openapi.router,
         sessions.router,
         audit_events.router,
         *(router for part in parts for router in part.routers),

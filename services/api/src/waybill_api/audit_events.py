@@ -1,4 +1,4 @@
-"""`GET /api/audit`: the audit trail, for admins."""
+"""`GET /api/audit`: the audit trail, for admins; and the public key that checks it, for everybody."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from fastapi import APIRouter, Query, Response
 from waybill import audit
 from waybill.audit import queries
 from waybill.audit.queries import EventFilter
+from waybill.audit.signatures import Signer
 from waybill.errors import Refused
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.web.openapi import refusals
-from waybill.web.visitors import Admin, Shared
-from waybill_api.schemas import AuditSchema
+from waybill.web.visitors import Admin, AnyVisitor, Shared
+from waybill_api.schemas import AuditKeySchema, AuditSchema
 
 router = APIRouter(prefix="/api", tags=["audit"])
 
@@ -50,6 +51,14 @@ async def audit_events(
         await audit.record(connection, "audit.listed", "audit", tenant=tenant, detail={"events": len(found.events)})
     body = {"events": [event.record() for event in found.events], "next": found.next}
     return Response(pydantic_core.to_json(body), media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+@router.get("/audit/key", response_model=AuditKeySchema, responses=refusals())
+async def audit_key(context: Shared, _anybody: AnyVisitor) -> AuditKeySchema:
+    """The public key that checks the audit trail. It can sign nothing."""
+    async with context.database.hot() as connection:
+        signer = await Signer.of(context.settings, connection)
+    return AuditKeySchema(algorithm="Ed25519", fingerprint=signer.fingerprint, public_key=signer.pem)
 
 
 def _aware(moment: datetime | None) -> datetime | None:

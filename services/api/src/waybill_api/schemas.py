@@ -52,3 +52,11 @@ class AuditEventSchema(Schema):
 class AuditSchema(Schema):
     events: list[AuditEventSchema]
     next: str | None = Field(description="If set, there is more: ask again with this as `cursor`.")
+
+
+class AuditKeySchema(Schema):
+    """Checks the signatures of the audit trail's checkpoints."""
+
+    algorithm: str = Field(examples=["Ed25519"])
+    fingerprint: str = Field(description="What a checkpoint that it signed says in `signed_with`.")
+    public_key: str = Field(description="PEM. `waybill audit verify --key` takes a file with it.")

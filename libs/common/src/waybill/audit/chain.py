@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from waybill.audit.actors import Actor
-from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, Signer, read, write
+from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, read, write
 from waybill.audit.recorder import NewEvent, record_many
 
 if TYPE_CHECKING:
+    from waybill.audit.signatures import Signer
     from waybill.db import Database
     from waybill.db.database import Connection
 
@@ -119,6 +120,16 @@ async def link_locked(connection: Connection, signer: Signer, batch: int = BATCH
     return await _append(connection, signer, end, await connection.fetch(_UNLINKED, batch))
 
 
+async def renew(database: Database, signer: Signer) -> None:
+    """Sign anew what an earlier version signed with an HMAC, so that a public key is enough to check it."""
+    async with database.hot() as connection, connection.transaction():
+        await connection.execute(LOCK)
+        for name in (HEAD, CUT):
+            checkpoint = await read(connection, name)
+            if checkpoint is not None and signer.is_former(checkpoint) and signer.signed(name, checkpoint):
+                await write(connection, signer, name, checkpoint.place)
+
+
 async def _append(connection: Connection, signer: Signer, end: ChainPlace, events: Iterable[EventRow]) -> int:
     ids, places = [], []
     for event in events:
@@ -141,7 +152,7 @@ async def _end(connection: Connection, signer: Signer) -> ChainPlace:
     head, last = await read(connection, HEAD), await _last(connection)
     if head is None:
         fits = last == BEGINNING
-    elif head.signed_with != signer.fingerprint:
+    elif not signer.knows(head):
         fits = head.place == last
         detail = {"position": head.place.position, "before": head.signed_with, "now": signer.fingerprint}
         await record_many(connection, [NewEvent(LINKER, RESIGNED, detail=detail)])

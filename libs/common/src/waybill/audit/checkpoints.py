@@ -1,22 +1,18 @@
 """Signed places in the chain: its head, and how far it was cut. All SQL on `audit_checkpoints`.
 
 Without its head, nobody could tell that the last events were removed; without the cut, nobody could tell a prefix that
-retention removed from one that somebody else did. Both are signed with a secret that whoever can write to the database
-need not know: `WAYBILL_AUDIT_SECRET`.
+retention removed from one that somebody else did. Both are signed with a key that whoever can write to the database
+need not know (`waybill.audit.signatures`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill.security.secrets import shared_secret
-
 if TYPE_CHECKING:
-    from waybill.config import CommonSettings
+    from waybill.audit.signatures import Signer
     from waybill.db.database import Connection
 
 HEAD = "head"
@@ -50,28 +46,6 @@ class Checkpoint:
     at: datetime
     signed_with: str
     signature: bytes
-
-
-class Signer:
-    """Signs checkpoints, and checks signatures."""
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = hashlib.sha256(b"waybill audit\0" + secret).digest()
-        self.fingerprint = hashlib.sha256(b"waybill audit fingerprint\0" + self._secret).hexdigest()[:16]
-
-    @classmethod
-    async def of(cls, settings: CommonSettings, connection: Connection) -> Signer:
-        """With the secret of the settings, or one that all services share through the database."""
-        if settings.audit_secret is not None:
-            return cls(settings.audit_secret.get_secret_value().encode())
-        return cls(await shared_secret(connection, "audit"))
-
-    def sign(self, name: str, place: ChainPlace) -> bytes:
-        return hmac.digest(self._secret, f"{name}:{place.position}:{place.hash.hex()}".encode(), "sha256")
-
-    def signed(self, name: str, checkpoint: Checkpoint) -> bool:
-        """Whether we signed this checkpoint."""
-        return hmac.compare_digest(self.sign(name, checkpoint.place), checkpoint.signature)
 
 
 async def read(connection: Connection, name: str) -> Checkpoint | None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from waybill.audit.actors import Actor
 from waybill.audit.chain import COLUMNS, LOCK, next_place
-from waybill.audit.checkpoints import BEGINNING, CUT, ChainPlace, Signer, read, write
+from waybill.audit.checkpoints import BEGINNING, CUT, ChainPlace, read, write
 from waybill.audit.recorder import NewEvent, record_many
 from waybill.errors import Conflict
 from waybill.retention.holds import let_holds_wait
 
 if TYPE_CHECKING:
+    from waybill.audit.signatures import Signer
     from waybill.db import Database
     from waybill.db.database import Connection
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from waybill.audit.chain import BATCH, link
-from waybill.audit.checkpoints import Signer
+from waybill.audit.chain import BATCH, link, renew
+from waybill.audit.signatures import Signer
 from waybill.background_tasks import end
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ class Linker:
             try:
                 if signer is None:
                     async with self._database.hot() as connection:
-                        signer = await Signer.of(self._settings, connection)
+                        found = await Signer.of(self._settings, connection)
+                    await renew(self._database, found)
+                    signer = found
                 while await link(self._database, signer) == BATCH:
                     pass
             except Exception as error:  # the next look is due soon, and the trail waits for it

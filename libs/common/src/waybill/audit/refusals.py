@@ -1,8 +1,9 @@
 """Refusals are counted, and written as one event per actor, action and interval.
 
 A thousand refusals a second must neither slow down the process that refuses, nor fill the table. So a refusal costs a
-dictionary entry. The entries are few: those that are too many are counted together. A task writes them a few seconds
-later, and once more at the end. What was counted and not yet written is lost if the process is killed.
+dictionary entry. The entries are few: those that are too many are counted together, first by their address, so that
+one address does not push everybody else's out of sight. A task writes them a few seconds later, and once more at the
+end. What was counted and not yet written is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,8 @@ INTERVAL = 10.0
 """Seconds between the first refusal and the event about all of its kind."""
 MOST = 100
 """Different refusals that one interval tells apart. More of them are counted together, by action."""
+MOST_OF_ONE = 10
+"""How many of them may come from one address. More of those are counted together, by address and action."""
 _LAST_WORDS = 5.0
 
 OTHERS = Actor("others")
@@ -54,6 +58,8 @@ class RefusalCounter:
         self._interval = interval
         self._most = most
         self._tallied: dict[_Key, _Tallied] = {}
+        self._by_address: Counter[str | None] = Counter()
+        """How many of them each address has."""
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -66,12 +72,21 @@ class RefusalCounter:
         key: _Key = (*who, action, subject, tenant, *detail.items())
         tallied = self._tallied.get(key)
         if tallied is None:
-            event = NewEvent(actor, action, subject, tenant, Outcome.REFUSED, detail=detail)
-            if len(self._tallied) >= self._most:
-                key, event = (OTHERS.name, action), NewEvent(OTHERS, action, outcome=Outcome.REFUSED)
-            tallied = self._tallied.setdefault(key, _Tallied(event))
+            tallied = self._begin(key, NewEvent(actor, action, subject, tenant, Outcome.REFUSED, detail=detail))
         tallied.times += 1
         self._something.set()
+
+    def _begin(self, key: _Key, event: NewEvent) -> _Tallied:
+        """An entry for this refusal, or the one that it is counted in together with others."""
+        address = event.actor.address
+        if address is not None and self._by_address[address] >= MOST_OF_ONE:
+            key, event = _together(Actor(OTHERS.name, address=address), event.action)
+        if key not in self._tallied and len(self._tallied) >= self._most:
+            key, event = _together(OTHERS, event.action)
+        if key not in self._tallied:
+            self._tallied[key] = _Tallied(event)
+            self._by_address[event.actor.address] += 1
+        return self._tallied[key]
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -87,6 +102,7 @@ class RefusalCounter:
     async def flush(self) -> None:
         """Write what was counted. If that fails, it stays counted."""
         written, self._tallied = self._tallied, {}
+        self._by_address.clear()
         self._something.clear()
         if not written:
             return
@@ -115,6 +131,7 @@ class RefusalCounter:
             elif len(written) < 2 * self._most:
                 written[key] = tallied
         self._tallied = written
+        self._by_address = Counter(tallied.first.actor.address for tallied in written.values())
         self._something.set()
 
     async def _run(self) -> None:
@@ -122,6 +139,10 @@ class RefusalCounter:
             await self._something.wait()
             await asyncio.sleep(self._interval)
             await self.flush()
+
+
+def _together(who: Actor, action: str) -> tuple[_Key, NewEvent]:
+    return (who.name, who.address, action), NewEvent(who, action, outcome=Outcome.REFUSED)
 
 
 def refuse(action: str, subject: str | None = None, *, tenant: str | None = None, **detail: Any) -> None:

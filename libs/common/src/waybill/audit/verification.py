@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.audit.chain import COLUMNS, DAMAGED, RESIGNED, next_place
-from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, Checkpoint, Signer, read
+from waybill.audit.checkpoints import BEGINNING, CUT, HEAD, ChainPlace, Checkpoint, read
 
 if TYPE_CHECKING:
+    from waybill.audit.signatures import Verifier
     from waybill.db.database import Connection
 
 _PAGE = f"""
@@ -59,7 +60,7 @@ class Verdict:
 
 async def verify(
     connection: Connection,
-    signer: Signer,
+    verifier: Verifier,
     *,
     expected: ChainPlace | None = None,
     page: int = PAGE,
@@ -76,7 +77,7 @@ async def verify(
         verdict.unlinked = row["events"]
         if row["oldest"] is not None:
             verdict.oldest_unlinked = (row["now"] - row["oldest"]).total_seconds()
-        walk = _Walk(signer, verdict, head, expected)
+        walk = _Walk(verifier, verdict, head, expected)
         verdict.fault = walk.check_signature(CUT, cut) or walk.check_signature(HEAD, head)
         if verdict.fault is None and (behind := await connection.fetchrow(_BEHIND, start.position)) is not None:
             verdict.fault = _fault(behind, "was put in where the trail had been cut")
@@ -94,24 +95,22 @@ async def verify(
 
 
 class _Walk:
-    def __init__(self, signer: Signer, verdict: Verdict, head: Checkpoint | None, expected: ChainPlace | None) -> None:
-        self._signer = signer
+    def __init__(
+        self, verifier: Verifier, verdict: Verdict, head: Checkpoint | None, expected: ChainPlace | None
+    ) -> None:
+        self._verifier = verifier
         self._verdict = verdict
         self._head = head
         self._expected = expected
         self._marks = {place.position: place for place in (head.place if head else None, expected) if place is not None}
 
     def check_signature(self, name: str, checkpoint: Checkpoint | None) -> ChainFault | None:
-        if checkpoint is None or self._signer.signed(name, checkpoint):
+        if checkpoint is None or self._verifier.signed(name, checkpoint):
             return None
         position = checkpoint.place.position
-        if checkpoint.signed_with != self._signer.fingerprint:
-            return ChainFault(
-                position,
-                None,
-                f"the checkpoint '{name}' at {position} was signed with another secret ({checkpoint.signed_with}) than"
-                f" the one here ({self._signer.fingerprint}). Is WAYBILL_AUDIT_SECRET the services' own?",
-            )
+        if not self._verifier.knows(checkpoint):
+            says = f"the checkpoint '{name}' at {position} {self._verifier.unknown(checkpoint)}"
+            return ChainFault(position, None, says)
         return ChainFault(position, None, f"the checkpoint '{name}' at {position} was forged: its signature is wrong.")
 
     def step(self, row: Any) -> ChainFault | None:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from waybill.audit.chain import BATCH as LINKED_TOGETHER
-from waybill.audit.chain import count_unlinked, link
-from waybill.audit.checkpoints import Signer
+from waybill.audit.chain import count_unlinked, link, renew
 from waybill.audit.cut import cut, old_ones
+from waybill.audit.signatures import Signer
 from waybill.errors import Conflict
 from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill_janitor.settings import JanitorSettings
@@ -43,6 +43,7 @@ class AuditTrail:
         database = self._tools.database
         async with database.hot() as connection:
             signer = await Signer.of(self._settings, connection)
+        await renew(database, signer)
         if batch.items[0] == _LINK:
             return Tally(Counter(linked=await link(database, signer) or 0))
         try:
