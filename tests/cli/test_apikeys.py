@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.command_line import Waybill
@@ -68,3 +70,34 @@ async def test_permissions_and_expiry(waybill: Waybill, hot: Connection) -> None
         ("revoke", "nonsense"),
     ):
         assert (await waybill("apikey", *wrong)).code != 0, wrong
+
+
+async def test_a_key_in_a_file_is_registered_and_never_printed(
+    waybill: Waybill, hot: Connection, tmp_path: Path
+) -> None:
+    text = "wb_0Kx3vRq9TmB2nZc7LwYp5d_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9f"
+    file = tmp_path / "key"
+    file.write_text(f"{text}\n")
+    arguments = ("apikey", "ensure", "admin", "--file", file, "-p", "admin", "--name", "first")
+    first, again = await waybill(*arguments), await waybill(*arguments)
+    assert (first.code, again.code) == (0, 0)
+    assert "is registered." in first.out
+    assert "was registered already; it is active." in again.out
+    assert (await keys.verify(hot, text)).permissions == {"admin"}
+    as_json = await waybill(*arguments, "--json")
+    assert (as_json.json["new"], as_json.json["name"]) == (False, "first")
+    for ran in (first, again, as_json):
+        assert text[-43:] not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("content", [b"", b"secret", b"\xff\xfe", b"x" * 10_000, None])
+async def test_a_file_without_a_key_is_refused_without_quoting_it(
+    waybill: Waybill, tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    ran = await waybill("apikey", "ensure", "admin", "--file", file, "-p", "admin")
+    assert (ran.code, ran.out) == (1, "")
+    assert "secret" not in ran.err
+    assert (await waybill("apikey", "ls", "--json")).json == {"keys": []}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +14,13 @@ from waybill.console.options import AsJson, age
 from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
+from waybill.errors import Refused
 from waybill.pipelines import installed
 from waybill.security import keys
-from waybill.security.keys import KeyInfo, NewKey
+from waybill.security.keys import EnsuredKey, KeyInfo, NewKey
 from waybill.security.principals import known_permissions
 
-app = typer.Typer(help="Manage API keys: create, ls, revoke.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage API keys: create, ensure, ls, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def _permissions(given: list[str] | None) -> list[str]:
@@ -37,21 +39,23 @@ _PERMISSIONS_HELP = (
 )
 
 
+_Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant it acts for.", show_default=False)]
+_Name = Annotated[str, typer.Option("--name", metavar="TEXT", help="A name to recognise it by.")]
+_Permission = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--permission", "-p", metavar="PERMISSION", callback=_permissions, help=_PERMISSIONS_HELP, show_default=False
+    ),
+]
+
+_LONGEST_FILE = 1000
+
+
 @app.command()
 def create(
-    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="The tenant it acts for.", show_default=False)],
-    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="A name to recognise it by.")] = "key",
-    permission: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--permission",
-            "-p",
-            metavar="PERMISSION",
-            callback=_permissions,
-            help=_PERMISSIONS_HELP,
-            show_default=False,
-        ),
-    ] = None,
+    tenant: _Tenant,
+    name: _Name = "key",
+    permission: _Permission = None,
     expires_in: Annotated[
         float | None,
         typer.Option("--expires-in", metavar="AGE", parser=age, help="How long it is valid: 90d. Default: for ever."),
@@ -72,6 +76,48 @@ def create(
         return
     print_line(made.text)
     remark(f"This is the only time it is shown. Revoke it with: waybill apikey revoke {made.info.id}")
+
+
+@app.command()
+def ensure(
+    tenant: _Tenant,
+    file: Annotated[
+        Path, typer.Option("--file", metavar="FILE", help="The file with the key, such as a mounted secret.")
+    ],
+    name: _Name = "key",
+    permission: _Permission = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register the API key in a file, unless it is registered already. It is not printed.
+
+    For whoever makes keys elsewhere, as the Helm chart makes the first admin key. A key that was revoked stays revoked.
+    """
+    text = _read_key(file)
+
+    async def register(database: Database) -> EnsuredKey:
+        async with database.hot() as connection:
+            return await keys.ensure(connection, text, tenant=tenant, name=name, permissions=permission or ())
+
+    ensured = with_database(register, patient=True)
+    info = ensured.info
+    if as_json:
+        print_json({"new": ensured.new, **_record(info)})
+    elif ensured.new:
+        print_line(styled(f"Key {info.id} ({info.name}, tenant {info.tenant}) is registered."))
+    else:
+        print_line(
+            styled(f"Key {info.id} ({info.name}, tenant {info.tenant}) was registered already; it is {info.state}.")
+        )
+
+
+def _read_key(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.read(_LONGEST_FILE).strip()
+    except UnicodeDecodeError as error:
+        raise Refused(f"{file} is not text.") from error
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}.") from error
 
 
 @app.command()

@@ -113,3 +113,62 @@ async def test_replicas_agree_on_a_secret(connect: Connect) -> None:
     assert len(set(found)) == 1
     assert len(found[0]) == 32
     assert await shared_secret(connections[0], "other") != found[0]
+
+
+MADE_ELSEWHERE = "wb_0Kx3vRq9TmB2nZc7LwYp5d_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9f"
+
+
+async def ensure_admin(connection: Connection) -> keys.EnsuredKey:
+    return await keys.ensure(connection, MADE_ELSEWHERE, tenant="admin", name="first admin key", permissions=[ADMIN])
+
+
+async def test_a_key_that_was_made_elsewhere_is_registered_once_and_told_in_the_audit_trail(hot: Connection) -> None:
+    first, again = await ensure_admin(hot), await ensure_admin(hot)
+    assert (first.new, again.new, first.info.id) == (True, False, again.info.id)
+    found = await keys.verify(hot, MADE_ELSEWHERE)
+    assert (found.tenant, found.name, found.permissions) == ("admin", "first admin key", frozenset({ADMIN}))
+    audited = await hot.fetch("SELECT subject FROM audit_events WHERE action = 'key.created'")
+    assert [row["subject"] for row in audited] == [f"key:{first.info.id}"]
+    assert MADE_ELSEWHERE[-43:] not in str(await hot.fetch("SELECT * FROM api_keys"))
+
+
+async def test_many_may_register_the_same_key_at_once(connect: Connect, hot: Connection) -> None:
+    connections = [await connect() for _ in range(4)]
+    ensured = await asyncio.gather(*(ensure_admin(one) for one in connections))
+    assert sorted(one.new for one in ensured) == [False, False, False, True]
+    assert await hot.fetchval("SELECT count(*) FROM audit_events WHERE action = 'key.created'") == 1
+
+
+async def test_a_key_that_was_revoked_is_not_brought_back(hot: Connection) -> None:
+    await keys.revoke(hot, (await ensure_admin(hot)).info.id)
+    assert (await ensure_admin(hot)).info.state == "revoked"
+    with pytest.raises(Unauthorized):
+        await keys.verify(hot, MADE_ELSEWHERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no API key"),
+        ("admin", "no API key"),
+        ("wb_" + "z" * 22 + MADE_ELSEWHERE[25:], "no API key"),
+        (MADE_ELSEWHERE[:26] + "a" * 43, "easy to guess"),
+        (MADE_ELSEWHERE[:26] + ("password" * 6)[:43], "easy to guess"),
+    ],
+)
+async def test_a_key_that_is_none_or_weak_is_not_registered(hot: Connection, text: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason) as refused:
+        await keys.ensure(hot, text, tenant="admin", name="key", permissions=[ADMIN])
+    assert len(text) < 20 or text[26:] not in str(refused.value)
+    assert await keys.ls(hot) == []
+
+
+async def test_a_registered_key_is_not_given_to_somebody_else(hot: Connection) -> None:
+    await keys.ensure(hot, MADE_ELSEWHERE, tenant="acme", name="key", permissions=["convert:read"])
+    for tenant, permission in (("evil", "convert:read"), ("acme", ADMIN)):
+        with pytest.raises(Refused, match="registered for the tenant 'acme'"):
+            await keys.ensure(hot, MADE_ELSEWHERE, tenant=tenant, name="key", permissions=[permission])
+    same_id = MADE_ELSEWHERE[:26] + MADE_ELSEWHERE[26:][::-1]
+    with pytest.raises(Refused, match="Another API key"):
+        await keys.ensure(hot, same_id, tenant="acme", name="key", permissions=["convert:read"])
+    assert (await keys.verify(hot, MADE_ELSEWHERE)).permissions == {"convert:read"}

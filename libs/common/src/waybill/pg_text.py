@@ -41,3 +41,8 @@ def _has_half_characters(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def as_object(detail: object) -> dict[str, Any]:
+    """What a column of details has: an object, or an empty one if somebody wrote something else there by hand."""
+    return detail if isinstance(detail, dict) else {}

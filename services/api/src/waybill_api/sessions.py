@@ -123,7 +123,11 @@ async def _record_start(context: Context, visitor: Visitor) -> None:
 
 
 async def _count_guess(request: Request, context: Context) -> None:
-    """RateLimited if too many keys were wrong. A right one is never refused: others may guess from the same address."""
+    """RateLimited if too many keys were wrong. A right one is never refused: others may guess from the same address.
+
+    A flood is refused by this process, so that it does not ask the database, whose limit holds across replicas.
+    """
+    await context.wrong_keys.count(address_of(request))
     async with context.database.hot() as connection:
         wait = await rate_limits.take(connection, f"sign-in:{address_of(request)}", limit=_TRIES_PER_MINUTE)
     if wait is not None:

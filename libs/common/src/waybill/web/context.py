@@ -21,6 +21,7 @@ from waybill.web.key_cache import KeyCache
 from waybill.web.live_streams import LiveStreams
 from waybill.web.request_limits import RequestLimits
 from waybill.web.session_cache import SessionCache
+from waybill.web.wrong_keys import WrongKeys
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ProcessSettings)
@@ -66,6 +67,7 @@ class Context:
         self.keys = KeyCache(database, self.changes)
         self.sessions = SessionCache(database, self.changes)
         self.limits = RequestLimits(settings)
+        self.wrong_keys = WrongKeys()
         self.refusals = RefusalCounter(database)
         self.linker = Linker(database, settings)
         self.streams = LiveStreams(

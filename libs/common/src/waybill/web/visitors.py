@@ -75,10 +75,11 @@ async def visitor(request: Request) -> Visitor:
 async def _find(request: Request, context: Context) -> Visitor:
     authorization = request.headers.get("authorization")
     if authorization is not None:
-        scheme, _, key = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            raise Unauthorized(msg("api_key.bearer"))
-        return Visitor(await context.keys.of_text(key.strip()))
+        try:
+            return Visitor(await _owner(authorization, context))
+        except Unauthorized:
+            await context.wrong_keys.count(address_of(request))
+            raise
     now = time.time()
     session = context.signer.load(request.cookies.get(COOKIE), now)
     if session is None or await context.sessions.has_ended(session.id):
@@ -91,6 +92,14 @@ async def _find(request: Request, context: Context) -> Visitor:
     except Unauthorized:  # its key was revoked or has expired, so it is signed out
         session = context.signer.leave(session, now)
         return Visitor(of_session(session.id), session, met_before=False)
+
+
+async def _owner(authorization: str, context: Context) -> Principal:
+    """Whose key a program sent."""
+    scheme, _, key = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthorized(msg("api_key.bearer"))
+    return await context.keys.of_text(key.strip())
 
 
 def needs(*permissions: str) -> Callable[..., Awaitable[Visitor]]:
