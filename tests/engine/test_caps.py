@@ -418,7 +418,7 @@ async def test_no_cap_is_exceeded_and_no_slot_lost_in_random_interleavings(conne
             await worker.step()
 
     await asyncio.gather(*map(work, workers))
-    assert sum(worker.claimed for worker in workers) > steps // 10
+    assert sum(worker.claimed for worker in workers) > steps // 20, "too few to prove anything"
     assert await find_contradictions(admin) == []
 
     # When all is over, each cap by itself lets through exactly as many as it says.

@@ -216,7 +216,7 @@ async def test_tenants_may_have_odd_names(hot: Connection) -> None:
     odd = ["O'Brien; --", "läden/ü", "a b\tc", "🦆", "{x,y}", 'q"q', "\\x00", "%s $1", "NULL", " "]
     for tenant in odd:
         first = await enqueue(hot, NewJob(WORK, tenant, unique=Unique(tenant)))
-        assert await enqueue(hot, NewJob(WORK, tenant, unique=Unique(tenant))) == replace(first, created=False)
+        assert await enqueue(hot, NewJob(WORK, tenant, unique=Unique(tenant))) == first._replace(created=False)
     claimed_jobs = await take(hot, await start_worker(hot))
     assert [(claimed.tenant, claimed.owner) for claimed in claimed_jobs] == [(tenant, tenant) for tenant in odd]
 

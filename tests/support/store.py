@@ -40,15 +40,14 @@ def job(where: Lane, number: int, cost: int = 1) -> ClaimedJob:
         time_limit=60.0,
         traceparent=None,
         tracestate=None,
-        created_at=_LONG_AGO,
-        run_at=_LONG_AGO,
-        started_at=_LONG_AGO,
+        created=_LONG_AGO.timestamp(),
+        waited=0.0,
+        waited_in_all=0.0,
         isolated=False,
         last_error=None,
         outages=0,
         payload_text="{}",
         worker_id=uuid.UUID(int=0),
-        runnable_since=_LONG_AGO,
     )
 
 

@@ -49,7 +49,13 @@ async def test_more_are_taken_while_half_of_the_stock_is_left(
     slots = Slots(worker.id, db, health, LocalStorage(tmp_path), Clients(), BlockingPool(1), kinds, 2, dependencies)
     slots.typical, slots.typical_bytes = 1e-5, 2.0
     claimer = Watched(db, health, slots, fair_share, BreakerPolicy(), poll_interval=60.0)
-    slots.on_room = claimer.wake
+    woken: list[int] = []
+
+    def wake() -> None:
+        woken.append(len(slots.waiting))
+        claimer.wake()
+
+    slots.on_room = wake
     claiming = asyncio.create_task(claimer.run())
 
     async def all_ran() -> bool:
@@ -59,7 +65,8 @@ async def test_more_are_taken_while_half_of_the_stock_is_left(
     claimer.stop()
     await claiming
     assert left[0] == 0
-    assert left[1] > 500
+    assert woken[0] > 500
+    assert left[1] > 0, "by then others ran, and how many depends on the machine"
 
 
 async def test_what_is_claimed_ahead_is_bounded_by_its_bytes(

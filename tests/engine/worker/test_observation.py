@@ -40,7 +40,7 @@ async def becomes(port: int, path: str, status: int) -> str:
     return (await eventually(look, within=60, every=0.1, what=f"{path} answers {status}"))[0]
 
 
-async def test_a_worker_is_ready_until_it_is_told_to_stop_and_alive_until_it_has(
+async def test_a_worker_that_was_told_to_stop_is_ready_and_alive_until_its_last_job_has_ended(
     connection: Connection, start_worker: StartWorker, gate: Path
 ) -> None:
     port = free_port()
@@ -51,8 +51,11 @@ async def test_a_worker_is_ready_until_it_is_told_to_stop_and_alive_until_it_has
 
     worker.signal(signal.SIGTERM)
 
-    assert await becomes(port, "/readyz", 503) == "it is shutting down"
-    assert (await probe(port, "/livez"))[0] == 200
+    async def draining() -> bool:
+        return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM workers WHERE state = 'draining')"))
+
+    await eventually(draining)
+    assert (await probe(port, "/readyz"), (await probe(port, "/livez"))[0]) == ((200, ""), 200)
     (gate / "open").touch()
     assert await worker.ended() == 0
     assert (await probe(port, "/livez"))[0] == 0

@@ -15,6 +15,7 @@ from waybill_engine.worker.probes import Probes
 class Worker:
     registered: bool = True
     draining: bool = False
+    busy: bool = False
     database_is_well: bool = True
     renewal_tried_at: float = field(default_factory=time.monotonic)
 
@@ -35,6 +36,13 @@ def test_a_worker_that_starts_is_alive_and_not_ready() -> None:
     assert (probes.alive(), probes.ready()) == (None, "it is starting")
     probes.worker = Worker(registered=False, renewal_tried_at=-1e9)
     assert (probes.alive(), probes.ready()) == (None, "it is starting")
+
+
+def test_a_worker_that_was_told_to_stop_is_ready_as_long_as_a_job_runs(probes: Probes) -> None:
+    probes.worker = Worker(draining=True, busy=True)
+    assert (probes.alive(), probes.ready()) == (None, None)
+    probes.worker = Worker(draining=True)
+    assert (probes.alive(), probes.ready()) == (None, "it is shutting down")
 
 
 def test_an_outage_of_the_database_is_no_reason_to_restart_a_worker(probes: Probes) -> None:

@@ -141,21 +141,22 @@ async def test_logs_of_a_job_carry_its_id(connection: Connection, start_worker: 
     await eventually(logged)
 
 
-@pytest.mark.parametrize(
-    "way", ["progress_text", "retry_after_nan", "retry_after_text", "exit", "panic", "exit_in_pool", "panic_in_pool"]
-)
 async def test_a_handlers_mistake_costs_its_own_job_an_attempt_and_its_worker_nothing(
-    connection: Connection, start_worker: StartWorker, way: str
+    connection: Connection, start_worker: StartWorker
 ) -> None:
     worker = start_worker(worker_handlers=BOTH)
-    job = await enqueue(connection, NewJob(rude.RUDE, "acme", {"way": way}))
-
-    row = await the_end(connection, job.id)
-
-    assert row["state"] == "dead_letter"
-    assert row["crashes"] == 0
+    for way in (
+        *("progress_text", "retry_after_nan", "retry_after_text"),
+        *("exit", "panic", "exit_in_pool", "panic_in_pool"),
+    ):
+        job = await enqueue(connection, NewJob(rude.RUDE, "acme", {"way": way}))
+        row = await the_end(connection, job.id)
+        assert (row["state"], row["crashes"]) == ("dead_letter", 0), way
+        after = await enqueue(connection, NewJob(handlers.EFFECT, "acme"))
+        assert (await the_end(connection, after.id))["state"] == "succeeded", way
+        assert worker.process.poll() is None, way
     after = await enqueue(connection, NewJob(handlers.EFFECT, "acme", {"seconds": 1}))
-    await the_end(connection, after.id)
+    assert (await the_end(connection, after.id))["state"] == "succeeded"
     assert worker.process.poll() is None
 
 

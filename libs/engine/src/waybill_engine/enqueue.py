@@ -9,16 +9,17 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.db.database import driver
 from waybill.errors import Conflict, Refused
-from waybill.ids import made_at
+from waybill.ids import first_id_at
 from waybill.telemetry import spans
 from waybill_engine import counts_of_jobs, shelf
 from waybill_engine.announcements import ANNOUNCE_DUE, ANNOUNCE_LANES
@@ -40,9 +41,12 @@ _WORTH_COPYING = 100
 
 _COPIED = (
     *("id", "tenant", "owner", "kind", "queue", "priority", "cost", "state", "payload"),
-    *("max_attempts", "max_crashes", "time_limit", "run_at", "traceparent", "created_at", "updated_at"),
-    *("parent_id", "awaited", "tells_end", "tracestate"),
+    *("max_attempts", "max_crashes", "time_limit", "tells_end"),
 )
+"""The columns that COPY always writes. The others have their defaults, which costs half as much as sending times."""
+
+_LANE_OF_COPIED = itemgetter(4, 3, 5, 1, 2)
+"""The lane of a row of these columns."""
 
 # The database computes `now() + delay` and the state: its clock decides, not the caller's. Jobs of a sequence are
 # parked, in the order in which they were given.
@@ -101,8 +105,7 @@ SELECT FROM announced, announced_due
 """  # noqa: S608 - made of constants
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     id: uuid.UUID
     created: bool
     """False when there was a job with the same unique key already; `id` is then that job's."""
@@ -157,8 +160,8 @@ async def _insert_checked(
 
 async def _refuse_shelved(connection: Connection, jobs: Sequence[NewJob]) -> None:
     """An id that is on the shelf is taken. Only a caller who brings along an old id can have one of those."""
-    latest = datetime.now(UTC) - _YOUNG
-    old = [job.id for job in jobs if job.id.version == 7 and made_at(job.id) < latest]
+    young = first_id_at(datetime.now(UTC) - _YOUNG).int
+    old = [job.id for job in jobs if job.id.int < young and job.id.version == 7]
     if old and (taken := await shelf.among(connection, old)):
         raise Refused(f"There is a job with the id {min(taken)} already.")
 
@@ -225,62 +228,68 @@ async def _copy(connection: Connection, jobs: Sequence[NewJob], parent_id: uuid.
     try:
         # Inside the caller's transaction this is a savepoint: an id that is taken must not end it.
         async with connection.transaction():
-            now = await connection.fetchval("SELECT now()")
-            times = [job.run_at or (now + timedelta(seconds=job.delay) if job.delay else now) for job in jobs]
+            states, times, due = ["queued"] * len(jobs), list[datetime](), None
+            if any(job.delay or job.run_at for job in jobs):
+                now = await connection.fetchval("SELECT now()")
+                times = [job.run_at or now + timedelta(seconds=job.delay) for job in jobs]
+                states = ["scheduled" if run_at > now else "queued" for run_at in times]
+                due = min((run_at for run_at in times if run_at > now), default=None)
+            records = [
+                (
+                    job.id,
+                    job.tenant,
+                    job.owner or job.tenant,
+                    job.kind.name,
+                    job.queue or job.kind.queue,
+                    job.priority,
+                    job.cost,
+                    state,
+                    payload_json(job),
+                    job.kind.retry.max_attempts,
+                    job.kind.max_crashes,
+                    job.kind.time_limit,
+                    job.kind.tells_end,
+                )
+                for job, state in zip(jobs, states, strict=True)
+            ]
+            more = _other_columns(jobs, times, parent_id)
             await connection.copy_records_to_table(
                 "jobs",
-                columns=_COPIED,
-                records=[
-                    (
-                        job.id,
-                        job.tenant,
-                        job.owner or job.tenant,
-                        job.kind.name,
-                        job.queue or job.kind.queue,
-                        job.priority,
-                        job.cost,
-                        "scheduled" if run_at > now else "queued",
-                        payload_json(job),
-                        job.kind.retry.max_attempts,
-                        job.kind.max_crashes,
-                        job.kind.time_limit,
-                        run_at,
-                        job.traceparent,
-                        now,
-                        now,
-                        parent_id,
-                        parent_id is not None,
-                        job.kind.tells_end,
-                        job.tracestate,
-                    )
-                    for job, run_at in zip(jobs, times, strict=True)
-                ],
+                columns=(*_COPIED, *more),
+                records=[(*row, *rest) for row, rest in zip(records, zip(*more.values(), strict=True), strict=True)]
+                if more
+                else records,
             )
-            await connection.execute(_ANNOUNCE_COPIED, *_lanes(jobs, times, now))
+            lanes = Counter(map(_LANE_OF_COPIED, compress(records, [state == "queued" for state in states])))
+            named = [Lane(*lane) for lane in lanes]
+            await connection.execute(
+                _ANNOUNCE_COPIED,
+                [lane.queue for lane in named],
+                [lane.kind for lane in named],
+                [lane.priority for lane in named],
+                [lane.tenant for lane in named],
+                [lane.owner for lane in named],
+                list(lanes.values()),
+                due,
+            )
     except asyncpg.UniqueViolationError as error:
         raise Refused("There is a job with one of these ids already.") from error
 
 
-def _lanes(
-    jobs: Sequence[NewJob], times: Sequence[datetime], now: datetime
-) -> tuple[list[str], list[str], list[int], list[str], list[str], list[int], datetime | None]:
-    """The lanes and how many jobs each gets, as columns, and when the first job that is not due yet is due."""
-    lanes: Counter[Lane] = Counter()
-    due: datetime | None = None
-    for job, run_at in zip(jobs, times, strict=True):
-        if run_at > now:
-            due = min(due, run_at) if due else run_at
-            continue
-        lanes[Lane(job.queue or job.kind.queue, job.kind.name, job.priority, job.tenant, job.owner or job.tenant)] += 1
-    return (
-        [lane.queue for lane in lanes],
-        [lane.kind for lane in lanes],
-        [lane.priority for lane in lanes],
-        [lane.tenant for lane in lanes],
-        [lane.owner for lane in lanes],
-        list(lanes.values()),
-        due,
-    )
+def _other_columns(
+    jobs: Sequence[NewJob], times: Sequence[datetime], parent_id: uuid.UUID | None
+) -> dict[str, Sequence[Any]]:
+    """What else COPY has to write, because not all of these jobs leave it at its default."""
+    more: dict[str, Sequence[Any]] = {}
+    if times:
+        more["run_at"] = times
+    if any(job.traceparent or job.tracestate for job in jobs):
+        more["traceparent"] = [job.traceparent for job in jobs]
+        more["tracestate"] = [job.tracestate for job in jobs]
+    if parent_id is not None:
+        more["parent_id"] = [parent_id] * len(jobs)
+        more["awaited"] = [True] * len(jobs)
+    return more
 
 
 def _key(job: NewJob) -> str | None:

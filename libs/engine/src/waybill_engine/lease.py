@@ -12,6 +12,7 @@ import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from waybill.errors import LeaseLost
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 _REGISTER = """
 INSERT INTO workers (id, name, host, pid, pod_namespace, pod_name, pod_uid, version, queues, kinds, concurrency,
-                     isolating, hears, state, started_at, last_seen_at, lease_expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, 'active', now(), now(),
+                     isolating, hears, node_started_at, state, started_at, last_seen_at, lease_expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15, 'active', now(), now(),
         now() + $13 * interval '1 second')
     -- The answer to an earlier try was lost, or its parent has reserved a place for it. A worker that is gone stays so.
     ON CONFLICT (id) DO UPDATE
@@ -99,6 +100,8 @@ class WorkerInfo:
     pod_namespace: str | None = None
     pod_name: str | None = None
     pod_uid: str | None = None
+    node_started_at: datetime | None = None
+    """When it registered, by the clock of its node; see `pods.verdicts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ async def register(connection: Connection, worker: WorkerInfo, ttl: float) -> No
         worker.isolating,
         ttl,
         worker.hears,
+        worker.node_started_at,
     )
 
 

@@ -13,6 +13,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from waybill.errors import NotFound
+from waybill.pg_text import as_object
 from waybill_engine.job_lists import Wanted, newest
 from waybill_engine.models import Artefact, Job, Queue, State, Worker, WorkerState
 from waybill_engine.queue_counts import count_by_queue
@@ -108,7 +109,7 @@ async def _in_order(
     for event, worker in rows:
         if event.started_at is not None:
             happenings.append(Happening(event.started_at, "started", worker, event.lease_token, {}))
-        happenings.append(Happening(event.at, event.event, worker, event.lease_token, event.detail or {}))
+        happenings.append(Happening(event.at, event.event, worker, event.lease_token, as_object(event.detail)))
     if job.lease_owner is not None and job.started_at is not None:
         owner = await session.get(Worker, job.lease_owner)
         name = owner.name if owner else None

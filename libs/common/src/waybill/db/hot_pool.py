@@ -155,6 +155,12 @@ class HotPool:
         except asyncpg.ReadOnlySQLTransactionError:
             await self._on_read_only()
             raise
+        except AttributeError as error:
+            # A connection that is ended between two steps of a statement leaves asyncpg without its protocol, and
+            # asyncpg calls it all the same.
+            if connection.is_closed():
+                raise self._unreachable(error) from error
+            raise
         finally:
             # Who is cancelled in the midst of a statement has the server call it off; one that does not answer that
             # either has its connection ended, so that the pool gets its place back.

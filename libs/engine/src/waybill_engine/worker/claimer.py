@@ -150,7 +150,7 @@ class Claimer:
         # If this worker was declared gone while the claim was on its way, the jobs are not ours any more.
         if worker_id != self._slots.worker_id:
             return
-        if any(job.id in self._slots.runs for job in jobs):
+        if not self._slots.runs.keys().isdisjoint([job.id for job in jobs]):
             log.error("claims_forgotten", jobs=len(self._slots), hint="was the database restored or failed over?")
             self._forgotten = True
             return

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -92,23 +92,29 @@ class Completer:
 
     async def _write(self, batch: dict[uuid.UUID, ClaimedJob]) -> None:
         finished: list[ClaimedJob] = []
-        for worker_id, runs in _by_worker(batch.values()).items():
+        for worker_id, jobs in groupby(batch.values(), key=attrgetter("worker_id")):
+            mine = list(jobs)
+            runs = [(job.id, job.token) for job in mine]
             async with self._db.hot() as connection:
                 try:
                     async with asyncio.timeout(_PATIENCE):
                         done, locked = await succeed(connection, worker_id, runs), set[uuid.UUID]()
                 except TimeoutError:
                     done, locked = await succeed_where_free(connection, worker_id, runs)
+                if len(done) == len(runs):
+                    finished += mine
+                    continue
+                accounted = done | locked
                 earlier = await self._account_for(
-                    connection, worker_id, [run for run in runs if run[0] not in done | locked]
+                    connection, worker_id, [run for run in runs if run[0] not in accounted]
                 )
             finished += [batch[job_id] for job_id in done | earlier]
             self._locked |= {job_id: batch[job_id] for job_id in locked}
             if locked:
                 log.info("completions_wait_for_a_lock", count=len(locked))
                 self._some_locked.set()
-        for job in finished:  # told at the end, because a failure before it has all of this repeated
-            self._slots.on_finished(job, State.SUCCEEDED)
+        if finished:  # told at the end, because a failure before it has all of this repeated
+            self._slots.on_finished(finished, State.SUCCEEDED)
 
     async def _account_for(
         self, connection: Connection, worker_id: uuid.UUID, missing: list[tuple[uuid.UUID, int]]
@@ -147,11 +153,4 @@ class Completer:
                 done |= await self._account_for(connection, job.worker_id, [] if done else [run])
                 self._locked.pop(job.id, None)
         if done:
-            self._slots.on_finished(job, State.SUCCEEDED)
-
-
-def _by_worker(jobs: Iterable[ClaimedJob]) -> dict[uuid.UUID, list[tuple[uuid.UUID, int]]]:
-    runs: dict[uuid.UUID, list[tuple[uuid.UUID, int]]] = {}
-    for job in jobs:
-        runs.setdefault(job.worker_id, []).append((job.id, job.token))
-    return runs
+            self._slots.on_finished([job], State.SUCCEEDED)

@@ -6,7 +6,7 @@ Each is written at once and alone, until the database has taken it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import structlog
@@ -28,7 +28,9 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class EndWriter:
-    def __init__(self, tools: Tools, health: DatabaseHealth, on_finished: Callable[[ClaimedJob, State], None]) -> None:
+    def __init__(
+        self, tools: Tools, health: DatabaseHealth, on_finished: Callable[[Sequence[ClaimedJob], State], None]
+    ) -> None:
         self._tools = tools
         self._health = health
         self._on_finished = on_finished
@@ -63,7 +65,7 @@ class EndWriter:
             return
         counts_of_jobs.failed(claimed, outcome)
         if state.final:
-            self._on_finished(claimed, state)
+            self._on_finished([claimed], state)
 
     async def _write_let_down(
         self, connection: Connection, claimed: ClaimedJob, kind: JobKind, failure: Failure
@@ -87,7 +89,7 @@ class EndWriter:
             if done and job.probe is not None:
                 await job.probe.succeeded(connection, job.used)
         if done:
-            self._on_finished(claimed, State.SUCCEEDED)
+            self._on_finished([claimed], State.SUCCEEDED)
         else:
             _refused(claimed, "succeeded")
 

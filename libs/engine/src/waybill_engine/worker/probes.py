@@ -23,6 +23,10 @@ class WorkerStanding(Protocol):
     @property
     def draining(self) -> bool: ...
     @property
+    def busy(self) -> bool:
+        """Whether a job runs here, or its end has yet to be written."""
+
+    @property
     def database_is_well(self) -> bool: ...
     @property
     def renewal_tried_at(self) -> float:
@@ -48,10 +52,10 @@ class Probes:
         return None
 
     def ready(self) -> str | None:
-        """Why no job is claimed here; None if some are."""
+        """Why there is no work for it here; None if there is, or may be."""
         if self.worker is None or not self.worker.registered:
             return "it is starting"
-        if self.worker.draining:
+        if self.worker.draining and not self.worker.busy:
             return "it is shutting down"
         if not self.worker.database_is_well:
             return "the database does not answer"

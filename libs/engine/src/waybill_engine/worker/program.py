@@ -27,6 +27,7 @@ from waybill.errors import WaybillError
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
 from waybill.telemetry import metrics, traces
+from waybill.termination import heed_sigterm
 from waybill_engine.registry import declared_schedules, load_handlers
 from waybill_engine.settings import HOT_CONNECTIONS, WorkerSettings
 from waybill_engine.worker.child_processes import stop_with
@@ -46,6 +47,7 @@ def main(program: str, default_handlers: Sequence[str] = (), settings: WorkerSet
     `program` is what `python -m` starts. `default_handlers` are the modules whose handlers it serves, beside the
     selftest's, unless `WAYBILL_WORKER_HANDLERS` names others. Without `settings`, they come from the environment.
     """
+    heed_sigterm()  # until the running worker has a handler of its own
     arguments = _arguments(program)
     settings = settings or load(WorkerSettings)
     logging_setup.configure(settings, service="worker")

@@ -31,8 +31,9 @@ class ProgressWriter:
 
     def forget(self, job_id: uuid.UUID) -> None:
         """Drop what was not written yet, because the job has ended."""
-        self._news.pop(job_id, None)
-        self._second_tries.pop(job_id, None)
+        if self._news or self._second_tries:  # mostly there is none, and looking an id up costs something
+            self._news.pop(job_id, None)
+            self._second_tries.pop(job_id, None)
 
     async def run(self) -> None:
         while True:

@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from waybill import __version__
 from waybill.db import Database
@@ -55,13 +56,14 @@ class Registration:
             pod_namespace=settings.worker_pod_namespace,
             pod_name=settings.worker_pod_name,
             pod_uid=settings.worker_pod_uid,
+            node_started_at=datetime.now(UTC),
         )
         self.id = self.info.id
         """The id that was written last, under which this process works."""
 
     def take_new_id(self) -> None:
         """Use another id from the next `write` on."""
-        self.info = replace(self.info, id=new_id())
+        self.info = replace(self.info, id=new_id(), node_started_at=datetime.now(UTC))
 
     async def write(self, *, on_lease: Callable[[], None]) -> None:
         """Tell the database of this process and its kinds. `on_lease` is called just before its lease begins."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextvars
+import math
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import structlog
 
@@ -23,6 +27,7 @@ from waybill_engine.models import State
 from waybill_engine.registry import Handler
 from waybill_engine.snooze import Snooze
 from waybill_engine.worker.end_writer import EndWriter
+from waybill_engine.worker.run_chain import perform
 from waybill_engine.worker.run_lines import SUCCESSES, run_fields
 from waybill_engine.worker.run_spans import SUCCEEDED, note_outcome, traced
 
@@ -50,18 +55,25 @@ class RunEnvironment:
 
     ends: EndWriter
     loop: asyncio.AbstractEventLoop
+    context: contextvars.Context
+    """What every task begins with, whoever happens to start it."""
     on_success: Callable[[ClaimedJob], None]
     """Called with a job that succeeded and whose completion has yet to be written."""
-    on_finished: Callable[[ClaimedJob, State], None]
-    """Called with a job that ended for good, after that was committed. The completer tells of those it writes."""
+    on_finished: Callable[[Sequence[ClaimedJob], State], None]
+    """Called with jobs that ended for good, after that was committed. The completer tells of those it writes."""
     on_end: Callable[[Run], None]
     """Called exactly once for each run, when its slot is free."""
+
+
+_ONE_GO = 0.0002
+"""Seconds for which runs follow one another in a task. Then the event loop gets its turn."""
 
 
 class Run:
     """A handler at work."""
 
     __slots__ = (
+        "_context",
         "_environment",
         "_handler",
         "_job",
@@ -72,13 +84,18 @@ class Run:
         "_stubborn",
         "_task",
         "_tools",
+        "chain_began",
         "claimed",
         "deadline",
         "ending",
+        "next",
         "started",
+        "waits",
     )
 
-    def __init__(self, handler: Handler, job: JobContext, tools: Tools, environment: RunEnvironment) -> None:
+    def __init__(
+        self, handler: Handler, job: JobContext, tools: Tools, environment: RunEnvironment, started: float
+    ) -> None:
         self.claimed = claimed = job.claimed
         self.ending = False
         """Its end is being written, and nobody else may decide it any more."""
@@ -89,14 +106,41 @@ class Run:
         self._let_down: Failure | None = None
         """How a dependency failed, or who asked us to wait, if that ended the run."""
         self._stop: Stop | None = None
-        self.started = started = environment.loop.time()
+        self.started = started
         self.deadline = started + claimed.time_limit
         """When its time is up. `Slots` watches it, because a timer for each run would cost more than the run."""
         self._stubborn: asyncio.TimerHandle | None = None
         self._settling: asyncio.Task[None] | None = None
         self._span: spans.Span | None = None
+        self._task: asyncio.Task[None]
+        self._context: contextvars.Context
+        self.chain_began = math.inf
+        """When the first run of its chain began."""
+        self.next: Run | None = None
+        """The run that follows in the same task."""
+        self.waits = False
+        """It has waited for something, so its task is not another's any more."""
+
+    def start(self) -> None:
+        """Run in a task of its own."""
+        loop, context = self._environment.loop, self._environment.context.copy()
         # Named, because making up a name for a task costs as much as everything else here.
-        self._task = asyncio.Task(self._run(), loop=environment.loop, name=claimed.kind)
+        self._task = asyncio.Task(perform(self), loop=loop, name=self.claimed.kind, context=context)
+
+    def follow(self, run: Run) -> None:
+        """Run in the task of another run, which has just ended."""
+        self._task, self.chain_began = run._task, run.chain_began
+        run.next = self
+
+    def leaves_its_task(self, now: float) -> bool:
+        """Whether its task is as it was before it, for another run to go on in. Ask it at its end."""
+        return (
+            not self.waits
+            and now - self.chain_began < _ONE_GO
+            and self._stop is None
+            and not self._task.cancelling()
+            and contextvars.copy_context() == self._context
+        )
 
     @property
     def written(self) -> bool:
@@ -118,11 +162,16 @@ class Run:
         if self._stubborn is None:
             self._stubborn = asyncio.get_running_loop().call_later(STUBBORN_AFTER, self._abandon)
 
-    async def _run(self) -> None:
+    def perform(self) -> Coroutine[Any, Any, None]:
+        """The whole run. Call it in the task."""
         enter_job(self._job)
-        if not spans.on():
-            await self._handle()
-            return
+        if spans.on():
+            self.waits = True  # its span, too, needs a task of its own
+            return self._handle_traced()
+        self._context = contextvars.copy_context()
+        return self._handle()
+
+    async def _handle_traced(self) -> None:
         with traced(self.claimed) as self._span:
             await self._handle()
 
@@ -153,8 +202,7 @@ class Run:
 
     def _succeeded(self) -> None:
         self.ending = True
-        self._note_time()
-        SUCCESSES.log(self.claimed, self.started, self._environment.loop.time())
+        SUCCESSES.log(self.claimed, self._note_time())
         if self._span is not None:
             self._span.set(SUCCEEDED)
         if self._handler.kind.dependencies:
@@ -163,15 +211,18 @@ class Run:
                 self._settling = asyncio.get_running_loop().create_task(self._settle_probe())
                 return
         if self._job.completed:
-            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+            self._environment.on_finished([self.claimed], State.SUCCEEDED)
         else:
             self._environment.on_success(self.claimed)
         self._release_slot()
 
-    def _note_time(self) -> None:
-        self.claimed.took = self._environment.loop.time() - self.started
+    def _note_time(self) -> float:
+        """How long it took, up to now. Not by the loop's clock, which stands still while a handler keeps the loop."""
+        now = time.monotonic()
+        self.claimed.took = now - self.started
         if spans.on():
             self.claimed.trace = current_trace()
+        return now
 
     def _note_success(self) -> None:
         for name in self._job.used:
@@ -203,7 +254,8 @@ class Run:
 
     def _log_failure(self, error: BaseException, failure: Failure) -> None:
         """One line without a traceback, unless the handler has a bug: failures of the taxonomy are everyday life."""
-        of_run = run_fields(self.claimed, self.started, self._environment.loop.time())
+        self._note_time()
+        of_run = run_fields(self.claimed)
         if not is_expected(error):
             log.error("job_failed", **of_run, code=failure.code.value, exc_info=error)
         elif failure.retry_after is not None:
@@ -243,7 +295,7 @@ class Run:
             note_outcome(self._span, outcome, completed=self._job.completed, let_down=self._let_down is not None)
         if self._job.completed:
             self._note_success()
-            self._environment.on_finished(self.claimed, State.SUCCEEDED)
+            self._environment.on_finished([self.claimed], State.SUCCEEDED)
             self._release_slot()  # it committed its completion before it was stopped
         elif outcome is None:
             LEASES_LOST.inc()

@@ -22,8 +22,8 @@ class SuccessLines:
         self._left = MOST_PER_SECOND
         self._unsaid = 0
 
-    def log(self, job: ClaimedJob, started: float, now: float) -> None:
-        """Call it in the job's own task, whose lines name the job."""
+    def log(self, job: ClaimedJob, now: float) -> None:
+        """Call it in the task of the job's run, whose lines name the job; `now` is by any clock."""
         second = int(now)
         if second != self._second:
             self._second, self._left = second, MOST_PER_SECOND
@@ -33,13 +33,13 @@ class SuccessLines:
         self._left -= 1
         unsaid = {"not_logged": self._unsaid} if self._unsaid else {}
         self._unsaid = 0
-        log.info("job_succeeded", **run_fields(job, started, now), **unsaid)
+        log.info("job_succeeded", **run_fields(job), **unsaid)
 
 
 SUCCESSES = SuccessLines()
 """Of this process."""
 
 
-def run_fields(job: ClaimedJob, started: float, now: float) -> dict[str, Any]:
+def run_fields(job: ClaimedJob) -> dict[str, Any]:
     """What every line about the end of a run says."""
-    return {"kind": job.kind, "attempt": job.attempts + 1, "seconds": round(now - started, 4)}
+    return {"kind": job.kind, "attempt": job.attempts + 1, "seconds": round(job.took, 4)}

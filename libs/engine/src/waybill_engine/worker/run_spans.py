@@ -34,9 +34,8 @@ def traced(claimed: ClaimedJob) -> Iterator[spans.Span]:
         ) as span,
     ):
         # The database says how long it was, and this machine when it ended, so that it fits the run beside it.
-        waited = max((claimed.started_at - claimed.run_at).total_seconds(), 0.0)
         now = time.time_ns()
-        span.beside(f"wait {claimed.queue}", begun=now - int(waited * 1e9), ended=now)
+        span.beside(f"wait {claimed.queue}", begun=now - int(claimed.waited * 1e9), ended=now)
         yield span
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from waybill.db import Database
 from waybill.storage import Storage
@@ -64,8 +65,8 @@ class Slots:
         """When only so many jobs wait, more should be claimed. The claimer sets it each time."""
         self.on_written: Callable[[Iterable[ClaimedJob]], None] = lambda _: None
         """Called with jobs whose ends were written, because a cap may have room again."""
-        self.on_finished: Callable[[ClaimedJob, State], None] = lambda _job, _state: None
-        """Called with each job that ended for good in a run of this worker, after that was committed."""
+        self.on_finished: Callable[[Sequence[ClaimedJob], State], None] = lambda _jobs, _state: None
+        """Called with jobs that ended for good in runs of this worker, after that was committed."""
         self.typical = 1.0
         """Seconds that a run takes, as a moving average. It starts high, so that nothing is claimed ahead at first."""
         self.typical_bytes = float(MAX_PAYLOAD)
@@ -82,12 +83,15 @@ class Slots:
         self._environment = RunEnvironment(
             ends=EndWriter(self._tools, health, self._finished),
             loop=self._loop,
+            context=contextvars.copy_context(),
             on_success=self._succeeded,
             on_finished=self._finished,
             on_end=self._ended,
         )
         self._waiting_since = 0.0
         self._watching = False
+        self._over: list[ClaimedJob] = []
+        """Jobs whose runs are over and not counted yet."""
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
@@ -152,20 +156,22 @@ class Slots:
 
     def _fill_slots(self) -> None:
         while self.waiting and len(self.runs) < self.concurrency:
-            job = self.waiting.popleft()
-            handler = self._handlers[job.kind]
-            probe = self._tools.dependencies.probe(job) if job.probes is not None else None
-            context = JobContext(job, self._tools, probe, handler.kind.dependencies)
-            run = Run(handler, context, self._tools, self._environment)
-            self.runs[job.id] = run
-            self._waiting_since = run.started
-
+            self._next_run(time.monotonic()).start()
         if self.runs and not self._watching:
             self._watching = True
             self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
 
-    def _finished(self, job: ClaimedJob, state: State) -> None:
-        self.on_finished(job, state)
+    def _next_run(self, now: float) -> Run:
+        job = self.waiting.popleft()
+        handler = self._handlers[job.kind]
+        probe = self._tools.dependencies.probe(job) if job.probes is not None else None
+        context = JobContext(job, self._tools, probe, handler.kind.dependencies)
+        run = self.runs[job.id] = Run(handler, context, self._tools, self._environment, now)
+        self._waiting_since = now
+        return run
+
+    def _finished(self, jobs: Sequence[ClaimedJob], state: State) -> None:
+        self.on_finished(jobs, state)
 
     def _succeeded(self, job: ClaimedJob) -> None:
         job.payload_text = "{}"  # thousands of completions may wait to be written, and none needs its payload
@@ -183,16 +189,33 @@ class Slots:
             self._loop.call_later(_WATCH_EVERY, self._watch, context=_NO_JOB)
 
     def _ended(self, run: Run) -> None:
-        self.progress.forget(run.claimed.id)
-        if self.runs.get(run.claimed.id) is run:
-            del self.runs[run.claimed.id]
-        took = self._loop.time() - run.started
-        self.typical += 0.05 * (took - self.typical)
-        counts_of_jobs.run_ended(run.claimed, took)
+        job, now = run.claimed, time.monotonic()
+        self.progress.forget(job.id)
+        if self.runs.get(job.id) is run:
+            del self.runs[job.id]
+        self.typical += 0.05 * (now - run.started - self.typical)
+        if not self._over:
+            self._loop.call_soon(self._count_runs, context=_NO_JOB)
+        self._over.append(job)
         self._run_ended.set()
+        if self._may_follow(run, now):
+            self._next_run(now).follow(run)
         self._fill_slots()
         if run.written:
-            self.on_written((run.claimed,))
+            self.on_written((job,))
         elif len(self.waiting) <= self.low or len(self.runs) < self.concurrency:
             self.low = -1
             self.on_room()
+
+    def _may_follow(self, run: Run, now: float) -> bool:
+        """Whether the next job may run in the task of a run that has just ended; see `run_chain`."""
+        return (
+            bool(self.waiting)
+            and len(self.runs) < self.concurrency
+            and self.waiting[0].kind == run.claimed.kind  # which is the task's name
+            and run.leaves_its_task(now)
+        )
+
+    def _count_runs(self) -> None:
+        over, self._over = self._over, []
+        counts_of_jobs.runs_ended(over)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Never
 
 import structlog
@@ -23,14 +24,15 @@ class ThroughputCounter:
         self._interval = interval
         self._counted: dict[tuple[str, State], Finished] = {}
 
-    def add(self, job: ClaimedJob, state: State) -> None:
-        """A job ended for good."""
-        one = self._counted.get((job.kind, state))
-        if one is None:
-            one = self._counted[job.kind, state] = Finished(job.kind, state.value)
-        one.jobs += 1
-        one.seconds_queued += max((job.started_at - job.run_at).total_seconds(), 0.0)
-        one.seconds_running += job.took
+    def add(self, jobs: Iterable[ClaimedJob], state: State) -> None:
+        """These jobs ended for good."""
+        one: Finished | None = None
+        for job in jobs:
+            if one is None or one.kind != job.kind:
+                one = self._counted.setdefault((job.kind, state), Finished(job.kind, state.value))
+            one.jobs += 1
+            one.seconds_queued += job.waited
+            one.seconds_running += job.took
 
     async def run(self) -> Never:
         while True:

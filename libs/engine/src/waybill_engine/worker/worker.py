@@ -105,7 +105,7 @@ class JobRunner:
         slots.on_room = self._claimer.wake
         slots.on_written = self._claimer.runs_ended
         self._throughput = ThroughputCounter(db, settings.heartbeat_interval)
-        slots.on_finished = self._job_finished
+        slots.on_finished = self._jobs_finished
         self._heartbeat = Heartbeat(
             db,
             health,
@@ -184,6 +184,10 @@ class JobRunner:
         return self._shutdown.begun.is_set()
 
     @property
+    def busy(self) -> bool:
+        return len(self._slots.runs) + len(self._slots.completer) > 0
+
+    @property
     def database_is_well(self) -> bool:
         return not self._health.down
 
@@ -252,9 +256,9 @@ class JobRunner:
     async def _register(self) -> None:
         await self._registration.write(on_lease=self._heartbeat.registered)
 
-    def _job_finished(self, job: ClaimedJob, state: State) -> None:
-        self._throughput.add(job, state)
-        counts_of_jobs.finished(job, state, asyncio.get_running_loop().time())
+    def _jobs_finished(self, jobs: Sequence[ClaimedJob], state: State) -> None:
+        self._throughput.add(jobs, state)
+        counts_of_jobs.finished(jobs, state, asyncio.get_running_loop().time())
 
     async def _start_over(self) -> None:
         """Go on under a new id and without any jobs, because the database no longer knows what this worker runs."""
