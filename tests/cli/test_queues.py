@@ -66,3 +66,43 @@ async def test_pausing_a_queue_nobody_uses_is_done_but_doubted(waybill: Waybill,
     assert ran.code == 0
     assert "known are convert, default" in ran.err
     assert (await waybill("queue", "pause", "No Such")).code == 2
+
+
+async def test_the_backlog_says_how_many_workers_are_wanted_and_what_is_held(
+    waybill: Waybill, hot: Connection, clock: Clock
+) -> None:
+    await some_jobs(hot, 1200)
+    await one_job(hot, delay=10 * 86400.0)
+    await some_jobs(hot, 2, queue="night")
+    await waybill("queue", "pause", "night")
+    await clock.forward(3 * 86400 + 1800)
+
+    ran = await waybill("queue", "backlog")
+
+    assert [" ".join(line.split()) for line in ran.lines] == [
+        "wanted 2 workers with 10 slots each, to be done in 1 min",
+        "queued 1,200 (the oldest for 3 d)",
+        "running 0",
+        "drained in never: no worker serves it",
+        "held 2 in a paused queue, 1 scheduled for later",
+    ]
+    await start_worker(hot)
+    ran = await waybill("queue", "backlog", "--queue", "default", "--kind", "work", "--slots", "1")
+    assert "wanted      20 workers with 1 slot each" in ran.out
+    assert "drained in  2 min" in ran.out
+
+
+async def test_the_backlog_as_json(waybill: Waybill, hot: Connection) -> None:
+    await some_jobs(hot, 60)
+    found = (await waybill("queue", "backlog", "--drain-target", "2m", "--slots", "1", "--json")).json
+    assert found.pop("oldest") is not None
+    assert found == {
+        "wanted": 1,
+        "queued": 60,
+        "running": 0,
+        "waiting": 60,
+        "seconds_to_drain": None,
+        "held": {},
+        "estimated": False,
+    }
+    assert (await waybill("queue", "backlog", "--drain-target", "0s")).code != 0

@@ -23,7 +23,7 @@ async def test_samples_are_taken_when_they_are_due(db: Database, hot: Connection
 async def test_what_cannot_be_counted_stops_nobody(db: Database, hot: Connection) -> None:
     _, claimed = await running_job(hot)
     throughput = ThroughputCounter(db, 20.0)
-    throughput.add(claimed, State.SUCCEEDED)
+    throughput.add([claimed], State.SUCCEEDED)
     await hot.execute("DROP TABLE samples, finished_by_minute")
     with capture_logs() as lines:
         await Sampler(db, 15.0).poll()

@@ -10,7 +10,7 @@ from support.engine import Connect
 from waybill.db.database import Connection
 from waybill_engine import throughput
 from waybill_engine.samples import take_if_due
-from waybill_engine.throughput import Finished, by_minute
+from waybill_engine.throughput import Finished, by_kind, by_minute
 
 HOUR = timedelta(hours=1)
 
@@ -22,10 +22,10 @@ async def test_workers_add_to_the_same_minute_in_any_order(hot: Connection, conn
 
     await asyncio.gather(*(throughput.add(worker, ours if at % 2 else ours[::-1]) for at, worker in enumerate(workers)))
 
-    assert [one for _, one in await by_minute(hot, HOUR)] == [
-        Finished("a", "succeeded", 8, 4.0, 16.0),
-        Finished("b", "failed", 4, 2.0, 1.0),
-    ]
+    assert await by_kind(hot, HOUR) == [Finished("a", "succeeded", 8, 4.0, 16.0), Finished("b", "failed", 4, 2.0, 1.0)]
+    await throughput.add(hot, [Finished("b", "succeeded", 1, 1.0, 1.0)])
+    together = [Finished("*", "failed", 4, 2.0, 1.0), Finished("*", "succeeded", 9, 5.0, 17.0)]
+    assert [one for _, one in await by_minute(hot, HOUR)] == together
 
 
 async def test_minutes_are_apart_and_leave_after_a_day(hot: Connection, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""`waybill queue`: counts the jobs of each queue, and pauses queues."""
+"""`waybill queue`: counts the jobs of each queue, says how many workers they call for, and pauses queues."""
 
 from __future__ import annotations
 
@@ -11,20 +11,31 @@ import typer
 from rich.text import Text
 
 from waybill.console.database import with_database
-from waybill.console.human_units import ago, duration
-from waybill.console.options import AsJson
-from waybill.console.tables import Column, print_table
+from waybill.console.human_units import ago, counted, duration
+from waybill.console.options import AsJson, seconds
+from waybill.console.tables import Column, print_facts, print_table
 from waybill.console.terminal import print_json, print_line, remark, styled
 from waybill.db import Database
 from waybill_cli.job_view import STYLES
 from waybill_cli.jobs.enqueue import kind_names, known_kind
-from waybill_cli.records import queue_record
+from waybill_cli.records import backlog_record, queue_record
 from waybill_engine import State, control, queries
+from waybill_engine.backlog import DRAIN_TARGET, Backlog, read_backlog
 from waybill_engine.queries import QueueStats
 
-app = typer.Typer(help="Operate queues: stats, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Operate queues: stats, backlog, pause, resume.", no_args_is_help=True, rich_markup_mode=None)
 
 _COUNTED = (State.QUEUED, State.SCHEDULED, State.RUNNING, State.FAILED, State.DEAD_LETTER)
+_HELD = {
+    "scheduled": "scheduled for later",
+    "children": "waiting for their children",
+    "sequence": "waiting for their turn",
+    "queue_paused": "in a paused queue",
+    "breaker": "behind a breaker",
+    "cap": "at a cap",
+    "rate": "at a rate",
+    "isolated": "to run alone",
+}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -87,6 +98,53 @@ def _status(queue: QueueStats, now: datetime) -> Text:
         return Text("open", "green")
     why = f": {queue.paused_reason}" if queue.paused_reason else ""
     return styled(f"paused {ago(queue.paused_at, now)}{why}", "bold yellow")
+
+
+@app.command()
+def backlog(
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="NAME", help="A queue that the workers serve. May be repeated."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind that they serve. May be repeated.")
+    ] = None,
+    slots: Annotated[
+        int, typer.Option("--slots", metavar="N", min=1, max=1_000_000, help="How many jobs one worker runs at once.")
+    ] = 10,
+    target: Annotated[
+        float,
+        typer.Option(
+            "--drain-target", parser=seconds, metavar="DURATION", help="The time in which what waits should be gone."
+        ),
+    ] = DRAIN_TARGET,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many workers the waiting jobs call for, and which jobs more workers would not help."""
+
+    async def read(database: Database) -> tuple[Backlog, datetime]:
+        async with database.hot() as connection:
+            found = await read_backlog(connection, names or (), kinds or (), slots=slots, drain_target=target)
+        async with database.transaction() as session:
+            return found, await queries.database_time(session)
+
+    found, now = with_database(read)
+    if as_json:
+        print_json(backlog_record(found))
+        return
+    drained = "never: no worker serves it" if found.seconds_to_drain is None else duration(found.seconds_to_drain)
+    waited = f" (the oldest for {duration((now - found.oldest).total_seconds())})" if found.oldest else ""
+    wanted = counted(found.wanted, "worker", "workers")
+    print_facts(
+        [
+            ("wanted", Text(f"{wanted} with {counted(slots, 'slot', 'slots')} each, to be done in {duration(target)}")),
+            ("queued", Text(f"{'about ' if found.estimated else ''}{found.queued:,}{waited}")),
+            ("running", Text(f"{found.running:,}")),
+            ("drained in", Text(drained)),
+            ("held", Text(", ".join(f"{jobs:,} {_HELD[why]}" for why, jobs in sorted(found.held.items())) or "0")),
+        ],
+        indent=0,
+    )
 
 
 @app.command()

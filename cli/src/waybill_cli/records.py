@@ -9,6 +9,7 @@ from typing import Any
 from sqlmodel import SQLModel
 
 from waybill_engine import Artefact, Job, State, Worker
+from waybill_engine.backlog import Backlog
 from waybill_engine.breaker_control import BreakerHappening, BreakerStatus
 from waybill_engine.queries import Happening, QueueStats
 from waybill_engine.schedule_models import ScheduleRow
@@ -46,6 +47,10 @@ def queue_record(stats: QueueStats) -> dict[str, Any]:
         "oldest_queued_at": stats.oldest_queued_at,
         "at_least": sorted(state.value for state in stats.at_least),
     }
+
+
+def backlog_record(backlog: Backlog) -> dict[str, Any]:
+    return {field.name: getattr(backlog, field.name) for field in fields(backlog)}
 
 
 def breaker_record(breaker: BreakerStatus) -> dict[str, Any]:

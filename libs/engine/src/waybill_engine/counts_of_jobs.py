@@ -7,14 +7,15 @@ counted that was rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 
 from waybill.db.commit_notes import after_commit
 from waybill.telemetry import spans, trace_ids
+from waybill.telemetry.instruments import Distribution
 from waybill.telemetry.metrics import (
     ATTEMPTS_FAILED,
     BREAKER_TRANSITIONS,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
     from waybill_engine.claim import ClaimedJob
     from waybill_engine.finish import RunOutcome
+
+K = TypeVar("K")
 
 
 def enqueued(connection: Connection, jobs: Iterable[tuple[str, str]]) -> None:
@@ -80,15 +83,20 @@ def breaker_changed(connection: Connection, dependency: str, to: str) -> None:
     after_commit(connection, BREAKER_TRANSITIONS.labels(dependency, to).inc)
 
 
-def claimed(jobs: Iterable[ClaimedJob]) -> None:
+# A worker may claim and end tens of thousands of jobs a second, so it counts them in batches.
+
+
+def claimed(jobs: Sequence[ClaimedJob]) -> None:
     """Count jobs that this worker has claimed, and how long they had been runnable."""
-    for job in jobs:
-        JOBS_CLAIMED.labels(job.kind).value += 1
-        JOB_QUEUED.labels(job.kind).observe(_seconds(job.started_at - job.run_at), _trace(job))
+    for kind, alike in _grouped(jobs, attrgetter("kind")):
+        JOBS_CLAIMED.labels(kind).value += len(alike)
+        _observe(JOB_QUEUED.labels(kind), [job.waited for job in alike], alike, _trace)
 
 
-def run_ended(job: ClaimedJob, seconds: float) -> None:
-    JOB_RUNNING.labels(job.kind).observe(seconds, job.trace)
+def runs_ended(jobs: Sequence[ClaimedJob]) -> None:
+    """Count runs that are over, however they ended."""
+    for kind, alike in _grouped(jobs, attrgetter("kind")):
+        _observe(JOB_RUNNING.labels(kind), [job.took for job in alike], alike, attrgetter("trace"))
 
 
 def failed(job: ClaimedJob, outcome: RunOutcome) -> None:
@@ -97,20 +105,40 @@ def failed(job: ClaimedJob, outcome: RunOutcome) -> None:
         ATTEMPTS_FAILED.labels(job.kind, outcome.code).value += 1
 
 
-def finished(job: ClaimedJob, state: State, now: float) -> None:
-    """Count a job that ended for good. Its end is in the database; `now` is by the loop's clock."""
-    tenant = tenant_label(job.tenant)
-    JOBS_FINISHED.labels(job.kind, state.value, tenant).value += 1
-    if state is not State.CANCELLED:
-        until_claimed = _seconds(job.started_at - job.runnable_since)
-        JOB_END_TO_END.labels(job.kind, tenant).observe(until_claimed + now - job.claimed_at, job.trace)
+def finished(jobs: Sequence[ClaimedJob], state: State, now: float) -> None:
+    """Count jobs that ended for good. Their ends are in the database; `now` is by the loop's clock."""
+    for (kind, tenant), alike in _grouped(jobs, attrgetter("kind", "tenant")):
+        label = tenant_label(tenant)
+        JOBS_FINISHED.labels(kind, state.value, label).value += len(alike)
+        if state is not State.CANCELLED:
+            took = [job.waited_in_all + now - job.claimed_at for job in alike]
+            _observe(JOB_END_TO_END.labels(kind, label), took, alike, attrgetter("trace"))
 
 
-def _seconds(time: timedelta) -> float:
-    return max(time.total_seconds(), 0.0)
+def _grouped(jobs: Sequence[ClaimedJob], key: Callable[[ClaimedJob], K]) -> Iterable[tuple[K, Sequence[ClaimedJob]]]:
+    if len(keys := set(map(key, jobs))) == 1:
+        return [(keys.pop(), jobs)]
+    groups: dict[K, list[ClaimedJob]] = {}
+    for job in jobs:
+        groups.setdefault(key(job), []).append(job)
+    return groups.items()
+
+
+def _observe(
+    series: Distribution,
+    seconds: Sequence[float],
+    jobs: Sequence[ClaimedJob],
+    trace_of: Callable[[ClaimedJob], str | None],
+) -> None:
+    """Count what was observed of each of these jobs; while traces are on, with its trace."""
+    if not spans.on():
+        series.observe_all(seconds)
+        return
+    for value, job in zip(seconds, jobs, strict=True):
+        series.observe(value, trace_of(job))
 
 
 def _trace(job: ClaimedJob) -> str | None:
     """The trace that a job was enqueued in, if that is recorded."""
-    stored = trace_ids.parse(job.traceparent) if spans.on() else None
+    stored = trace_ids.parse(job.traceparent)
     return f"{stored.trace_id:032x}" if stored is not None and stored.sampled else None

@@ -237,6 +237,8 @@ class Worker(SQLModel, table=True):
     pod_namespace: str | None = None
     pod_name: str | None = None
     pod_uid: str | None = None
+    node_started_at: datetime | None = time_column(nullable=True)
+    """When it registered, by the clock of its node, which also stamps when a container started. See `pods.verdicts`."""
     version: str
     queues: list[str] = Field(sa_type=sa.ARRAY(sa.Text))
     kinds: list[str] = Field(sa_type=sa.ARRAY(sa.Text))

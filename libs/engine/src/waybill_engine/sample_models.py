@@ -27,6 +27,8 @@ class SampleRow(SQLModel, table=True):
     """The tenants with the most jobs. Only the newest sample has them."""
     waiting_longest: list[uuid.UUID] | None = Field(default=None, sa_type=ARRAY(sa.Uuid))
     """The job that has waited longest in each lane. Only the newest sample has them."""
+    waiting: list[Any] | None = Field(default=None, sa_type=JSONB)
+    """How many jobs of each kind wait in each queue, for `waybill_engine.backlog`. Only the newest sample has them."""
     cut_off: list[str] = Field(sa_type=ARRAY(sa.Text))
     """The states of which there are more jobs than were counted."""
 
@@ -58,3 +60,5 @@ class FinishedInMinute(SQLModel, table=True):
     """The sum over these jobs of the time between being runnable and being claimed, before their last run."""
     seconds_running: float
     """The sum over these jobs of the time of their last run."""
+
+    __table_args__ = (sa.Index("finished_of_kind", "kind", "minute"),)

@@ -128,7 +128,7 @@ WITH RECURSIVE pairs AS (
       FROM rates AS paced WHERE paced.most IS NOT NULL
      GROUP BY 1
 )
-INSERT INTO samples (taken_at, workers, breakers, limits, tenants, waiting_longest, cut_off)
+INSERT INTO samples (taken_at, workers, breakers, limits, tenants, waiting_longest, waiting, cut_off)
 SELECT now(),
        (SELECT COALESCE(jsonb_object_agg(state, workers), '{{}}')
           FROM (SELECT CASE WHEN lease_expires_at <= now() THEN 'expired' ELSE state END AS state, count(*) AS workers
@@ -142,6 +142,8 @@ SELECT now(),
                                   ORDER BY queued + scheduled + running + dead_letter DESC, tenant), '[]')
           FROM of_tenants),
        ARRAY(SELECT id FROM waiting_longest ORDER BY oldest, id),
+       (SELECT COALESCE(jsonb_agg(jsonb_build_array(queue, kind, jobs) ORDER BY queue, kind), '[]')
+          FROM (SELECT queue, kind, sum(jobs) AS jobs FROM lanes GROUP BY queue, kind) AS by_queue),
        ARRAY(SELECT DISTINCT state FROM counted WHERE examined >= $1::int ORDER BY state)
 """  # noqa: S608 - made of constants
 
@@ -149,7 +151,8 @@ _FORGET_SAMPLES = "DELETE FROM samples WHERE taken_at < now() - $1::interval OR 
 _FORGET_KINDS = "DELETE FROM kind_samples WHERE taken_at < now() - $1::interval OR taken_at > now()"
 _FORGET_MINUTES = "DELETE FROM finished_by_minute WHERE minute < now() - $1::interval OR minute > now()"
 _FORGET_DETAIL = """
-UPDATE samples SET tenants = NULL, waiting_longest = NULL WHERE tenants IS NOT NULL AND taken_at < now()
+UPDATE samples SET tenants = NULL, waiting_longest = NULL, waiting = NULL
+ WHERE tenants IS NOT NULL AND taken_at < now()
 """
 
 _NEWEST = """
