@@ -16,6 +16,7 @@ from waybill_janitor.composition import all_tasks, by_task, kinds_with_rows_of
 def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines_have_of_them(cleaner: Janitor) -> None:
     names = [task.name for task in all_tasks(cleaner.tools)]
     assert names == [
+        "pods",
         "leases",
         "workers",
         "sequences",

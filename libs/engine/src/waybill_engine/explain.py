@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound
 from waybill.messages import Message, msg
+from waybill.pg_text import as_object
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.models import State
 from waybill_engine.waiting_facts import MOST_COUNTED, look
@@ -47,11 +48,13 @@ class Explanation:
     says: Message
     facts: Mapping[str, Any]
     """What the sentence says, as data for programs: times, counts, names."""
+    lost: Message | None = None
+    """Of a job that waits again: what became of the worker that ran it last, if the cluster told us."""
 
     @property
     def sentence(self) -> str:
         """The answer in English."""
-        return str(self.says)
+        return f"{self.lost} {self.says}" if self.lost else str(self.says)
 
     @property
     def key(self) -> str:
@@ -68,7 +71,11 @@ async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
     job = await look(connection, job_id)
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
-    return _explained(job)
+    answer = _explained(job)
+    if not job.get("lost"):
+        return answer
+    lost = json.loads(job["lost"])
+    return replace(answer, lost=Message(lost["key"], lost["params"]), facts={**answer.facts, "lost": lost["cause"]})
 
 
 def _explained(job: Mapping[str, Any]) -> Explanation:
@@ -107,12 +114,13 @@ def _ended(job: Mapping[str, Any], state: State) -> Explanation:
 
 def _error(job: Mapping[str, Any]) -> dict[str, Any]:
     """The job's error as the parameter of a message."""
-    detail = json.loads(job["error_detail"] or "{}")
+    detail = as_object(json.loads(job["error_detail"] or "{}"))
+    key = detail.get("key")
     return {
         "code": job["error_code"],
         "message": job["error_message"],
-        "key": detail.get("key"),
-        "params": detail.get("params") or {},
+        "key": key if isinstance(key, str) else None,
+        "params": as_object(detail.get("params")),
     }
 
 

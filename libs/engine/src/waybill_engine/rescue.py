@@ -7,6 +7,9 @@ circuit breaker is not closed, most likely a probe, is treated like one of sever
 dependency's trouble may have taken the worker down. No job is charged when the worker had been told to stop, or when
 its lease ran out while Postgres was down.
 
+Whoever knows more about a worker's death says so (`Death`), and need not wait for its lease: a supervisor that saw the
+process die, or the cluster that runs its pod (`pods.deaths`).
+
 After an outage every lease has run out and nobody is to blame. So a worker that has not renewed its lease since the
 server started, or since it became the primary, is first only marked as missed, and rescued when it has had time to come
 back. The mark is in its row: it does not matter who looks, and how long they have been there.
@@ -14,14 +17,16 @@ back. The mark is in its row: it does not matter who looks, and how long they ha
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
 from waybill.errors import MEANINGS, Code
+from waybill.messages import Message
 from waybill_engine import counts_of_jobs
 from waybill_engine.announcements import ANNOUNCE_QUEUES
 from waybill_engine.endings import end_of_job, tell_ends
@@ -76,7 +81,7 @@ SELECT EXISTS (
 
 # A frozen worker may sit in a transaction that locks its job. Its jobs are rescued once the server has ended that
 # transaction; until then it must not keep the rescue of others waiting.
-_DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
+DO_NOT_WAIT = "SET LOCAL lock_timeout = '500ms'"
 
 # Its supervisor saw it die, so its lease need not run out.
 _LOCK_DEAD = """
@@ -107,9 +112,9 @@ WITH returned AS (
            attempts = attempts + verdict.charge, crashes = crashes + verdict.charge,
            isolate = isolate OR verdict.suspect,
            error_code = COALESCE(verdict.code, error_code), error_message = COALESCE(verdict.message, error_message),
-           error_detail = CASE WHEN verdict.code IS NULL THEN error_detail END
-      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[])
-           AS verdict (id, state, charge, event, code, message, suspect)
+           error_detail = CASE WHEN verdict.code IS NULL THEN error_detail ELSE verdict.detail::jsonb END
+      FROM unnest($1::uuid[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $9::bool[], $10::text[])
+           AS verdict (id, state, charge, event, code, message, suspect, detail)
      WHERE jobs.id = ANY ($1::uuid[]) AND jobs.id = verdict.id
     RETURNING jobs.id, jobs.tenant, jobs.kind, jobs.queue, jobs.state, jobs.lease_token, jobs.started_at, jobs.crashes,
               jobs.attempts - verdict.charge + 1 AS attempt, jobs.traceparent, jobs.tracestate, verdict.event,
@@ -119,7 +124,8 @@ WITH returned AS (
               CASE WHEN jobs.finished_at IS NOT NULL THEN {sequence_of("jobs")} END AS sequence
 ), history AS (
     INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
-    SELECT id, now(), event, lease_token, $7, started_at, jsonb_build_object('worker', $8::text, 'crashes', crashes)
+    SELECT id, now(), event, lease_token, $7, started_at,
+           jsonb_build_object('worker', $8::text, 'crashes', crashes) || COALESCE($11::jsonb, '{{}}')
       FROM returned
 ), ready AS (
     SELECT queue FROM returned WHERE state = 'queued'
@@ -136,6 +142,25 @@ _TELL_ALL_TO_STOP = "UPDATE workers SET state = 'draining' WHERE state IN ('acti
 _WORKERS_AT_ONCE = 20
 
 _MARK_GONE = "UPDATE workers SET state = 'gone', stopped_at = now() WHERE id = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a worker died, if that is known."""
+
+    cause: str
+    """One word for it, as `pods.verdicts.Fate` has them."""
+    says: Message
+    charged: bool
+    """A job may be to blame. If not, all are released."""
+    in_spite_of_drain: bool = False
+    """A job may be to blame even if the worker had been told to stop."""
+    together: bool = False
+    """Jobs in other processes died with it."""
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {"cause": self.cause, "key": self.says.key, "params": dict(self.says.params)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +185,18 @@ class _Verdict:
     event: str
     charge: int = 0
     code: Code | None = None
+    death: Death | None = None
+    """How its worker died, if that is what the job is charged for."""
 
     @property
     def message(self) -> str | None:
-        return MEANINGS[self.code].sentence if self.code else None
+        if self.code is None:
+            return None
+        return str(self.death.says) if self.death else MEANINGS[self.code].sentence
+
+    @property
+    def detail(self) -> str | None:
+        return json.dumps(self.death.detail) if self.death else None
 
 
 async def look_for_trouble(
@@ -186,12 +219,12 @@ async def rescue(connection: Connection, *, settle_time: float) -> list[Rescued]
     for _ in range(_WORKERS_AT_ONCE):
         try:
             async with connection.transaction():
-                await connection.execute(_DO_NOT_WAIT)
+                await connection.execute(DO_NOT_WAIT)
                 worker = await connection.fetchrow(_LOCK_GONE, settle_time, last)
                 if worker is None:
                     break
                 last = worker["id"]
-                rescued += await _return_jobs(connection, worker)
+                rescued += await return_jobs(connection, worker)
         except asyncpg.LockNotAvailableError:
             continue
     return rescued
@@ -203,7 +236,7 @@ async def rescue_worker(connection: Connection, worker_id: uuid.UUID) -> list[Re
         return [
             one
             for worker in await connection.fetch(_LOCK_DEAD, worker_id)
-            for one in await _return_jobs(connection, worker)
+            for one in await return_jobs(connection, worker)
         ]
 
 
@@ -217,11 +250,12 @@ async def release_all(connection: Connection) -> list[Rescued]:
         return [one for worker in workers for one in await rescue_worker(connection, worker)]
 
 
-async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[Rescued]:
+async def return_jobs(connection: Connection, worker: asyncpg.Record, death: Death | None = None) -> list[Rescued]:
+    """Return the jobs of a worker, whose row the caller's transaction has locked, and mark it as gone."""
     running = await connection.fetch(_LOCK_RUNNING, worker["id"])
-    draining = worker["state"] == WorkerState.DRAINING
-    alone = len(running) == 1 and not worker["in_outage"]
-    verdicts = [_judge(job, draining=draining, alone=alone) for job in running]
+    draining = worker["state"] == WorkerState.DRAINING and not (death and death.in_spite_of_drain)
+    alone = len(running) == 1 and not worker["in_outage"] and not (death and death.together)
+    verdicts = [_judge(job, draining=draining, alone=alone, death=death) for job in running]
     rows = await connection.fetch(
         _RETURN,
         [job["id"] for job in running],
@@ -233,6 +267,8 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
         worker["id"],
         worker["name"],
         [verdict.event != "released" for verdict in verdicts],
+        [verdict.detail for verdict in verdicts],
+        json.dumps({**death.detail, "message": str(death.says)}) if death else None,
     )
     await children_ended(connection, [row["awaited_by"] for row in rows])
     await advance(connection, [row["sequence"] for row in rows])
@@ -243,13 +279,15 @@ async def _return_jobs(connection: Connection, worker: asyncpg.Record) -> list[R
     return [Rescued(row["id"], row["event"], worker["name"]) for row in rows]
 
 
-def _judge(job: asyncpg.Record, *, draining: bool, alone: bool) -> _Verdict:
+def _judge(job: asyncpg.Record, *, draining: bool, alone: bool, death: Death | None) -> _Verdict:
     if job["stop"]:
         return _Verdict(State.CANCELLED, "cancelled", code=Code.CANCELLED)
     if draining:  # it had been told to stop and was killed when its time was up: a deploy, not a crash
         return _Verdict(State.QUEUED, "released")
+    if death is not None and not death.charged:
+        return _Verdict(State.QUEUED, "released")
     if not alone or (job["excused"] and not job["isolate"]):
         return _Verdict(State.QUEUED, "suspected")
     if job["crashes"] + 1 >= job["max_crashes"] or job["attempts"] + 1 >= job["max_attempts"]:
-        return _Verdict(State.DEAD_LETTER, "dead_lettered", charge=1, code=Code.WORKER_CRASHED)
-    return _Verdict(State.QUEUED, "crashed", charge=1, code=Code.WORKER_CRASHED)
+        return _Verdict(State.DEAD_LETTER, "dead_lettered", charge=1, code=Code.WORKER_CRASHED, death=death)
+    return _Verdict(State.QUEUED, "crashed", charge=1, code=Code.WORKER_CRASHED, death=death)

@@ -45,7 +45,7 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
        full_cap.running AS cap_running,
        closed_rate.tenant AS rate_tenant, closed_rate.kind AS rate_kind, closed_rate.most AS rate_most,
        closed_rate.seconds AS rate_seconds, closed_rate.opens_at AS rate_opens_at,
-       serving.workers, sharing.turns,
+       serving.workers, sharing.turns, lost.detail AS lost,
        CASE WHEN jobs.state = 'queued' AND NOT jobs.isolate THEN ahead.jobs END AS ahead
   FROM jobs
   LEFT JOIN queues ON queues.name = jobs.queue
@@ -74,7 +74,14 @@ SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jo
             WHERE {RATE_OPENS_AT} > now() AND jobs.state = 'queued'
             ORDER BY opens_at DESC
             LIMIT 1
-       ) AS closed_rate ON true,
+       ) AS closed_rate ON true
+  LEFT JOIN LATERAL (
+           SELECT detail::text FROM job_events
+            WHERE job_events.job_id = jobs.id AND job_events.lease_token = jobs.lease_token AND detail ? 'cause'
+              AND jobs.state IN ('queued', 'scheduled')
+            ORDER BY job_events.job_id, job_events.id DESC
+            LIMIT 1
+       ) AS lost ON true,
        LATERAL (
            SELECT count(*) AS jobs
              FROM ((SELECT FROM jobs AS other

@@ -23,6 +23,7 @@ from waybill.janitor.task import TaskTools
 from waybill.readiness import notify_ready
 from waybill.storage import service_storage
 from waybill.telemetry import traces
+from waybill.termination import heed_sigterm
 from waybill_janitor.composition import all_tasks
 from waybill_janitor.lease import JanitorLease, holder
 from waybill_janitor.report import counts, line, record
@@ -35,6 +36,7 @@ OK, FAILED, UNREACHABLE = 0, 1, 3
 
 
 def main() -> None:
+    heed_sigterm()
     arguments = _arguments()
     settings, pipeline_settings = load_service(JanitorSettings)
     logging_setup.configure(settings, service="janitor")

@@ -25,6 +25,7 @@ from waybill_janitor.tasks.history import History
 from waybill_janitor.tasks.leases import Leases
 from waybill_janitor.tasks.missing import Missing
 from waybill_janitor.tasks.orphans import Orphans
+from waybill_janitor.tasks.pods import Pods
 from waybill_janitor.tasks.retention import Retention
 from waybill_janitor.tasks.sequences import Sequences
 from waybill_janitor.tasks.shelf import ShelfDays, Shelving
@@ -48,6 +49,7 @@ def all_tasks(tools: TaskTools) -> list[Task]:
     # A job's row goes after all that the pipelines have of it.
     rules = [rule for one in (*pipelines, of_engine) for rule in one.rules]
     tasks: list[Task] = [
+        Pods(tools),  # before the leases: it knows more about why a worker is gone
         Leases(tools),
         Workers(tools),
         Sequences(tools),
