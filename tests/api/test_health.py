@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from support.api_fixtures import Serve
 from support.api_server import Api, serving, upload
 from support.child_processes import free_port
+from support.forked import Forked
 from support.patience import eventually
 from support.server import embedded
 from support.sick_gateway import answering, sick_gateway
@@ -173,21 +174,16 @@ async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str,
     assert b"Traceback" not in errors
 
 
-def test_a_bad_configuration_exits_with_2() -> None:
-    environment = {**os.environ, "WAYBILL_API_PORT": "many", "WAYBILL_MAX_UPLOAD_MB": "much"}
-    run = subprocess.run(
-        [sys.executable, "-m", "waybill_api"], env=environment, capture_output=True, text=True, cwd="/"
-    )
-    assert run.returncode == 2
-    assert "WAYBILL_API_PORT" in run.stderr
-    assert "WAYBILL_DATABASE_URL" in run.stderr
-    assert "WAYBILL_MAX_UPLOAD_MB" in run.stderr, "a pipeline's setting is checked with the rest"
+def test_a_bad_configuration_exits_with_2(tmp_path: Path) -> None:
+    wrong = {"WAYBILL_API_PORT": "many", "WAYBILL_MAX_UPLOAD_MB": "much"}
+    code, said = Forked("waybill_api", folder=tmp_path, **wrong).ended()
+    assert code == 2
+    assert "WAYBILL_API_PORT" in said
+    assert "WAYBILL_DATABASE_URL" in said
+    assert "WAYBILL_MAX_UPLOAD_MB" in said, "a pipeline's setting is checked with the rest"
 
 
-def test_an_empty_database_is_refused_with_the_command_to_run(empty_database_url: str) -> None:
-    environment = {**os.environ, "WAYBILL_DATABASE_URL": empty_database_url}
-    run = subprocess.run(
-        [sys.executable, "-m", "waybill_api"], env=environment, capture_output=True, text=True, cwd="/"
-    )
-    assert run.returncode == 1
-    assert "waybill migrate" in run.stderr
+def test_an_empty_database_is_refused_with_the_command_to_run(empty_database_url: str, tmp_path: Path) -> None:
+    code, said = Forked("waybill_api", folder=tmp_path, WAYBILL_DATABASE_URL=empty_database_url).ended()
+    assert code == 1
+    assert "waybill migrate" in said

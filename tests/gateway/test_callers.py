@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import httpx
 import pytest
 
 from gateway.conftest import StartGateway
+from support.forked import Forked
 from support.gateway import Gateway, assert_problem, told
 from support.sick_gateway import answering, sick_gateway
 from waybill.errors import GatewayMistrusted, GatewayUnavailable
@@ -141,10 +140,8 @@ async def test_an_open_gateway_with_a_secret_serves_both_sorts_of_callers(start_
 
 
 def test_a_gateway_without_a_secret_does_not_start(tmp_path: Path) -> None:
-    environment = {"PATH": "/usr/bin:/bin", "WAYBILL_HOME": str(tmp_path), "WAYBILL_LOG_FORMAT": "json"}
-    done = subprocess.run(
-        [sys.executable, "-m", "waybill_gateway"], env=environment, cwd=tmp_path, capture_output=True, check=False
-    )
-    assert done.returncode == 2
-    assert b"WAYBILL_GATEWAY_SECRET" in done.stderr
-    assert b"WAYBILL_GATEWAY_OPEN" in done.stderr
+    settings = {"WAYBILL_HOME": str(tmp_path), "WAYBILL_LOG_FORMAT": "json"}
+    code, said = Forked("waybill_gateway", folder=tmp_path, **settings).ended()
+    assert code == 2
+    assert "WAYBILL_GATEWAY_SECRET" in said
+    assert "WAYBILL_GATEWAY_OPEN" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,14 +34,21 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, received: Collector) -> It
     gateway.close()
 
 
-def send(gateway: Gateway, received: Collector, *, proven: bool = True, **what: object) -> list[ReceivedSpan]:
+def send(
+    gateway: Gateway, received: Collector, *, proven: bool = True, sampled: bool = True, **what: object
+) -> list[ReceivedSpan]:
     """The spans of one request, its server span first."""
     before = len(received.spans)
-    proof = ask(SECRET.encode(), "POST", "/process")[1] if proven else {}
-    gateway.send(told(**what), headers={**CARRIER, **proof}, job_id="0199a3a0-0000-7000-8000-000000000001")
+    post(gateway, proven=proven, sampled=sampled, **what)
     found = received.until(lambda spans: any(span.kind == "server" for span in spans[before:]))[before:]
     assert "Zq" not in json.dumps([[span.name, dict(span.attributes)] for span in found])
     return sorted(found, key=lambda span: (span.kind != "server", span.begun))
+
+
+def post(gateway: Gateway, *, proven: bool = True, sampled: bool = True, **what: object) -> None:
+    proof = ask(SECRET.encode(), "POST", "/process")[1] if proven else {}
+    carrier = CARRIER if sampled else {**CARRIER, "traceparent": f"00-{TRACE}-{PARENT}-00"}
+    gateway.send(told(**what), headers={**carrier, **proof}, job_id="0199a3a0-0000-7000-8000-000000000001")
 
 
 def test_every_step_is_a_span_about_the_job_in_the_callers_trace(gateway: Gateway, received: Collector) -> None:
@@ -92,6 +100,20 @@ def test_a_bug_of_ours_fails_the_request_and_says_nothing_of_the_document(
     assert (server.failed, server.attributes["error.type"]) == (True, "GW_5XX")
     everything = json.dumps([[dict(span.attributes), span.status, span.events] for span in (server, *inside)])
     assert "hunter2" not in everything
+
+
+@pytest.mark.parametrize("failure", [{"fault": "encrypted"}, {"do": "vanish"}, {"do": "stumble"}])
+def test_the_gateways_part_of_a_failing_run_is_exported_even_if_its_trace_is_not_sampled(
+    gateway: Gateway, received: Collector, failure: dict[str, Any]
+) -> None:
+    before = len(received.spans)
+    post(gateway, sampled=False)
+    assert len(received.spans) == before
+    server, *inside = send(gateway, received, sampled=False, **failure)
+    assert (server.trace_id, server.parent_id) == (TRACE, PARENT)
+    assert {"receive document", "wait for parser", "parse"} <= {span.name for span in inside}
+    assert any(span.failed for span in (server, *inside))
+    assert sum(span.kind == "server" for span in received.spans[before:]) == 1, "the one that succeeded is dropped"
 
 
 def test_the_lines_of_a_request_name_its_trace(gateway: Gateway, received: Collector) -> None:

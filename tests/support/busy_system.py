@@ -59,6 +59,17 @@ SELECT date_trunc('minute', now()) - n * interval '1 minute', kind, outcome,
                ('deliver_webhook', 'succeeded', 40), ('deliver_webhook', 'failed', 9)) AS ends (kind, outcome, share)
 """
 
+_KINDS = """
+INSERT INTO samples (taken_at, workers, breakers, limits, tenants, waiting_longest, cut_off)
+SELECT now() - n * interval '15 seconds', '{}', '{}', '[]', '[]', '{}', '{}' FROM generate_series(0, 239) AS n;
+INSERT INTO kind_samples (taken_at, kind, queued, scheduled, running, dead_letter)
+SELECT now() - n * interval '15 seconds', 'kind_' || k, 1 + k % 7, 0, 1, (k = 777)::int
+  FROM generate_series(0, 239) AS n, generate_series(1, 1000) AS k;
+INSERT INTO finished_by_minute (minute, kind, outcome, jobs, seconds_queued, seconds_running)
+SELECT date_trunc('minute', now()) - n * interval '1 minute', 'kind_' || k, 'succeeded', 5, 1, 1
+  FROM generate_series(0, 59) AS n, generate_series(1, 1000) AS k
+"""
+
 _HISTORY = """
 INSERT INTO job_events (job_id, at, event, lease_token, worker_id, started_at, detail)
 SELECT $1, now() - last * interval '1 second', event, token, (SELECT id FROM workers ORDER BY id LIMIT 1),
@@ -69,6 +80,12 @@ SELECT $1, now() - last * interval '1 second', event, token, (SELECT id FROM wor
                (2, 500, 440, 'crashed', '{"code": "WORKER_CRASHED", "message": "The worker died."}'),
                (3, 420, 402, 'succeeded', '{}')) AS runs (token, first, last, event, detail)
 """
+
+
+async def a_thousand_kinds(connection: Connection) -> None:
+    """An hour of a thousand kinds that all have work to do. One of them, `kind_777`, has a dead letter."""
+    await connection.execute(_KINDS)
+    await connection.execute("ANALYZE kind_samples, finished_by_minute")
 
 
 async def fill(connection: Connection, *, workers: int, **jobs: int) -> None:

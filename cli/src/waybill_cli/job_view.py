@@ -101,7 +101,8 @@ def _event_text(event: str) -> Text:
 def _describe(one: Happening) -> str:
     """Describe an event. Details without a description are shown as they are."""
     detail: dict[str, Any] = dict(one.detail)
-    detail.pop("worker", None)  # the row has it too
+    for said in ("worker", "key", "params"):  # in the row, and in the message
+        detail.pop(said, None)
     parts = []
     if one.event == "started":
         parts.append(f"run {one.lease_token}" + (f" on {one.worker}" if one.worker else ""))

@@ -26,7 +26,7 @@ WORKER = LiveWorker(
 BREAKER = BreakerStatus("gateway", BreakerState.CLOSED, None, None, 0, None, ["convert_pdf"], 5, 0, None, 0)
 KIND = KindSample("convert_pdf", 0, 0, 0, 0, None)
 SAMPLE = Sample(NOW, 3.0, [KIND], [], [], {}, {}, [], frozenset())
-WELL = Facts(NOW, SAMPLE, [], [], [QUEUE], [WORKER], [BREAKER], [], [], DeadLetterOverview([], more=False))
+WELL = Facts(NOW, SAMPLE, [], [], [], [QUEUE], [WORKER], [BREAKER], [], [], DeadLetterOverview([], more=False))
 LATE = replace(KIND, queued=9, oldest_runnable_at=NOW - timedelta(minutes=7))
 
 
@@ -67,14 +67,14 @@ def test_each_trouble_is_named() -> None:
 
 
 def test_a_kind_of_which_most_jobs_fail_is_named() -> None:
-    def ended(**jobs: int) -> list[tuple[datetime, Finished]]:
-        return [(NOW, Finished("convert_pdf", outcome, count)) for outcome, count in jobs.items()]
+    def ended(**jobs: int) -> list[Finished]:
+        return [Finished("convert_pdf", outcome, count) for outcome, count in jobs.items()]
 
-    (found,) = wrong(finished=ended(succeeded=3, failed=4, dead_letter=3))
+    (found,) = wrong(finished_kinds=ended(succeeded=3, failed=4, dead_letter=3))
     assert (found.says.key, found.says.params["failed"], found.says.params["count"]) == ("ops.health.failing", 7, 10)
-    assert wrong(finished=ended(succeeded=5, failed=5)) == [], "half of them is not most"
-    assert wrong(finished=ended(succeeded=1, failed=8)) == [], "so few say little"
-    assert wrong(finished=ended(succeeded=10, failed=4, cancelled=50)) == [], "somebody wanted that"
+    assert wrong(finished_kinds=ended(succeeded=5, failed=5)) == [], "half of them is not most"
+    assert wrong(finished_kinds=ended(succeeded=1, failed=8)) == [], "so few say little"
+    assert wrong(finished_kinds=ended(succeeded=10, failed=4, cancelled=50)) == [], "somebody wanted that"
 
 
 def test_what_stands_still_comes_first_and_nothing_is_said_twice() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from support.api_server import Api, uploaded
+from support.busy_system import a_thousand_kinds
 from support.engine import one_job, start_worker
 from waybill.db import Database
 from waybill.security import ADMIN
@@ -142,3 +144,45 @@ async def test_a_job_with_a_long_history_shows_the_end_of_it(api: Api, db: Datab
     assert "Only the newest 200 events are shown." in page
     assert "Run 5,000" in page or "Run 5000" in page
     assert page.count('class="run"') == 200
+
+
+@pytest.mark.parametrize(
+    "detail", ["[]", '["a"]', '"text"', "5", "null", '{"key": 5, "params": [1]}', '{"key": null, "params": "x"}']
+)
+async def test_a_job_whose_details_were_written_by_hand_has_its_page(api: Api, db: Database, detail: str) -> None:
+    async with db.hot() as connection:
+        job = await one_job(connection)
+        await connection.execute(
+            """
+            UPDATE jobs SET state = 'failed', finished_at = now(), error_code = 'GW_5XX', error_message = 'It broke.',
+                   error_detail = $2::jsonb WHERE id = $1
+            """,
+            job,
+            detail,
+        )
+        await connection.execute(
+            """
+            INSERT INTO job_events (job_id, event, lease_token, started_at, detail)
+            VALUES ($1, 'failed', 1, now(), $2)
+            """,
+            job,
+            detail,
+        )
+        browser = await signed_in(api)
+        answer = await browser.get(f"/ops/jobs/{job}")
+    assert answer.status_code == 200
+    assert "GW_5XX" in answer.text
+
+
+async def test_a_thousand_kinds_are_bounded_and_those_with_trouble_are_shown(api: Api, db: Database) -> None:
+    async with db.hot() as connection:
+        await a_thousand_kinds(connection)
+        await start_worker(connection, queues=["convert"], kinds=["kind_1", "kind_2"])
+    browser = await signed_in(api)
+    page = (await browser.get("/ops")).text
+    kinds = page[page.index('id="ops-kinds"') : page.index('id="ops-tenants"')]
+    assert kinds.count('<th scope="row">') == 50
+    assert "kind_777" in kinds, "it has a dead letter"
+    assert "and 950 more" in kinds
+    assert page.count("No worker serves") <= 12
+    assert len(page) < 120_000

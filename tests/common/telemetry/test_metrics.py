@@ -48,6 +48,18 @@ def test_a_histogram_counts_what_is_at_most_as_large_as_each_bound() -> None:
     assert seen.value("waybill_job_running_seconds_sum", kind="work") == 0.03 + 400 + 1e6
 
 
+def test_many_observations_at_once_count_as_one_by_one() -> None:
+    seconds = [600.1, 0.0, 0.01, 0.0100001, 1e6, 5.0, 5.0, 0.025, 600.0]
+    for one in seconds:
+        JOB_RUNNING.labels("one by one").observe(one)
+    JOB_RUNNING.labels("at once").observe_all(seconds)
+    JOB_RUNNING.labels("at once").observe_all([])
+
+    singly, together = JOB_RUNNING.labels("one by one"), JOB_RUNNING.labels("at once")
+    assert together.counts == singly.counts
+    assert together.sum == pytest.approx(singly.sum)
+
+
 def test_what_nobody_measured_is_not_shown_and_what_never_happened_is_0() -> None:
     seen = read(exposition.written(exposition.own_families("api"), openmetrics=False).decode())
     assert seen.find(STORAGE_FREE.name) == []

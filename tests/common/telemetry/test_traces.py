@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gc
 import logging
 import socket
+import struct
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -90,17 +96,77 @@ def test_spans_arrive_by_grpc_too() -> None:
         assert told["api-key"] == "x"
 
 
-@pytest.mark.parametrize("kind", ["absent", "deaf"])
+@contextmanager
+def rude_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that does this to everybody who connects, and then hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection, contextlib.suppress(OSError):
+                        answer(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE)
+
+
+def resets(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def talks_nonsense(connection: socket.socket) -> None:
+    while connection.recv(65536):
+        connection.sendall(b"\xff\x00nonsense" * 1000)
+
+
+def hangs_up(connection: socket.socket) -> None:
+    """It sends half a frame of settings, as a gRPC server begins, and leaves."""
+    connection.recv(65536)
+    connection.sendall(b"\x00\x00\x12\x04\x00")
+
+
+@contextmanager
+def absent() -> Iterator[str]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def deaf() -> Iterator[str]:
+    """It accepts, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize(
+    "collector_that",
+    [
+        absent,
+        deaf,
+        functools.partial(rude_server, resets),
+        functools.partial(rude_server, talks_nonsense),
+        functools.partial(rude_server, hangs_up),
+    ],
+    ids=["absent", "deaf", "resets", "talks nonsense", "hangs up"],
+)
 def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
-    kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    collector_that: Callable[[], AbstractContextManager[str]],
+    protocol: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(span_export, "_REQUEST", 0.2)
     caplog.set_level(logging.DEBUG)
-    with socket.socket() as taken, structlog.testing.capture_logs() as lines:
-        taken.bind(("127.0.0.1", 0))
-        if kind == "deaf":
-            taken.listen()  # it accepts, and never answers
-        start(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    with collector_that() as endpoint, structlog.testing.capture_logs() as lines:
+        start(endpoint, otlp_protocol=protocol)
         running = traces.export()
         assert running is not None
         begun = time.perf_counter()
@@ -117,6 +183,29 @@ def test_nobody_waits_for_a_collector_and_the_log_says_it_once(
     assert stopping < traces.STOP_WITHIN
     assert [line["event"] for line in lines] == ["traces_lost"]
     assert caplog.records == [], "the libraries themselves say nothing"
+
+
+def test_a_grpc_collector_that_misbehaves_leaves_no_connections_and_no_threads_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(span_export, "_REQUEST", 0.2)
+    descriptors, threads = [], []
+    for _ in range(5):
+        with rude_server(talks_nonsense) as endpoint:
+            start(endpoint, otlp_protocol="grpc")
+            make(100)
+            wait_until(_lost)
+            traces.stop()
+        gc.collect()
+        descriptors.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+        threads.append(sum(thread.name.startswith(("Otel", "waybill")) for thread in threading.enumerate()))
+    assert descriptors[-1] <= descriptors[1] + 2, f"{descriptors}: the first ones open what all share"
+    assert threads[-1] <= threads[0] + 1
+
+
+def _lost() -> bool:
+    running = traces.export()
+    return running is not None and running.lost
 
 
 def wait_until(condition: Any) -> None:

@@ -1,6 +1,7 @@
 """The span of a request: a part of its caller's trace, if the caller is one of our services.
 
-Anybody else must not write into our traces, nor decide what is recorded: their trace is only linked.
+Anybody else must not write into our traces, nor decide what is recorded: their trace is only linked. A run that fails
+is exported even if its trace is not sampled; so is the request that it failed with.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ def request_span(scope: Scope, headers: Headers) -> Iterator[Span]:
     proven = is_proven(scope)
     links = [] if proven or "traceparent" not in given else [Link(given["traceparent"], "caller")]
     attributes = {"http.request.method": method, "http.route": route}
-    with (
-        spans.joined(given if proven else {}),
-        spans.span(f"{method} {route}", kind="server", attributes=attributes, links=links) as span,
-    ):
-        try:
-            yield span
-        finally:
-            # The access log is written when the span has ended, and belongs to it.
-            if (ids := spans.current_ids()) is not None:
-                bind_contextvars(trace_id=ids[0], span_id=ids[1])
+    with spans.joined(given if proven else {}):
+        begun = spans.span(f"{method} {route}", kind="server", attributes=attributes, links=links)
+        if proven:
+            # A refused document is no failure of this request, but it is one of the parse, and of the run that sent it.
+            begun.keep_inside(any_failure=True)
+        with begun as span:
+            try:
+                yield span
+            finally:
+                # The access log is written when the span has ended, and belongs to it.
+                if (ids := spans.current_ids()) is not None:
+                    bind_contextvars(trace_id=ids[0], span_id=ids[1])

@@ -8,8 +8,8 @@ which writes the formats. A number is written by one thread, the one with the ev
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -156,6 +156,19 @@ class Distribution:
         self.sum += value
         if spans.on() and (trace_id := trace_id or current_trace()) is not None:
             self.exemplars[where] = Exemplar(trace_id, value, time.time())
+
+    def observe_all(self, values: Iterable[float]) -> None:
+        """Count many observations at once, in a fraction of the time. None of them becomes an exemplar."""
+        ordered = sorted(values)
+        below = 0
+        for where, bound in enumerate(self.bounds):
+            if below == len(ordered):
+                break
+            up_to = bisect_right(ordered, bound, below)
+            self.counts[where] += up_to - below
+            below = up_to
+        self.counts[-1] += len(ordered) - below
+        self.sum += sum(ordered)
 
 
 class Histogram(Metric[Distribution]):

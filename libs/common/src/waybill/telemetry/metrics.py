@@ -13,8 +13,8 @@ from waybill import __version__
 from waybill.telemetry.instruments import Counter, Gauge, Histogram, Metric
 from waybill.telemetry.tenants import TENANT
 
-API, GATEWAY, WORKER, SUPERVISOR = "api", "gateway", "worker", "supervisor"
-ALL = (API, GATEWAY, WORKER)
+API, GATEWAY, WORKER, SUPERVISOR, OPERATOR = "api", "gateway", "worker", "supervisor", "operator"
+ALL = (API, GATEWAY, WORKER, OPERATOR)
 
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Seconds, for what usually takes milliseconds."""
@@ -214,6 +214,40 @@ JANITOR_DONE = Counter(
     shown_by=(API,),
 )
 
+# Worker pools, which the operator keeps
+
+WORKERS_WANTED = Gauge(
+    "waybill_workers_wanted",
+    "How many workers a pool should have, to drain its backlog in time. Missing while the database is away.",
+    ("pool",),
+    shown_by=(OPERATOR,),
+)
+OPERATOR_LEADER = Gauge(
+    "waybill_operator_leader",
+    "1 for the operator that holds the Lease and keeps the pools.",
+    shown_by=(OPERATOR,),
+)
+OPERATOR_RECONCILE = Histogram(
+    "waybill_operator_reconcile_seconds",
+    "How long it took to look at a pool, by outcome: ok, refused (by the API server) or failed (a bug).",
+    ("outcome",),
+    buckets=_QUICK,
+    shown_by=(OPERATOR,),
+)
+OPERATOR_FIGURES = Histogram(
+    "waybill_operator_figures_seconds",
+    "How long it took to read the backlog of all pools, by outcome: ok or failed.",
+    ("outcome",),
+    buckets=_QUICK,
+    shown_by=(OPERATOR,),
+)
+OPERATOR_DEAD_WORKERS = Counter(
+    "waybill_operator_workers_dead_total",
+    "Workers whose jobs were taken back because of what happened to their pod, by what that was.",
+    ("verdict",),
+    shown_by=(OPERATOR,),
+)
+
 # Requests and connections
 
 RATE_LIMITED = Counter(
@@ -226,26 +260,26 @@ HTTP_REQUESTS = Counter(
     "waybill_http_requests_total",
     "Requests by route and status. Whatever has no route is `unmatched`.",
     ("service", "method", "route", "status"),
-    shown_by=(API, GATEWAY),
+    shown_by=(API, GATEWAY, OPERATOR),
 )
 HTTP_REQUEST = Histogram(
     "waybill_http_request_seconds",
     "How long it took until an answer began.",
     ("service", "method", "route"),
     buckets=_QUICK,
-    shown_by=(API, GATEWAY),
+    shown_by=(API, GATEWAY, OPERATOR),
 )
 POOL_CONNECTIONS = Gauge(
     "waybill_database_pool_connections",
     "Connections to Postgres: used, idle, or free (not opened yet).",
     ("pool", "state"),
-    shown_by=(API, WORKER),
+    shown_by=(API, WORKER, OPERATOR),
 )
 POOL_WAIT = Histogram(
     "waybill_database_pool_wait_seconds",
     "How long somebody waited for a connection.",
     buckets=_QUICK,
-    shown_by=(API, WORKER),
+    shown_by=(API, WORKER, OPERATOR),
 )
 
 # The processes themselves
@@ -279,7 +313,7 @@ def expect(kinds: Iterable[str]) -> None:
 
 def expect_limits() -> None:
     """The same for what the API counts seldom."""
-    for limit in ("requests", "streams", "at_once", "uploads", "sign_in"):
+    for limit in ("requests", "streams", "at_once", "uploads", "sign_in", "wrong_keys"):
         RATE_LIMITED.labels(limit)
     for outcome in ("created", "reused", "refused"):
         UPLOADS.labels(outcome)

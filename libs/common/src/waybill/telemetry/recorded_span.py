@@ -2,7 +2,7 @@
 inside it.
 
 A run of a job that fails is exported even if its trace is not sampled. So an unsampled run keeps the few spans inside
-it until it has ended, and drops them if it succeeded.
+it until it has ended, and drops them if it succeeded. The gateway does the same with its part of a run.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class RecordedSpan(spans.Span, trace.Span):
     """A span at work. Entered, it is the current one."""
 
     __slots__ = (
+        "_any_failure",
         "_emit",
         "_entered",
         "_kept",
@@ -83,14 +84,15 @@ class RecordedSpan(spans.Span, trace.Span):
         """What was current when it began."""
         self._entered: Token[Context] | None = None
         self._kept: list[Callable[[], RecordedSpan]] | None = None
+        self._any_failure = False
 
     @property
     def sampled(self) -> bool:
         return self._where.trace_flags.sampled
 
-    def keep_inside(self) -> None:
-        """Keep this span and those inside it until it has ended, and export them if it has failed by then."""
-        self._kept = []
+    def keep_inside(self, *, any_failure: bool = False) -> None:
+        if not self.sampled:
+            self._kept, self._any_failure = [], any_failure
 
     def set(self, attributes: Attributes) -> None:
         for name, value in attributes.items():
@@ -170,10 +172,16 @@ class RecordedSpan(spans.Span, trace.Span):
                 kept.append(lambda: self)
 
     def _export_if_failed(self, kept: list[Callable[[], RecordedSpan]]) -> None:
-        if self.status.status_code is StatusCode.ERROR:
-            for span in (*(make() for make in kept), self):
-                self._emit(span)
+        if self._failed or self._any_failure:
+            made = [*(make() for make in kept), self]
+            if self._failed or any(span._failed for span in made):
+                for span in made:
+                    self._emit(span)
         kept.clear()
+
+    @property
+    def _failed(self) -> bool:
+        return self.status.status_code is StatusCode.ERROR
 
     # The rest is OpenTelemetry's API, for handlers and libraries that use it.
 

@@ -89,8 +89,7 @@ class Recorder:
         span = self._begin(name, "consumer", attributes, links, span_id=span_id, root=root)
         if begun is not None:
             span.begun = nanoseconds(begun)
-        if not span.sampled:
-            span.keep_inside()
+        span.keep_inside()
         return span
 
     def _begin(

@@ -58,6 +58,10 @@ class Span:
     def end(self) -> None:
         """End it now, not when its block is left."""
 
+    def keep_inside(self, *, any_failure: bool = False) -> None:
+        """If its trace is not sampled, export it and what is inside nevertheless if it fails, or with `any_failure` if
+        something inside fails. Call it before it is entered."""
+
     def disown(self) -> None:
         """Take another id, because somebody else tells of the same thing under the one that it had."""
 
@@ -103,7 +107,7 @@ def span(
     attributes: Attributes | None = None,
     links: Sequence[Link] = (),
     trace_id: int | None = None,
-) -> AbstractContextManager[Span]:
+) -> Span:
     """A span around a block: a part of the current one, or the first of a new trace.
 
     With a `trace_id` it has no parent and is in that trace.

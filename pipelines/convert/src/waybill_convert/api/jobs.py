@@ -103,8 +103,9 @@ async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader, owner: Re
     if not visitor.principal.may(ADMIN) and found.reason in _OURS:
         facts.pop("worker", None)
         says = _OURS[found.reason]
+    sentence = f"{found.lost} {says}" if found.lost else str(says)
     return _json(
-        {"reason": found.reason.value, "sentence": str(says), "key": says.key, "params": says.params, "facts": facts}
+        {"reason": found.reason.value, "sentence": sentence, "key": says.key, "params": says.params, "facts": facts}
     )
 
 

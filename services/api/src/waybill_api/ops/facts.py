@@ -11,7 +11,7 @@ from waybill_engine import overview, samples
 from waybill_engine.breaker_control import BreakerStatus, list_breakers
 from waybill_engine.overview import DeadLetterOverview, KnownQueue, LiveWorker, SlowJob
 from waybill_engine.samples import Depth, Sample
-from waybill_engine.throughput import Finished, by_minute
+from waybill_engine.throughput import Finished, by_kind, by_minute
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -27,7 +27,9 @@ class Facts:
     depths: Sequence[Depth]
     """Of the last hour."""
     finished: Sequence[tuple[datetime, Finished]]
-    """Of the last hour, by minute."""
+    """Of the last hour and all kinds, by minute."""
+    finished_kinds: Sequence[Finished]
+    """Of the last hour, by kind."""
     queues: Sequence[KnownQueue]
     workers: Sequence[LiveWorker]
     breakers: Sequence[BreakerStatus]
@@ -44,6 +46,7 @@ async def read(connection: Connection) -> Facts:
         sample=sample,
         depths=await samples.depths(connection, HOUR),
         finished=await by_minute(connection, HOUR),
+        finished_kinds=await by_kind(connection, HOUR),
         queues=await overview.known_queues(connection),
         workers=await overview.live_workers(connection),
         breakers=await list_breakers(connection),

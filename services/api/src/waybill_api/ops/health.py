@@ -102,7 +102,7 @@ def _held_back(facts: Facts) -> set[str]:
 def _of_failures(facts: Facts) -> Iterator[HealthFinding]:
     ended: Counter[str] = Counter()
     succeeded: Counter[str] = Counter()
-    for _, one in facts.finished:
+    for one in facts.finished_kinds:
         if one.outcome != State.CANCELLED:
             ended[one.kind] += one.jobs
         if one.outcome == State.SUCCEEDED:

@@ -50,7 +50,7 @@ async def job_of_anybody(request: Request, job_id: uuid.UUID, context: Shared, a
         "now": now,
         "children": children,
         "trace_url": trace_url(job_id, job.traceparent, context.settings),
-        "why": language.say(found.says.key, **found.says.params),
+        "why": " ".join(language.say(one.key, **one.params) for one in (found.lost, found.says) if one),
         "spans": timeline.rows(timeline.spans(happenings, state, now, runs_before or 0)),
         "most_events": _MOST_EVENTS if runs_before is not None else None,
         "happenings": [

@@ -60,7 +60,7 @@ class Done:
 
 def done_by_kind(facts: Facts) -> dict[str, Done]:
     found: dict[str, Done] = defaultdict(Done)
-    for _, one in facts.finished:
+    for one in facts.finished_kinds:
         done = found[one.kind]
         done.jobs += one.jobs
         done.failed += one.jobs if one.outcome in ("failed", "dead_letter") else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -24,11 +25,12 @@ from waybill_api.ops import facts as system
 from waybill_api.ops.done_actions import DoneAction
 from waybill_api.ops.durations import duration
 from waybill_api.ops.health import LATE, findings
-from waybill_api.ops.last_hour import done_by_kind, hour
+from waybill_api.ops.last_hour import Done, done_by_kind, hour
 from waybill_api.ops.looks import Looks, name_of
 from waybill_engine import State, queries
 from waybill_engine.control import RETRYABLE
 from waybill_engine.overview import SlowJob
+from waybill_engine.samples import KindSample
 
 router = APIRouter()
 
@@ -36,6 +38,9 @@ _JOBS = 25
 _EVENTS = 20
 _SLOWEST = 10
 _JOBS_OF_A_WORKER = 5
+_KINDS = 50
+_KINDS_OF_A_QUEUE = 10
+_FINDINGS = 12
 
 _looks = Looks()
 
@@ -89,6 +94,7 @@ async def _system(context: Context, language: Language) -> dict[str, Any]:
     for job in facts.running:
         jobs_of[job.worker_id].append(job)
     kinds = facts.sample.kinds if facts.sample is not None else ()
+    done = done_by_kind(facts)
     return {
         "facts": facts,
         "now": facts.now,
@@ -96,8 +102,11 @@ async def _system(context: Context, language: Language) -> dict[str, Any]:
         "totals": {
             name: sum(getattr(one, name) for one in kinds) for name in ("queued", "running", "scheduled", "dead_letter")
         },
+        "kinds": _busiest(kinds, done),
         "plots": hour(facts, language),
-        "done": done_by_kind(facts),
+        "done": done,
+        "most_findings": _FINDINGS,
+        "most_of_queue": _KINDS_OF_A_QUEUE,
         "names": names,
         "jobs_of": jobs_of,
         "most_jobs": _JOBS_OF_A_WORKER,
@@ -106,6 +115,17 @@ async def _system(context: Context, language: Language) -> dict[str, Any]:
         "lasted": lambda since: duration((facts.now - since).total_seconds(), language),
         "took": lambda seconds: duration(seconds, language),
     }
+
+
+def _busiest(kinds: Sequence[KindSample], done: Mapping[str, Done]) -> list[KindSample]:
+    """As many kinds as a page can show, in the order of their names: those with trouble, then the busiest."""
+
+    def weight(one: KindSample) -> tuple[bool, int, str]:
+        ended = done.get(one.kind, Done())
+        failing = bool(one.dead_letter or ended.failed)
+        return not failing, -(one.queued + one.running + one.scheduled + one.dead_letter + ended.jobs), one.kind
+
+    return sorted(sorted(kinds, key=weight)[:_KINDS], key=lambda one: one.kind)
 
 
 async def _listed(
