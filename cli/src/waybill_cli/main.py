@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from waybill.console.exits import EXPLAINED
+from waybill.termination import heed_sigterm
 from waybill_cli.group import CommandGroup
 
 app = typer.Typer(
@@ -45,6 +46,7 @@ def waybill(
 
 def main() -> None:
     """The entry point of the executable."""
+    heed_sigterm()
     for stream in (sys.stdout, sys.stderr):
         # An ASCII-only terminal must show other characters as escapes, not end in a traceback.
         if isinstance(stream, TextIOWrapper):

@@ -105,6 +105,17 @@ async def converting(converter: Converter, wrong: str = "") -> AsyncIterator[Non
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_the_sample_is_converted_without_a_file_of_ones_own(
+    api: Api, submit: Submit, converter: Converter, tmp_path: Path
+) -> None:
+    async with converting(converter):
+        ran = await submit(api, "--sample", "-o", tmp_path / "results")
+    assert ran.code == 0
+    assert (tmp_path / "results" / "sample-invoice.xml").read_bytes() == XML
+    nothing = await submit(api)
+    assert (nothing.code, "or --sample" in nothing.err) == (2, True)
+
+
 def words(ran: Ran) -> list[list[str]]:
     return [line.split() for line in ran.lines]
 
@@ -198,14 +209,14 @@ async def test_an_api_that_says_too_fast_is_waited_for(
     serve: Serve, submit: Submit, converter: Converter, tmp_path: Path
 ) -> None:
     api = await serve(api_key_uploads_per_minute=60, api_max_files=1)
-    many = [written(tmp_path / f"{number}.pdf") for number in range(4)]
+    many = [written(tmp_path / f"{number}.pdf") for number in range(2)]
     async with api.context.database.hot() as connection:  # a minute's worth of requests has just been made
         await connection.execute(
             "INSERT INTO rate_limits (subject, tat) VALUES ('upload:tenant:acme', now() + interval '1 minute')"
         )
     ran = await submit(api, *many, "--json")
     assert ran.code == 0, ran.err
-    assert len({each["job"]["id"] for each in ran.json}) == 4
+    assert len({each["job"]["id"] for each in ran.json}) == 2
     assert "asked us to wait 1 s" in ran.err
 
 

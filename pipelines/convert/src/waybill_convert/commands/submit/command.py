@@ -18,12 +18,17 @@ from waybill_convert.commands.submit.requests import File, requests_for
 from waybill_convert.commands.submit.submissions import Submission, target
 
 _LOOK_EVERY = 0.5
+_SAMPLE = Path(__file__).parents[2] / "pages" / "sample" / "sample-invoice.pdf"
 
 
 def submit(
     files: Annotated[
-        list[Path], typer.Argument(help="The PDFs to convert.", exists=True, dir_okay=False, readable=True)
-    ],
+        list[Path] | None,
+        typer.Argument(help="The PDFs to convert.", exists=True, dir_okay=False, readable=True, show_default=False),
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Convert the invoice that comes with Waybill, to see whether all works.")
+    ] = False,
     mapping: Annotated[
         str | None,
         typer.Option("--mapping", "-m", metavar="NAME", help="The mapping to use; see `waybill mapping ls`."),
@@ -52,10 +57,14 @@ def submit(
     if not key:
         complain("submit needs an API key. Set WAYBILL_API_KEY; `waybill apikey create` creates one.")
         raise typer.Exit(ExitCode.USAGE)
+    paths = [*(files or ()), *([_SAMPLE] if sample else ())]
+    if not paths:
+        complain("submit needs a PDF to convert, or --sample.")
+        raise typer.Exit(ExitCode.USAGE)
     try:
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
-        submissions = [Submission(File(path, path.stat().st_size)) for path in files]
+        submissions = [Submission(File(path, path.stat().st_size)) for path in paths]
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}.")
         raise typer.Exit(ExitCode.USAGE) from error
