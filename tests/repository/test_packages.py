@@ -35,7 +35,9 @@ INSTALLED_AS = {
     "waybill_engine": "waybill-engine",
     "waybill_gateway": "waybill-gateway",
     "waybill_janitor": "waybill-janitor",
+    "waybill_operator": "waybill-operator",
     "waybill_worker": "waybill-worker",
+    "yaml": "pyyaml",
 }
 
 
