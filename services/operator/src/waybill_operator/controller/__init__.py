@@ -1,0 +1,1 @@
+"""What the leader does: it makes the cluster be as the pools say."""
