@@ -78,6 +78,31 @@ async def test_what_is_no_request_is_answered_with_a_problem_document(api: Api) 
     writer.close()
 
 
+async def test_a_client_that_opens_connections_without_end_shuts_nobody_out(
+    monkeypatch: pytest.MonkeyPatch, api: Api
+) -> None:
+    monkeypatch.setattr(TimedProtocol, "most_connections", 20)
+    answered = await connect(api)  # by another visitor, who rests between two requests
+    stream, key = await connect(api), await api.key()
+    stream[1].write(b"GET /api/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key.encode() + b"\r\n\r\n")
+    assert (await stream[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    flood = [await connect(api) for _ in range(60)]
+    for _, writer in flood:
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n")
+    async with asyncio.timeout(PATIENCE):
+        closed = [asyncio.create_task(reader.read()) for reader, _ in flood]
+        while sum(task.done() for task in closed) < 60 - 20:
+            await asyncio.wait([task for task in closed if not task.done()], return_when=asyncio.FIRST_COMPLETED)
+        visitor = await connect(api)
+        visitor[1].write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await visitor[0].readuntil(b"}")).startswith(b"HTTP/1.1 200")
+    assert not stream[0].at_eof(), "whoever waits for something stays"
+    for task in closed:
+        task.cancel()
+    for _, writer in [answered, stream, visitor, *flood]:
+        writer.close()
+
+
 async def test_a_lack_of_descriptors_is_logged_once_in_a_while() -> None:
     now = 0.0
     errors = AcceptErrors(lambda: now)

@@ -1,8 +1,9 @@
-"""uvicorn's HTTP protocol with three additions, for all our servers.
+"""uvicorn's HTTP protocol with four additions, for all our servers.
 
-A client must send its headers in time: otherwise half-sent requests would hold connections for ever. Requests are read
-strictly (`strict_connection`). And a request that cannot be read is answered with a problem document that has the
-headers of every other answer.
+A client must send its headers in time: otherwise half-sent requests would hold connections for ever. When there are too
+many connections, those that nobody waits on are closed (`connection_room`). Requests are read strictly
+(`strict_connection`). And a request that cannot be read is answered with a problem document that has the headers of
+every other answer.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import asyncio
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from waybill.errors import Code
+from waybill.http.connection_room import expendable, most_connections
 from waybill.http.headers import SAFE_HEADERS
 from waybill.http.problems import Problem
 from waybill.http.strict_connection import StrictConnection
@@ -36,7 +38,12 @@ class TimedProtocol(H11Protocol):
     refusal_headers: ClassVar[Mapping[str, str]] = SAFE_HEADERS
     """Headers of the answer to a request that cannot be read. Nothing behind the protocol sees such a request."""
 
+    most_connections: ClassVar[int] = most_connections()
+    """Of one server process."""
+
+    address = ""
     conn: StrictConnection
+    _silent_since = 0.0
     _overdue: asyncio.TimerHandle | None = None
     _refused = False
 
@@ -46,7 +53,14 @@ class TimedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._silent_since = self.loop.time()
         self._expect_request()
+        if len(self.connections) > self.most_connections:
+            everybody = cast("set[TimedProtocol]", self.connections)
+            still_open = (one for one in everybody if not one.transport.is_closing())
+            for one in expendable(still_open, self.most_connections):
+                one._hang_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -59,6 +73,16 @@ class TimedProtocol(H11Protocol):
         if self._overdue is None and self.conn.their_state is h11.IDLE:
             self._expect_request()
         super().data_received(data)
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the client has had no answer to wait for; None while it has."""
+        running: RequestResponseCycle | None = self.cycle
+        return self._silent_since if self._refused or running is None or running.response_complete else None
+
+    def on_response_complete(self) -> None:
+        self._silent_since = self.loop.time()
+        super().on_response_complete()
 
     def handle_events(self) -> None:
         super().handle_events()
