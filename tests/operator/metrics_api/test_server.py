@@ -360,6 +360,29 @@ async def test_a_renewed_certificate_is_served_and_nobody_is_refused_meanwhile(s
             assert answer.status == 200, "a connection that was open was cut"
 
 
+async def test_nobody_who_connects_at_a_change_of_trust_is_forgotten(served: Served) -> None:
+    """Many connect while one server takes over from another, again and again."""
+    connector = aiohttp.TCPConnector(ssl=served.client(), force_close=True, limit=20)
+    timeout = aiohttp.ClientTimeout(total=60, sock_connect=20)
+    over = asyncio.Event()
+
+    async def ask(session: aiohttp.ClientSession) -> None:
+        while not over.is_set():
+            async with session.get(f"https://127.0.0.1:{served.port}{METRIC}") as answer:
+                assert answer.status == 200
+
+    async with (
+        aiohttp.ClientSession(connector=connector, headers=USER, timeout=timeout) as session,
+        asyncio.TaskGroup() as asking,
+    ):
+        for _ in range(20):
+            asking.create_task(ask(session))
+        for change in range(100):
+            await served.trust(served.proxies, "front-proxy-client", f"change-{change}")
+            await asyncio.sleep(0)
+        over.set()
+
+
 async def test_half_a_certificate_is_not_used(served: Served) -> None:
     (served.folder / "serving/tls.key").write_text("half")
     for _ in range(5):

@@ -107,7 +107,7 @@ class MetricsServer:
             ssl_shutdown_timeout=_LEAVE_WITHIN,
         )
         if earlier is not None:
-            earlier.close()
+            await _retire(earlier)
         log.info(
             "metrics_api_served",
             port=self._listener.getsockname()[1],
@@ -127,3 +127,15 @@ class MetricsServer:
         for connection in list(self._state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
+
+
+async def _retire(server: asyncio.Server) -> None:
+    """Stop accepting, and close once what was accepted has become a connection.
+
+    A server that closes in between forgets the connection with its socket open, and the client waits for ever.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(0)  # an accepted socket becomes a connection in the first step of a task that exists by now
+    server.close()
