@@ -190,17 +190,22 @@ def test_a_grpc_collector_that_misbehaves_leaves_no_connections_and_no_threads_b
 ) -> None:
     monkeypatch.setattr(span_export, "_REQUEST", 0.2)
     descriptors, threads = [], []
-    for _ in range(5):
+    for turn in range(5):
         with rude_server(talks_nonsense) as endpoint:
             start(endpoint, otlp_protocol="grpc")
             make(100)
             wait_until(_lost)
             traces.stop()
-        gc.collect()
-        descriptors.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+        if turn > 1:  # gRPC's own threads close connections a little later
+            wait_until(lambda: _descriptors() <= max(descriptors))
+        descriptors.append(_descriptors())
         threads.append(sum(thread.name.startswith(("Otel", "waybill")) for thread in threading.enumerate()))
-    assert descriptors[-1] <= descriptors[1] + 2, f"{descriptors}: the first ones open what all share"
     assert threads[-1] <= threads[0] + 1
+
+
+def _descriptors() -> int:
+    gc.collect()
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def _lost() -> bool:
