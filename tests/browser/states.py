@@ -63,6 +63,7 @@ async def all_states(page: Page, stack: Stack, upload: Upload) -> dict[str, str]
         "tired": "Faktur 2508070003.pdf",
         "failed": "Faktur 2508070004.pdf",
         "long": LONG,
+        "doubtful": "Faktur 2508070005.pdf",
         "reused": "Faktur 2508070006.pdf",
         "ready": "Faktur 2508070007.pdf",
         "stopping": "Faktur 2508070008.pdf",
@@ -73,7 +74,13 @@ async def all_states(page: Page, stack: Stack, upload: Upload) -> dict[str, str]
     }
     ids = {what: await upload(page, name) for what, name in names.items()}
     owner = {"lease_owner": uuid.uuid4(), "started_at": now}
-    for what in ("expired", "long", "reused", "ready"):
+    doubts = {"below": 80, "count": 3, "values": ["number", "lines[1].name", "lines[2].name"]}
+    await stack.sql(
+        "UPDATE conversions SET doubts = $2::text::jsonb WHERE job_id = $1",
+        uuid.UUID(ids["doubtful"]),
+        json.dumps(doubts),
+    )
+    for what in ("expired", "long", "doubtful", "reused", "ready"):
         await stack.become(ids[what], "succeeded", started_at=now, finished_at=now)
     await stack.sql("UPDATE conversions SET status = 'expired' WHERE job_id = $1", uuid.UUID(ids["expired"]))
     await stack.sql("UPDATE conversions SET reused_at = now() WHERE job_id = $1", uuid.UUID(ids["reused"]))

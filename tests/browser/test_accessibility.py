@@ -15,7 +15,7 @@ from playwright.async_api import Page, expect
 
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import all_states
-from browser.test_review import uploaded
+from browser.test_review import in_doubt, uploaded
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.invoices.tamper import unknown_unit
@@ -108,7 +108,15 @@ STILL = {
     "problem": _problem,
     "ops": _ops,
 }
-CONVERTED = {"review": _review, "review-changes": _changes}
+
+
+async def _doubts(page: Page, stack: Stack, upload: Upload, invoice: Invoice) -> None:
+    job = await in_doubt(page, stack, print_invoice(make_invoice(43, 40), REFERENCE), "Faktur 2508070043.pdf")
+    await page.goto(f"/review/{job}")
+    await page.evaluate("() => Promise.all([...document.images].slice(0, 2).map((each) => each.decode()))")
+
+
+CONVERTED = {"review": _review, "review-changes": _changes, "review-doubts": _doubts}
 """Pages that need a converter."""
 
 

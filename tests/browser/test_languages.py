@@ -84,7 +84,7 @@ async def test_the_queue_in_indonesian(still: Stack, open_page: OpenPage, upload
     await expect(time).to_have_text("baru saja")
     await expect(time).to_have_attribute("title", re.compile(r"^\d+ \w+ \d{4} pukul \d\d\.\d\d\.\d\d$"))
     await still.become(ids["waiting"], "succeeded")
-    await expect(page.get_by_role("status")).to_have_text("4 berkas masih diproses, 4 siap, 2 gagal")
+    await expect(page.get_by_role("status")).to_have_text("4 berkas masih diproses, 4 siap, 1 perlu diperiksa, 2 gagal")
 
 
 async def test_why_the_gateway_refuses_a_document_is_said_in_indonesian(working: Stack, open_page: OpenPage) -> None:

@@ -35,6 +35,7 @@ async def test_every_state_has_its_words(still: Stack, open_page: OpenPage, uplo
         "ready": "Ready",
         "reused": "Ready",
         "long": "Ready",
+        "doubtful": "Please check",
         "failed": "Failed",
         "tired": "Failed",
         "cancelled": "Cancelled",
@@ -56,6 +57,7 @@ async def test_every_state_has_its_words(still: Stack, open_page: OpenPage, uplo
         "cancelled": r"Retry\s*Pin",
         "expired": "Upload again",
         "stopping": "",
+        "doubtful": r"Check\s*Pin",
     }
     for what, button in buttons.items():
         await expect(row(page, ids[what]).locator(".acts")).to_have_text(re.compile(rf"^\s*{button}\s*$"))
@@ -63,7 +65,7 @@ async def test_every_state_has_its_words(still: Stack, open_page: OpenPage, uplo
     await expect(fold.get_by_role("listitem").first).to_be_hidden()
     await fold.get_by_text("2 things to look at").click()
     await expect(fold.get_by_role("listitem").first).to_have_text(f"Page 7: {FINDINGS[0]['message']}")
-    counts = {"all": "12", "active": "5", "ready": "3", "failed": "2"}
+    counts = {"all": "13", "active": "5", "ready": "3", "in-doubt": "1", "failed": "2"}
     for name, number in counts.items():
         await expect(page.locator(f"#show-{name} b")).to_have_text(number)
 
@@ -83,7 +85,7 @@ async def test_filters_and_search_are_in_the_address(still: Stack, open_page: Op
     await page.goto("/queue?q=nobody+is+called+so")
     await expect(page.locator(".empty")).to_contain_text("No file name contains “nobody is called so”.")
     await page.get_by_role("link", name="Show all").click()
-    await expect(page.locator(".job")).to_have_count(12)
+    await expect(page.locator(".job")).to_have_count(13)
 
 
 async def test_long_queues_have_pages(still: Stack, open_page: OpenPage, upload: Upload) -> None:

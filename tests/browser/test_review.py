@@ -42,6 +42,15 @@ async def uploaded(page: Page, content: bytes, status: str = "complete", name: s
     return job
 
 
+async def in_doubt(page: Page, stack: Stack, content: bytes, name: str = "faktur.pdf") -> str:
+    """A document that was converted while a person had to look at nearly everything: all that no check proves."""
+    await stack.sql("INSERT INTO review_thresholds (tenant, mapping, below) VALUES ('public', '', 96)")
+    try:
+        return await uploaded(page, content, "needs_review", name)
+    finally:
+        await stack.sql("DELETE FROM review_thresholds")
+
+
 async def in_sight(page: Page, pane: str, element: Any) -> None:
     """Until it is within what a pane shows."""
 
@@ -367,3 +376,49 @@ async def test_on_a_phone(working: Stack, open_page: OpenPage, printed: Callable
     await in_sight(page, "#paper", box(page, "number"))
     await value(page, "number").tap()
     await expect(page.locator(".typing")).to_be_focused()
+
+
+async def test_a_result_in_doubt_is_looked_at_and_approved_by_keyboard(
+    working: Stack, open_page: OpenPage, printed: Callable[..., bytes]
+) -> None:
+    page = await open_page(working)
+    job = await in_doubt(page, working, printed(530, 70))
+    await page.goto("/queue")
+    await expect(page.locator(f"#job-{job} .state")).to_have_text("Please check")
+    await expect(page.locator("#show-in-doubt")).to_have_text("1 To check")
+    await expect(page.get_by_role("link", name="Download", exact=False)).to_have_count(0)
+    await page.get_by_role("link", name="Check faktur.pdf").press("Enter")
+    await expect(page).to_have_url(re.compile(f"/review/{job}$"))
+    doubts = page.get_by_role("region", name=re.compile(r"values are in doubt$"))
+    await expect(doubts.get_by_role("listitem")).to_have_count(11)
+    await doubts.get_by_role("link", name="Invoice number").press("Enter")
+    await expect(value(page, "number")).to_be_focused()
+    await expect(box(page, "number")).to_have_class(re.compile("lit"))
+    await expect(value(page, "number")).to_have_class(re.compile("doubt"))
+
+    # What is corrected is not in doubt any more, before it is saved.
+    await page.keyboard.press("Enter")
+    await page.keyboard.type("2508079999")
+    await page.keyboard.press("Enter")
+    await expect(doubts.get_by_role("link", name="Invoice number")).to_have_count(0)
+    await value(page, "number").focus()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Looks right").press("Enter")
+    await expect(page.get_by_role("link", name="Download").first).to_be_visible()
+    await expect(doubts).to_have_count(0)
+    await page.goto("/queue")
+    await expect(page.locator(f"#job-{job} .state")).to_have_text("Ready")
+    await expect(page.locator("#show-in-doubt")).to_have_count(0)
+
+
+async def test_an_open_queue_hears_that_somebody_approved(
+    working: Stack, open_page: OpenPage, printed: Callable[..., bytes]
+) -> None:
+    page = await open_page(working)
+    job = await in_doubt(page, working, printed(531))
+    await page.goto("/queue")
+    await expect(page.locator(f"#job-{job} .state")).to_have_text("Please check")
+    answer = await page.request.post(f"/api/jobs/{job}/approve", data={"base": 0})
+    assert answer.ok
+    await expect(page.locator(f"#job-{job} .state")).to_have_text("Ready")

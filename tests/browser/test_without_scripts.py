@@ -9,6 +9,9 @@ from playwright.async_api import Page, expect
 
 from browser.conftest import Invoice, OpenPage, Upload
 from browser.states import FINDINGS, failure
+from browser.test_review import in_doubt
+from support.invoices import make_invoice, print_invoice
+from support.invoices.layouts import REFERENCE
 from support.patience import eventually
 from support.stack import Stack
 
@@ -79,3 +82,16 @@ async def test_the_sample_search_and_colours(still: Stack, open_page: OpenPage) 
     await page.get_by_role("button", name="Dark").click()
     await page.wait_for_url("**/queue?q=sample")
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+async def test_a_result_in_doubt_is_approved(working: Stack, open_page: OpenPage) -> None:
+    page = await open_page(working, java_script_enabled=False)
+    job = await in_doubt(page, working, print_invoice(make_invoice(532, 70), REFERENCE))
+    await page.goto("/queue?status=needs_review")
+    await page.get_by_role("link", name="Check faktur.pdf").click()
+    await page.get_by_role("link", name="Buyer", exact=True).click()
+    await expect(page).to_have_url(re.compile("#v-buyer_name$"))
+    await page.get_by_role("button", name="Looks right").click()
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download").first.click()
+    assert (await downloading.value).suggested_filename == f"faktur-{job}-r0.xml"

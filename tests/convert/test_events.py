@@ -14,7 +14,7 @@ from convert.conftest import put
 from support.api_server import Converter
 from support.clock import Clock
 from support.janitor import DAY, document, janitor, status, stored_keys
-from support.reviewed_invoices import end, good, review_desk
+from support.reviewed_invoices import doubtful, end, good, review_desk
 from waybill.changes import Subscriptions, events
 from waybill.db import Database
 from waybill.db.database import Connection
@@ -134,3 +134,27 @@ async def test_a_result_whose_end_cannot_be_told_stays(
     assert reports["results"].outcome is TaskOutcome.FAILED
     assert await status(diary, job) == "complete"
     assert len(await stored_keys(storage)) == 2, "its results, without the document"
+
+
+async def test_others_hear_of_a_result_in_doubt_and_of_its_approval(
+    conversions: Conversions, converter: Converter, reviews: Reviews, me: Principal, diary: Connection
+) -> None:
+    """`convert.completed` comes when the result can be downloaded, whoever made it so."""
+    approved = (await put(conversions, me)).job.id
+    corrected = (await put(conversions, me)).job.id
+    for claimed in await converter.take():
+        await converter.finish(claimed, doubtful().xml or b"", doubtful().record, doubtful().doubts)
+    await diary.execute("DELETE FROM diary")
+    await reviews.approve(me.owner, approved, 0, author="key:a")
+    await reviews.approve(me.owner, approved, 0, author="key:b")
+    assert await heard(diary) == [
+        ("convert.approved", me.tenant, me.owner, approved, '{"revision": 0, "by": "key:a"}'),
+        ("convert.completed", me.tenant, me.owner, approved, '{"pages": 1}'),
+    ]
+    await diary.execute("DELETE FROM diary")
+    await reviews.save(me.owner, corrected, 0, [("number", "1")], author="session")
+    assert await heard(diary) == [
+        ("convert.corrected", me.tenant, me.owner, corrected, '{"revision": 1}'),
+        ("convert.approved", me.tenant, me.owner, corrected, '{"revision": 1, "by": "session"}'),
+        ("convert.completed", me.tenant, me.owner, corrected, '{"pages": 1}'),
+    ]

@@ -42,7 +42,7 @@ GATEWAY = list((ROOT / "services" / "gateway" / "src").rglob("*.py"))
 # These errors are for operators at the command line and for programmers who enqueue jobs.
 NOT_FOR_READERS = re.compile(
     r"tenant's name|A key (needs|expires)|A key's name|There is no (key|permission)|(This|Another|no) API key"
-    r"|payload is wrong|Nothing is stored under|A tenant must have|days\.$"
+    r"|payload is wrong|Nothing is stored under|A tenant must have|days\.$|threshold"
 )
 
 

@@ -25,7 +25,9 @@ from waybill.storage import LocalStorage
 from waybill.web.context import Context
 from waybill_api.app import create_app
 from waybill_api.server import ApiServer, configured
+from waybill_convert.doubts import Doubts
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
+from waybill_convert.repository.results import note_result
 from waybill_convert.settings import ConvertSettings
 from waybill_engine import ClaimedJob
 from waybill_engine.artefacts import artefact_key, publish
@@ -151,8 +153,12 @@ class Converter:
     async def take(self, limit: int = 100) -> list[ClaimedJob]:
         return await take_as(self.connection, self.worker.id, self.worker.queues, self.worker.kinds, limit)
 
-    async def finish(self, claimed: ClaimedJob, xml: bytes = b"<a/>", provenance: bytes = b"{}") -> None:
+    async def finish(
+        self, claimed: ClaimedJob, xml: bytes = b"<a/>", provenance: bytes = b"{}", doubts: Doubts | None = None
+    ) -> None:
         async with self.connection.transaction():
+            if doubts is not None:
+                await note_result(self.connection, claimed.id, 1, doubts.brief())
             for name, data, kind in (
                 (XML, xml, "application/xml"),
                 (PROVENANCE, provenance, "application/json"),

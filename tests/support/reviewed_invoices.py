@@ -22,6 +22,7 @@ from support.records import pt_simon_loaded
 from waybill.errors import Code
 from waybill.failures import Failure
 from waybill.storage import LocalStorage, Storage, Stored
+from waybill_convert.doubts import Doubts, KnownThresholds, look
 from waybill_convert.kinds import PROVENANCE
 from waybill_convert.review_desk import ReviewDesk
 from waybill_documents.conversion import convert
@@ -41,6 +42,7 @@ class Read:
     record: bytes
     xml: bytes | None
     """None if the document was refused."""
+    doubts: Doubts | None = None
 
     @property
     def data(self) -> Any:
@@ -51,6 +53,18 @@ class Read:
 def good() -> Read:
     """An invoice of three lines without a fault."""
     return read(print_invoice(make_invoice(1, 3), REFERENCE))
+
+
+@cache
+def doubtful() -> Read:
+    """The good invoice, of which two values are in doubt."""
+    record = json.loads(good().record)
+    record["provenance"]["fields"]["number"]["confidence"] = 50
+    record["provenance"]["tables"]["lines"][1]["name"]["confidence"] = 45
+    doubts = look(record, KnownThresholds(60))
+    assert doubts is not None
+    assert doubts.paths == ["number", "lines[1].name"]
+    return Read(good().pdf, json.dumps(record).encode(), good().xml, doubts)
 
 
 @cache
@@ -77,7 +91,7 @@ async def end(converter: Converter, document: Read) -> ClaimedJob:
     """End the only queued conversion like a worker that got this document from the gateway."""
     (claimed,) = await converter.take()
     if document.xml is not None:
-        await converter.finish(claimed, document.xml, document.record)
+        await converter.finish(claimed, document.xml, document.record, document.doubts)
         return claimed
     stored = await converter.storage.put(
         artefact_key(claimed.id, claimed.token, claimed.worker_id, PROVENANCE), document.record

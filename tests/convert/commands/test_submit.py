@@ -24,6 +24,7 @@ from waybill.db import Database
 from waybill.errors import GatewayRejected
 from waybill.failures import classify
 from waybill.storage import LocalStorage
+from waybill_convert.doubts import Doubts
 
 XML = b"<TaxInvoiceBulk/>"
 
@@ -82,8 +83,10 @@ def written(path: Path, content: bytes | None = None) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def converting(converter: Converter, wrong: str = "") -> AsyncIterator[None]:
-    """Jobs are converted as they come; those of documents that hold these words fail."""
+async def converting(
+    converter: Converter, wrong: str = "", in_doubt: tuple[bytes, Doubts] | None = None
+) -> AsyncIterator[None]:
+    """Jobs are converted as they come; those of documents that hold these words fail, and one can be in doubt."""
 
     async def go_on() -> None:
         while True:
@@ -94,7 +97,8 @@ async def converting(converter: Converter, wrong: str = "") -> AsyncIterator[Non
                     error = GatewayRejected("It does not add up.", detail={"findings": findings})
                     await converter.fail(lease, classify(error))
                 else:
-                    await converter.finish(lease, XML)
+                    doubts = in_doubt[1] if in_doubt is not None and in_doubt[0] == content else None
+                    await converter.finish(lease, XML, doubts=doubts)
             await asyncio.sleep(0.01)
 
     task = asyncio.create_task(go_on())
@@ -321,3 +325,22 @@ async def test_on_a_terminal_each_file_has_a_bar_and_ctrl_c_tells_what_goes_on(
         os.close(ours)
     assert process.returncode == 130
     assert [line.split()[:2] for line in out.decode().splitlines()] == [["Waiting", each.name] for each in invoices]
+
+
+async def test_what_a_person_has_to_look_at_is_not_downloaded_and_its_page_is_named(
+    api: Api, submit: Submit, converter: Converter, invoices: list[Path], tmp_path: Path
+) -> None:
+    doubts = Doubts(80, ["number", "net"])
+    async with converting(converter, in_doubt=(invoices[1].read_bytes(), doubts)):
+        ran = await submit(api, *invoices, "--wait", "-o", tmp_path / "out")
+        assert ran.code == 4, ran.err
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["invoice-0.xml", "invoice-2.xml"]
+        ready, asked, page, _ = ran.out.splitlines()
+        assert ready.startswith("Ready        invoice-0.pdf")
+        assert asked.startswith("Please check invoice-1.pdf")
+        job = asked.split()[-1]
+        assert page.strip() == f"2 values are in doubt, so a person has to look first: {api.url}/review/{job}"
+        assert ran.err.strip() == "1 of 3 not downloaded: a person has to look at the result first."
+        again = await submit(api, invoices[1], "--json", "--wait")
+        assert (again.code, again.json[0]["job"]["status"], again.json[0]["reused"]) == (4, "needs_review", True)
+        assert (await submit(api, invoices[1])).code == 0, "whoever does not wait has not asked"

@@ -33,7 +33,7 @@ def test_addresses_are_read_leniently() -> None:
 def test_five_hundred_rows_fit_on_a_page() -> None:
     now = datetime.now(UTC)
     fault = Fault("GW_4XX", "The totals do not add up.", [{"message": "Line 3", "page": 1}, {"message": "Line 4"}])
-    jobs = [job(list(Status)[number % 6], error=fault, remaining_seconds=3) for number in range(500)]
+    jobs = [job(list(Status)[number % len(Status)], error=fault, remaining_seconds=3) for number in range(500)]
     listing = Listing(jobs, None, "", dict.fromkeys(Status, 80), None)
     content = queue(listing, QueueQuery(), now, ENGLISH)
     text = render("convert/queue.html", ENGLISH, page=Frame("/queue", None, "", "/"), queue=content)

@@ -286,6 +286,7 @@ def test_an_embedded_invoice_comes_back_and_cannot_be_corrected() -> None:
         "findings": [],
         "carries": {},
         "looked": {},
+        "review": {"below": None, "essential": [], "disproved": []},
     }
     revised = revise(cii, record, [("number", "2"), ("lines[0].net", "2")])
     assert [(each.code, each.path, each.key) for each in revised.refused] == [

@@ -49,6 +49,9 @@ class Pipeline:
     """An async function that is called with each event any pipeline publishes; see `waybill.changes.publish`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """Its `waybill` commands by name: a Typer app or a function."""
+    tenant_commands: Mapping[str, str] = field(default_factory=dict)
+    """Its commands below `waybill tenant`: functions whose first argument is the tenant. All that an operator decides
+    about a tenant stands there."""
     check: str | None = None
     """An async function that says in a sentence what a person has to mend in the settings, or None. `/readyz` shows it,
     and `waybill selftest` fails."""

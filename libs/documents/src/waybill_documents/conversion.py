@@ -16,6 +16,7 @@ from waybill_documents.check_explanations import MISSING
 from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
+from waybill_documents.essential_values import disproved, essential
 from waybill_documents.extraction import Extraction, extract
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
@@ -83,6 +84,17 @@ class Reading:
             "findings": [finding.to_json() for finding in self.findings],
             "carries": carries_of(self.extracted),
             "looked": looked_of(self.looked),
+            "review": self._review(),
+        }
+
+    def _review(self) -> dict[str, Any]:
+        """What decides whether a person has to look first, apart from the threshold that whoever runs us may set."""
+        mapping = self.loaded.mapping
+        values = essential(mapping)
+        return {
+            "below": mapping.review_below,
+            "essential": values,
+            "disproved": disproved(values, self.extracted, self.checks),
         }
 
     def accept(self) -> None:

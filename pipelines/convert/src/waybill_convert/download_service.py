@@ -15,7 +15,7 @@ from waybill.errors import Expired, Forbidden, NotFound, NotReady
 from waybill.messages import msg
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.repository import conversions, results, revisions
-from waybill_convert.status import Status
+from waybill_convert.status import CONVERTED, Status
 
 if TYPE_CHECKING:
     from waybill.db import Database
@@ -27,6 +27,11 @@ _WHY_NOT_READY = {
     Status.CANCELLED: msg("convert.result_cancelled"),
 }
 """For the other states, the code says it: it is not ready yet."""
+
+
+def in_doubt(job_id: uuid.UUID) -> NotReady:
+    """Nobody gets a result before a person has looked, and this says where."""
+    return NotReady(msg("convert.result_in_doubt"), detail={"review": f"/review/{job_id}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,9 @@ class Downloads:
             status = Status(row["status"])
             if status is Status.EXPIRED:
                 raise Expired()
-            if status is not Status.COMPLETE:
+            if status is Status.NEEDS_REVIEW and name == XML:
+                raise in_doubt(job_id)
+            if status not in CONVERTED:
                 raise NotReady(_WHY_NOT_READY.get(status))
             found = await revisions.file(connection, job_id, row["revision"], name)
         if found is None:
@@ -84,6 +91,9 @@ class Downloads:
         """
         async with self._database.hot() as connection:
             ready = await results.ready(connection, owner)
+            in_doubt = not ready and await results.wait_for_review(connection, owner)
+        if in_doubt:
+            raise NotReady(msg("convert.all_in_doubt"), detail={"review": f"/queue?status={Status.NEEDS_REVIEW}"})
         if not ready:
             raise NotReady(msg("convert.nothing_ready"))
         for at in range(0, len(ready), _AT_A_TIME):

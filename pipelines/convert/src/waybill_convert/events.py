@@ -3,7 +3,14 @@
 UPLOADED = "convert.uploaded"
 """Somebody uploaded a document, and it became a job. Data: `original_name`, `mapping`."""
 COMPLETED = "convert.completed"
-"""A job has a result. Data: `pages`."""
+"""A job is complete: its result can be downloaded. If a person had to look first, this comes with their approval. Data:
+`pages`."""
+NEEDS_REVIEW = "convert.needs_review"
+"""A job has a result, but a person has to look first. Data: `pages`, `below` (the threshold), `count` and `values` (how
+many are in doubt, and the paths of the first)."""
+APPROVED = "convert.approved"
+"""A person looked at such a result and approved it, or saved a correction. Data: `revision`, the one that is the result
+from now on, and `by`, who it was."""
 CORRECTED = "convert.corrected"
 """A person saved a revision, which is the result from now on. Data: `revision`, its number."""
 EXPIRED = "convert.expired"

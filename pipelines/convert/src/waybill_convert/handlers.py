@@ -14,17 +14,20 @@ from waybill.files.names import safe_name
 from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
 from waybill.storage import upload_key
+from waybill.telemetry.metrics import REVIEWS
 from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
-from waybill_convert.events import COMPLETED
+from waybill_convert.doubts import KnownThresholds
+from waybill_convert.events import COMPLETED, NEEDS_REVIEW
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.models import Upload
 from waybill_convert.repository import conversions
+from waybill_convert.repository import thresholds as review_thresholds
 from waybill_convert.repository.results import note_result
 from waybill_convert.settings import ConvertSettings
 from waybill_documents.catalogue import summary
-from waybill_engine import ClaimedJob, JobContext, Snooze, handles
+from waybill_engine import ClaimedJob, JobContext, Snooze, control, handles
 from waybill_engine.artefacts import published
 from waybill_engine.job_locks import lock_job
 
@@ -58,6 +61,9 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     async with job.transaction() as session:
         connection = await driver(session)
         await note_conversion(connection, job.claimed, plan)
+        thresholds = KnownThresholds(
+            load(ConvertSettings).review_below, await review_thresholds.of_tenant(connection, job.tenant)
+        )
         found = await published(connection, job.id, XML)
     # An earlier attempt may have published a result that still exists. Another call would be wasted.
     if found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key):
@@ -68,7 +74,9 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     job.progress(0.1, "convert.progress.converting")
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
-        conversion = await gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
+        conversion = await gateway.convert(
+            source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking, thresholds=thresholds
+        )
     except NotFound as error:
         await _wait_for_document(job)
         raise Expired(msg("convert.document_gone")) from error
@@ -135,12 +143,21 @@ def _check(root: str, mapping: str) -> None:
 async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
     xml = await job.store(XML, conversion.xml)
     provenance = await job.store(PROVENANCE, conversion.provenance)
+    doubts = conversion.doubts
     async with job.complete() as session:
         await job.publish(session, XML, xml, "application/xml")
         await job.publish(session, PROVENANCE, provenance, "application/json")
+        connection = await driver(session)
+        noted = await note_result(connection, job.id, conversion.pages, doubts.brief() if doubts is not None else None)
         # Its owner may have signed in since the job was claimed, and taken it along.
-        owner = await note_result(await driver(session), job.id, conversion.pages) or job.owner
-        await publish(session, Event(COMPLETED, job.tenant, owner, job.id, {"pages": conversion.pages}))
+        owner = noted.owner if noted is not None else job.owner
+        in_doubt = doubts if noted is not None and noted.needs_review else None
+        if in_doubt is not None:
+            await control.note(connection, job.id, "needs_review", in_doubt.sentence)
+        name, more = (COMPLETED, {}) if in_doubt is None else (NEEDS_REVIEW, in_doubt.brief())
+        await publish(session, Event(name, job.tenant, owner, job.id, {"pages": conversion.pages, **more}))
+    if in_doubt is not None:
+        REVIEWS.labels("needed").inc()
 
 
 async def _keep_what_was_found(job: JobContext, error: Rejected) -> None:

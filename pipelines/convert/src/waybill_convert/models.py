@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 from waybill.db.column_types import Xid8
@@ -61,10 +62,15 @@ class Conversion(SQLModel, table=True):
     changed_at: datetime = _time()
     revision: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     """The latest that a person made (see `revision_models`); 0 is what was read."""
+    doubts: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+    """Why a person has to look first (`doubts.Doubts.brief`); None if nobody has to."""
+    approved_at: datetime | None = _time(nullable=True)
+    approved_by: str | None = None
+    """Who looked and said that it is right, by approving it or by saving a correction: as `RevisionRow.author`."""
 
     __table_args__ = (
         sa.CheckConstraint(
-            "status IN ('queued', 'processing', 'complete', 'expired', 'failed', 'cancelled')",
+            "status IN ('queued', 'processing', 'complete', 'needs_review', 'expired', 'failed', 'cancelled')",
             name="conversions_status_known",
         ),
         sa.Index(
@@ -93,6 +99,19 @@ class Conversion(SQLModel, table=True):
         ),
         sa.Index("conversions_gone", "job_id", postgresql_where=sa.text("deleted_at IS NOT NULL")),
     )
+
+
+class ReviewThreshold(SQLModel, table=True):
+    """Below which confidence a tenant's results need a look. Written by `repository.thresholds`."""
+
+    __tablename__ = "review_thresholds"
+
+    tenant: str = Field(primary_key=True)
+    mapping: str = Field(primary_key=True)
+    """Empty for all mappings that have no row of their own."""
+    below: int = Field(sa_type=sa.SmallInteger)
+
+    __table_args__ = (sa.CheckConstraint("below >= 0 AND below <= 100", name="review_thresholds_percent"),)
 
 
 class Duration(SQLModel, table=True):

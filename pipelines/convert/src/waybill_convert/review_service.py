@@ -1,4 +1,4 @@
-"""Reviewing a document: show its record, and correct it. Each correction makes a new revision.
+"""Reviewing a document: show its record, approve it, or correct it. Each correction makes a new revision.
 
 `review_work` computes the revision, whose files are stored under keys of their own. One statement then makes it the
 latest, unless somebody else was faster: in that case the caller is told what changed, and the files are removed.
@@ -19,14 +19,15 @@ from waybill.changes import Event, publish
 from waybill.errors import Conflict, Expired, NotFound, NotReady, Refused
 from waybill.messages import msg
 from waybill.storage.keys import dated
-from waybill_convert.download_service import StoredFile
-from waybill_convert.events import CORRECTED
+from waybill.telemetry.metrics import REVIEWS
+from waybill_convert.download_service import StoredFile, in_doubt
+from waybill_convert.events import APPROVED, COMPLETED, CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
-from waybill_convert.repository import conversions, revisions
+from waybill_convert.repository import approvals, conversions, revisions
 from waybill_convert.review_work import Preview, compare, correct, preview
 from waybill_convert.revision_models import Difference, Json, Outdated, Revision, Typed
-from waybill_convert.status import Status
+from waybill_convert.status import CONVERTED, Status
 from waybill_convert.stored_files import remove
 
 if TYPE_CHECKING:
@@ -164,29 +165,41 @@ class Reviews:
             )
             if saved is not None:
                 await publish(connection, Event(CORRECTED, found.tenant, owner, job_id, {"revision": number}))
+                approved = await _approve(connection, owner, job_id, number, author)
         if saved is None:
             await remove(self._storage, [each.key for each in stored])
             await self._base(owner, job_id, base, typed)
             raise Conflict()
         self._changes.changed(owner)
+        if approved:
+            REVIEWS.labels("corrected").inc()
         log.info("corrected", job_id=str(job_id), revision=number, changes=len(saved.changes))
         return saved
+
+    async def approve(self, owner: str, job_id: uuid.UUID, base: int, *, author: str) -> None:
+        """Say that revision `base` is right although values in it are in doubt. Done twice, nothing changes again.
+
+        Outdated if `base` is not the latest any more, Conflict if there is nothing to approve.
+        """
+        async with self._database.hot() as connection, connection.transaction():
+            await _reviewable(connection, owner, job_id)
+            if not await _approve(connection, owner, job_id, base, author):
+                row = await _reviewable(connection, owner, job_id)
+                await _since(connection, row, base, ())
+                if Status(row["status"]) is not Status.COMPLETE:
+                    raise Conflict(msg("convert.review.approve_only", status=row["status"]))
+                return  # it has been approved already, or nothing was in doubt
+        REVIEWS.labels("approved").inc()
+        self._changes.changed(owner)
+        log.info("approved", job_id=str(job_id), revision=base)
 
     async def _base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> _Base:
         """The revision to be corrected. Outdated if there are later ones."""
         async with self._database.hot() as connection:
             row = await _reviewable(connection, owner, job_id)
-            if base > row["revision"]:
-                raise Refused(msg("convert.review.no_revision_yet", number=base, latest=row["revision"]))
             if base >= MOST_REVISIONS:
                 raise Refused(msg("convert.review.too_many_revisions", number=MOST_REVISIONS))
-            made = await revisions.ls(connection, job_id, after=base - 1)
-            later = [revision for revision in made if revision.number > base]
-            if later:
-                theirs = {change["path"] for revision in later for change in revision.changes}
-                raise Outdated.by(
-                    later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
-                )
+            made = await _since(connection, row, base, typed)
             record = await self._file(connection, row, base, PROVENANCE)
             return _Base(row["tenant"], record, made[0].accepted if made else None)
 
@@ -201,11 +214,35 @@ class Reviews:
 
     async def _file(self, connection: Connection, row: Any, number: int, name: str) -> StoredFile:
         found = await revisions.file(connection, row["job_id"], number, name)
-        if found is None and Status(row["status"]) is Status.COMPLETE and number == row["revision"]:
+        if name == XML and Status(row["status"]) is Status.NEEDS_REVIEW:
+            raise in_doubt(row["job_id"])
+        if found is None and Status(row["status"]) in CONVERTED and number == row["revision"]:
             raise Expired()
         if found is None:
             raise NotFound(_NO_XML if name == XML else _NO_RECORD)
         return StoredFile(row["job_id"], row["original_name"], *found)
+
+
+async def _since(connection: Connection, row: Any, base: int, typed: Sequence[Typed]) -> list[Revision]:
+    """Revision `base`, if it is not what was read. Outdated if there are later ones."""
+    if base > row["revision"]:
+        raise Refused(msg("convert.review.no_revision_yet", number=base, latest=row["revision"]))
+    made = await revisions.ls(connection, row["job_id"], after=base - 1)
+    later = [revision for revision in made if revision.number > base]
+    if later:
+        theirs = {change["path"] for revision in later for change in revision.changes}
+        raise Outdated.by(later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs])
+    return made
+
+
+async def _approve(connection: Connection, owner: str, job_id: uuid.UUID, number: int, author: str) -> bool:
+    """Approve a result that waits for a person, and tell the other pipelines. False if it does not wait."""
+    approved = await approvals.approve(connection, job_id, owner, number, author=author)
+    if approved is None:
+        return False
+    for name, data in ((APPROVED, {"revision": number, "by": author}), (COMPLETED, {"pages": approved.pages})):
+        await publish(connection, Event(name, approved.tenant, owner, job_id, data))
+    return True
 
 
 _NO_XML = msg("convert.review.no_xml")

@@ -93,6 +93,14 @@ class CorrectionsSchema(Schema):
     preview: bool = Field(False, description="Save nothing, but say what would change.")
 
 
+class ApprovalSchema(Schema):
+    """A person has looked at the latest revision, and it is right."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"base": 0}})
+
+    base: int = Field(ge=0, le=LARGEST_NUMBER, description="The revision you looked at; 0 is what was read.")
+
+
 class ChangeSchema(Schema):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 

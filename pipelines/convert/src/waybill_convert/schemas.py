@@ -13,13 +13,14 @@ from pydantic import ConfigDict, Field
 
 from waybill.messages import in_english
 from waybill.web.schemas import ProblemSchema, Schema
-from waybill_convert.status import ACTIVE, Status
-from waybill_convert.views import ConversionView, Fault, Listing, Pause, Uploaded
+from waybill_convert.status import ACTIVE, CONVERTED, Status
+from waybill_convert.views import ConversionView, Fault, Listing, NeededReview, Pause, Uploaded
 
 
 def job_json(view: ConversionView) -> dict[str, Any]:
     self = f"/api/jobs/{view.id}"
-    complete, active = view.status is Status.COMPLETE, view.status in ACTIVE
+    complete, active, converted = view.status is Status.COMPLETE, view.status in ACTIVE, view.status in CONVERTED
+    reviewable = converted or view.status is Status.FAILED
     retryable = view.status in (Status.FAILED, Status.CANCELLED) and view.source_kept
     return {
         "id": str(view.id),
@@ -44,15 +45,18 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "pinned": view.pinned,
         "on_hold": pause_json(view.on_hold),
         "revision": view.revision,
+        "review": _review_json(view.review),
         "error": fault_json(view.error),
         "trace_url": view.trace_url,
         "links": {
             "self": self,
             "download": f"{self}/download" if complete else None,
-            "provenance": f"{self}/provenance" if complete else None,
+            "provenance": f"{self}/provenance" if converted else None,
             "events": f"{self}/events",
             "explain": f"{self}/explain",
-            "revisions": f"{self}/revisions" if complete or view.status is Status.FAILED else None,
+            "revisions": f"{self}/revisions" if reviewable else None,
+            "review": f"/review/{view.id}" if reviewable else None,
+            "approve": f"{self}/approve" if view.status is Status.NEEDS_REVIEW else None,
             "retry": f"{self}/retry" if retryable else None,
             "cancel": f"{self}/cancel" if active else None,
             "pin": f"{self}/pin" if view.status is not Status.EXPIRED else None,
@@ -63,7 +67,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
 def foreign_job_json(view: ConversionView) -> dict[str, Any]:
     """The same for an admin who may look at it, and not change it."""
     job = job_json(view)
-    return {**job, "links": {**job["links"], "retry": None, "cancel": None, "pin": None}}
+    return {**job, "links": {**job["links"], "approve": None, "retry": None, "cancel": None, "pin": None}}
 
 
 def fault_json(fault: Fault | None) -> dict[str, Any] | None:
@@ -75,6 +79,18 @@ def fault_json(fault: Fault | None) -> dict[str, Any] | None:
         "params": fault.params,
         "message": fault.message,
         "findings": fault.findings,
+    }
+
+
+def _review_json(review: NeededReview | None) -> dict[str, Any] | None:
+    if review is None:
+        return None
+    return {
+        "below": review.below,
+        "count": review.count,
+        "values": review.values,
+        "approved_at": _time(review.approved_at),
+        "approved_by": review.approved_by,
     }
 
 
@@ -174,12 +190,24 @@ class LinksSchema(Schema):
     events: str
     explain: str
     revisions: str | None
+    review: str | None = Field(description="The page where a person looks at it.")
+    approve: str | None
     retry: str | None
     cancel: str | None
     pin: str | None
 
 
-StatusWord = Literal["queued", "processing", "complete", "expired", "failed", "cancelled"]
+StatusWord = Literal["queued", "processing", "complete", "needs_review", "expired", "failed", "cancelled"]
+
+
+class NeededReviewSchema(Schema):
+    """A person has to look at the result before anybody gets it, or had to."""
+
+    below: int = Field(description="A value with a lower confidence is in doubt.")
+    count: int = Field(description="How many values are in doubt.")
+    values: list[str] = Field(description="The first 20 of them; the record names all.", examples=[["lines[3].amount"]])
+    approved_at: datetime | None = Field(description="Null as long as nobody has looked.")
+    approved_by: str | None = Field(description="`key:<name>`, or `session` for a browser that did not sign in.")
 
 
 class JobSchema(Schema):
@@ -211,6 +239,7 @@ class JobSchema(Schema):
     pinned: bool = Field(description="It is kept, whatever its age.")
     on_hold: PauseSchema | None
     revision: int = Field(description="How often it was corrected: the number of the revision that is downloaded.")
+    review: NeededReviewSchema | None = Field(description="Null if nothing in it was in doubt.")
     error: JobErrorSchema | None
     trace_url: str | None = Field(
         description="Where an operator sees the job's trace; null if the server does not know where traces are shown.",
@@ -224,6 +253,7 @@ class CountsSchema(Schema):
     queued: int
     processing: int
     complete: int
+    needs_review: int
     expired: int
     failed: int
     cancelled: int

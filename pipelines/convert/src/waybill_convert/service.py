@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +117,11 @@ class Conversions:
 
     async def explain(self, owner: str, job_id: uuid.UUID) -> Explanation:
         async with self._database.hot() as connection:
-            await _mine(connection, owner, job_id)
-            return await explain(connection, job_id)
+            row = await _mine(connection, owner, job_id)
+            found = await explain(connection, job_id)
+        if Status(row["status"]) is Status.NEEDS_REVIEW:
+            return replace(found, says=msg("convert.waits_for_review"))
+        return found
 
     # Reading as an admin
 

@@ -87,6 +87,14 @@ class ConvertSettings(GatewaySecretSettings):
         description="How long a conversion waits for a document that was accepted and is not in the storage, before it"
         " ends as `EXPIRED`. While the storage moves to another place, it may be in the other one. 0 means not at all.",
     )
+    review_below: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="A person has to look at a result before anybody gets it if one of its essential values has a"
+        " lower confidence (0-100). 0 means never. A mapping may say its own number (`review_below`), and a tenant may"
+        " have its own: `waybill tenant review`. Workers use it. Set it once every service runs this release.",
+    )
     gateway_mappings_dir: LocalPath | None = Field(
         None,
         description="The gateway's folder with further mappings, if it has one. The API needs it too, to correct"

@@ -10,6 +10,8 @@ class Status(StrEnum):
     """It waits for a worker, for its next attempt, or until the converter works again."""
     PROCESSING = "processing"
     COMPLETE = "complete"
+    NEEDS_REVIEW = "needs_review"
+    """It has a result, which nobody gets before a person has looked at the values that are in doubt."""
     EXPIRED = "expired"
     """It was complete, and the result has been removed since."""
     FAILED = "failed"
@@ -17,5 +19,7 @@ class Status(StrEnum):
 
 
 ACTIVE = (Status.QUEUED, Status.PROCESSING)
-REUSABLE = (Status.QUEUED, Status.PROCESSING, Status.COMPLETE)
+CONVERTED = (Status.COMPLETE, Status.NEEDS_REVIEW)
+"""There is a result, whether or not it can be downloaded yet."""
+REUSABLE = (*ACTIVE, *CONVERTED)
 """While a conversion has one of these, the same document with the same mapping is not converted again."""

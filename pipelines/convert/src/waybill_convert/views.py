@@ -11,7 +11,7 @@ from typing import Any
 from waybill.messages import Message
 from waybill.telemetry.trace_links import TraceLinks
 from waybill_convert.estimates import Estimates
-from waybill_convert.status import Status
+from waybill_convert.status import CONVERTED, Status
 from waybill_engine.models import State
 
 
@@ -35,6 +35,21 @@ class Fault:
     key: str | None = None
     """The message's key; None for a sentence that has none, and for jobs that failed before there were keys."""
     params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NeededReview:
+    """That a person has to look at a result first, or had to."""
+
+    below: int
+    """The confidence from which on a value is not in doubt."""
+    count: int
+    """How many values are in doubt."""
+    values: list[str]
+    """The first of them, as in `net` and `lines[213].amount`."""
+    approved_at: datetime | None
+    """When a person approved it, or corrected it; None if nobody has."""
+    approved_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,8 @@ class ConversionView:
     """Whether the document is still stored, so that the job can be retried."""
     revision: int = 0
     """How many times it was corrected: the number of the revision that is downloaded."""
+    review: NeededReview | None = None
+    """None if nothing was ever in doubt."""
     pinned: bool = False
     """Whether its owner wants it kept, whatever its age."""
     trace_url: str | None = None
@@ -126,7 +143,7 @@ def view(row: Any, estimates: Estimates, pause: Pause | None, trace_links: Trace
     return ConversionView(
         id=row["job_id"],
         status=status,
-        dead_letter=state is State.DEAD_LETTER and status is not Status.COMPLETE,
+        dead_letter=state is State.DEAD_LETTER and status not in CONVERTED,
         original_name=row["original_name"],
         bytes=row["bytes"],
         mapping=row["mapping"],
@@ -146,6 +163,7 @@ def view(row: Any, estimates: Estimates, pause: Pause | None, trace_links: Trace
         on_hold=pause if status is Status.QUEUED else None,
         error=_fault(row, status),
         revision=row["revision"],
+        review=_review(row),
         source_kept=source_kept(row),
         pinned=row["pinned_at"] is not None,
         trace_url=trace_links.of(row["job_id"], row["traceparent"]),
@@ -158,7 +176,7 @@ def source_kept(row: Any) -> bool:
 
 
 def _fault(row: Any, status: Status) -> Fault | None:
-    if row["error_code"] is None or status in (Status.COMPLETE, Status.EXPIRED):
+    if row["error_code"] is None or status in (*CONVERTED, Status.EXPIRED):
         return None
     detail = _object(row["error_detail"])
     findings, key, params = detail.get("findings"), detail.get("key"), detail.get("params")
@@ -168,6 +186,15 @@ def _fault(row: Any, status: Status) -> Fault | None:
         findings if isinstance(findings, list) else [],
         key if isinstance(key, str) else None,
         params if isinstance(params, dict) else {},
+    )
+
+
+def _review(row: Any) -> NeededReview | None:
+    if row["doubts"] is None:
+        return None
+    doubts = _object(row["doubts"])
+    return NeededReview(
+        doubts.get("below", 0), doubts.get("count", 0), doubts.get("values", []), row["approved_at"], row["approved_by"]
     )
 
 

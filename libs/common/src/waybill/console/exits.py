@@ -16,11 +16,13 @@ class ExitCode(IntEnum):
     """Wrong arguments, wrong configuration, an invalid mapping, or a database schema of another version."""
     UNREACHABLE = 3
     """The database, or for `submit` the API, cannot be reached or refuses the connection."""
+    NEEDS_REVIEW = 4
+    """`submit` waited, and a person has to look at a result before anybody gets it."""
 
 
 EXPLAINED = (
     "Exit codes: 0 success · 1 refused, not found or not finished · 2 wrong usage or configuration · "
-    "3 the database (for `submit`: the API) cannot be reached."
+    "3 the database (for `submit`: the API) cannot be reached · 4 a person has to look at a result first."
 )
 
 

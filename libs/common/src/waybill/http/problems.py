@@ -92,8 +92,8 @@ async def _ours(_request: Request, error: Exception) -> Problem:
         return Problem(status, failure.code, headers={"Retry-After": "1", **headers})
     # The sentence is the error's own: its key may be of the document library, or of another version of the gateway.
     more = {"key": failure.key, "params": storable_json(failure.params)}
-    if failure.detail and failure.detail.get("job_id"):
-        more["job_id"] = failure.detail["job_id"]
+    # The job it is about, and the page where a person can do something about it.
+    more |= {name: failure.detail[name] for name in ("job_id", "review") if failure.detail and failure.detail.get(name)}
     return Problem(status, failure.code, failure.message, headers, more=more)
 
 

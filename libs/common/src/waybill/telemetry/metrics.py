@@ -178,6 +178,12 @@ UPLOADS = Counter(
     ("outcome",),
     shown_by=(API,),
 )
+REVIEWS = Counter(
+    "waybill_reviews_total",
+    "Results that a person has to look at before anybody gets them: needed, approved as they were, or corrected.",
+    ("outcome",),
+    shown_by=(API, WORKER),
+)
 UPLOAD_BYTES = Counter("waybill_upload_bytes_total", "Bytes of accepted uploads.", shown_by=(API,))
 STORAGE_OPERATION = Histogram(
     "waybill_storage_operation_seconds",

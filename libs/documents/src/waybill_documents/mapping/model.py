@@ -284,6 +284,11 @@ class Mapping(Strict):
     format: Literal[1] = Field(description="The version of this language.")
     name: Name
     title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    review_below: Annotated[int, Field(ge=0, le=100)] | None = Field(
+        None,
+        description="A person has to look at the result first if one of its values has a lower confidence. 0: never."
+        " Without it, whoever runs Waybill decides.",
+    )
     embedded: EmbeddedRule | None = None
     recognise: Recognise = Recognise()
     locale: Locale | None = None

@@ -1,4 +1,4 @@
-"""`/api/jobs/{id}/revisions` and `/pages`: review what was read from a document, and correct it."""
+"""`/api/jobs/{id}/revisions` and `/pages`: review what was read from a document, approve it, and correct it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from waybill_convert.permissions import Editor
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.revision_schemas import (
     LARGEST_NUMBER,
+    ApprovalSchema,
     CorrectionsSchema,
     DiffSchema,
     PreviewSchema,
@@ -37,6 +38,7 @@ from waybill_convert.revision_schemas import (
     revision_json,
     revisions_json,
 )
+from waybill_convert.schemas import JobSchema, job_json
 from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api/jobs/{job_id}", tags=["revisions"])
@@ -77,13 +79,27 @@ async def correct(
         author = await author_of(context, visitor.principal)
         saved = await context.reviews.save(owner, job_id, wanted.base, typed, author=author, accept=wanted.accept)
     except Outdated as outdated:
-        more: dict[str, Any] = {"latest": revision_json(job_id, outdated.latest), "paths": outdated.paths}
-        return Problem(409, Code.CONFLICT, message_of(outdated), more=more)
+        return _conflict(job_id, outdated)
     except Unfit as unfit:
         more = {"findings": unfit.findings, "refused": unfit.refused}
         return Problem(422, Code.VALIDATION_ERROR, message_of(unfit), more=more)
     shown = revision_json(job_id, saved)
     return _json(shown, 201, {"Location": shown["links"]["self"]})
+
+
+@router.post("/approve", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
+async def approve(job_id: uuid.UUID, wanted: ApprovalSchema, context: Shared, visitor: Editor) -> Response:
+    """Say that a result is right although values in it are in doubt, so that it can be downloaded.
+
+    409 `CONFLICT` if `base` is not the latest revision any more. A result that is complete already stays so.
+    """
+    owner = visitor.principal.owner
+    author = await author_of(context, visitor.principal)
+    try:
+        await context.reviews.approve(owner, job_id, wanted.base, author=author)
+    except Outdated as outdated:
+        return _conflict(job_id, outdated)
+    return _json(job_json(await context.conversions.get(owner, job_id)))
 
 
 @router.get(
@@ -165,6 +181,11 @@ async def page(
             return headers_only(headers, "image/png")  # its length is known once it is drawn
     image = await context.reviews.page(document, number, scale)
     return Response(image, media_type="image/png", headers=headers)
+
+
+def _conflict(job_id: uuid.UUID, outdated: Outdated) -> Response:
+    more: dict[str, Any] = {"latest": revision_json(job_id, outdated.latest), "paths": outdated.paths}
+    return Problem(409, Code.CONFLICT, message_of(outdated), more=more)
 
 
 def _typed(wanted: CorrectionsSchema) -> list[Typed]:

@@ -11,6 +11,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
 from waybill.messages import msg
 from waybill_convert.clients.gateway_http import json_object, say_as, seconds_to_wait
+from waybill_convert.doubts import NEVER, Doubts, KnownThresholds, look
 
 _DEFAULT_WAIT = 5.0
 """Seconds to wait for a busy gateway that does not say how long."""
@@ -30,6 +31,8 @@ class ConvertedDocument:
     provenance: bytes
     """Everything but the XML, as JSON: data, provenance, checks, stages."""
     pages: int
+    doubts: Doubts | None = None
+    """Why a person has to look first; None if nobody has to."""
 
 
 class Rejected(GatewayRejected):
@@ -53,8 +56,11 @@ class Rejected(GatewayRejected):
         return rejected
 
 
-def conversion(body: bytes) -> ConvertedDocument:
-    """The conversion in a 200 answer. Raises GatewayUnavailable if there is none."""
+def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDocument:
+    """The conversion in a 200 answer. Raises GatewayUnavailable if there is none.
+
+    What is below the threshold is also named in its provenance.
+    """
     answer = json_object(body)
     xml = answer.pop("xml", None)
     if not isinstance(xml, str) or not xml:
@@ -66,7 +72,11 @@ def conversion(body: bytes) -> ConvertedDocument:
         root = _root(encoded)
     except (UnicodeEncodeError, ExpatError) as error:
         raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
-    return ConvertedDocument(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0)
+    try:
+        doubts = look(answer, thresholds)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise GatewayUnavailable(msg("convert.gateway.no_confidence")) from error
+    return ConvertedDocument(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0, doubts)
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

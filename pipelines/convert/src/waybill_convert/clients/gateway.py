@@ -23,6 +23,7 @@ from waybill_convert.clients.answers import ConvertedDocument
 from waybill_convert.clients.call_metrics import measured
 from waybill_convert.clients.gateway_http import GatewayConnections, read_body
 from waybill_convert.clients.source import Source
+from waybill_convert.doubts import NEVER, KnownThresholds
 from waybill_convert.settings import ConvertSettings
 
 CONVERSION = "application/vnd.waybill.conversion+json"
@@ -48,12 +49,16 @@ class Gateway:
         await self._connections.close()
 
     @measured
-    async def convert(self, source: Source, *, mapping: str, job_id: str, apart: Apart) -> ConvertedDocument:
+    async def convert(
+        self, source: Source, *, mapping: str, job_id: str, apart: Apart, thresholds: KnownThresholds = NEVER
+    ) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
         with self._connections.span("/process") as span:
-            return await self._convert(source, mapping, job_id, apart, span)
+            return await self._convert(source, mapping, job_id, apart, thresholds, span)
 
-    async def _convert(self, source: Source, mapping: str, job_id: str, apart: Apart, span: Span) -> ConvertedDocument:
+    async def _convert(
+        self, source: Source, mapping: str, job_id: str, apart: Apart, thresholds: KnownThresholds, span: Span
+    ) -> ConvertedDocument:
         form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, source.size)
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
         try:
@@ -78,7 +83,8 @@ class Gateway:
             raise _slow_storage()
         here = len(body) <= MOST_AT_HAND
         if status == httpx.codes.OK:
-            found: ConvertedDocument = answers.conversion(body) if here else await apart(answers.conversion, body)
+            answer = (body, thresholds)
+            found: ConvertedDocument = answers.conversion(*answer) if here else await apart(answers.conversion, *answer)
             return found
         said = (status, retry_after, body)
         raise answers.refusal(*said) if here else await apart(answers.refusal, *said)

@@ -31,6 +31,7 @@ _FILTERS = (
     ("all", "", "convert.queue_page.total"),
     ("active", "active", "convert.queue_page.active"),
     ("ready", "complete", "convert.queue_page.ready"),
+    ("in-doubt", Status.NEEDS_REVIEW, "convert.queue_page.review"),
     ("failed", "failed", "convert.queue_page.failed"),
 )
 
@@ -109,6 +110,7 @@ def queue(listing: Listing, asked: QueueQuery, now: datetime, language: Language
         "": listing.total,
         "active": listing.active_count,
         "complete": listing.counts[Status.COMPLETE],
+        Status.NEEDS_REVIEW: listing.counts[Status.NEEDS_REVIEW],
         "failed": listing.counts[Status.FAILED],
     }
     query = asked.query()
@@ -124,6 +126,8 @@ def queue(listing: Listing, asked: QueueQuery, now: datetime, language: Language
                 asked.status == status,
             )
             for name, status, word in _FILTERS
+            # Where no threshold is set, nothing ever needs a look, and nobody needs to know that it could.
+            if status != Status.NEEDS_REVIEW or counts[status] or asked.status == status
         ],
         total=counts[""],
         active=counts["active"],
@@ -152,6 +156,8 @@ def _nothing(asked: QueueQuery, language: Language) -> str:
 def _news(counts: dict[str, int], language: Language) -> str:
     """What the live region announces when it changes."""
     ended = language.say("convert.queue_page.news_ready", count=counts["complete"])
+    if counts[Status.NEEDS_REVIEW]:
+        ended = language.say("convert.queue_page.news_review", ready=ended, count=counts[Status.NEEDS_REVIEW])
     if counts["failed"]:
         ended = language.say("convert.queue_page.news_failed", ready=ended, count=counts["failed"])
     if counts["active"]:

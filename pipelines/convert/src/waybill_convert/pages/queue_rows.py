@@ -9,7 +9,7 @@ from typing import Any
 from waybill.errors import Code
 from waybill.web.languages import Language
 from waybill_convert.pages.fault_words import fault_words, finding_words
-from waybill_convert.status import Status
+from waybill_convert.status import CONVERTED, REUSABLE, Status
 from waybill_convert.views import ConversionView, Fault
 
 _SHOWN_FINDINGS = 50
@@ -37,6 +37,8 @@ class QueueRow:
     error: str = ""
     findings: tuple[str, ...] = ()
     findings_word: str = ""
+    check: str = ""
+    """Where to look at a result that is in doubt."""
     review: str = ""
     download: str = ""
     retry: bool = False
@@ -52,13 +54,14 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
     id_ = str(job.id)
     status = job.status
     held = status is Status.QUEUED and job.on_hold is not None
+    in_doubt = status is Status.NEEDS_REVIEW
     error = _error(job, language)
     found, findings_word = _findings(job, error, language)
     return QueueRow(
         id=id_,
         short=id_[-6:],
         look=status.value,
-        icon="hold" if held else status.value,
+        icon="hold" if held else "doubt" if in_doubt else status.value,
         word=language.say(f"convert.states.{'held' if held else 'stopping' if job.stopping else status}"),
         name=job.original_name,
         size=language.size(job.bytes),
@@ -66,13 +69,14 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
         at=job.listed_at.isoformat(),
         at_words=language.exactly(job.listed_at),
         ago=language.ago(job.listed_at, now),
-        reused=job.reused and status in (Status.COMPLETE, Status.QUEUED, Status.PROCESSING),
+        reused=job.reused and status in REUSABLE,
         attempt=_attempt(job, language),
         going=_going(job, now, language),
         progress=round((job.progress or 0) * 100) if status is Status.PROCESSING and not job.stopping else None,
         error=error,
         findings=found,
         findings_word=findings_word,
+        check=f"/review/{id_}" if in_doubt else "",
         review=f"/review/{id_}" if status in (Status.COMPLETE, Status.FAILED) else "",
         download=f"/api/jobs/{id_}/download" if status is Status.COMPLETE else "",
         retry=job.source_kept and status in (Status.FAILED, Status.CANCELLED),
@@ -85,7 +89,7 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
 def _pin(job: ConversionView, language: Language) -> dict[str, str]:
     """A pin button for jobs that have something to keep: a result, or a document to retry with."""
     ended = job.status in (Status.FAILED, Status.CANCELLED) and job.source_kept
-    pin = "unpin" if job.pinned else "pin" if ended or job.status is Status.COMPLETE else ""
+    pin = "unpin" if job.pinned else "pin" if ended or job.status in CONVERTED else ""
     if not pin:
         return {}
     return {
@@ -101,7 +105,9 @@ def _attempt(job: ConversionView, language: Language) -> str:
 
 
 def _going(job: ConversionView, now: datetime, language: Language) -> str:
-    """What a waiting or running job says about itself."""
+    """What a waiting or running job says about itself, or one that waits for a person."""
+    if job.status is Status.NEEDS_REVIEW and job.review is not None:
+        return language.say("convert.row.in_doubt", count=job.review.count)
     if job.status is Status.PROCESSING:
         if job.stopping:
             return language.say("convert.row.stops")

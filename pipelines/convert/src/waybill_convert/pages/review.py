@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from waybill.errors import Expired, NotFound, Refused
+from waybill.errors import Expired, NotFound, NotReady, Refused
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.web.departures import while_connected
@@ -96,13 +96,17 @@ async def lines(
 
 @router.post("")
 async def correct(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared) -> Response:
-    """Check the form's corrections or save them, and show the page again."""
+    """Check the form's corrections, save them or approve what was read, and show the page again."""
     form = await _form(request)
     owner, language = caller.principal.owner, language_of(request)
     if form.button in ("check", "show", "edit"):
         return await _checked(request, caller, context, job_id, form)
     try:
         author = await author_of(context, caller.principal)
+        # Whoever corrected something and then says that it looks right means the corrected values.
+        if form.button == "approve" and not form.typed:
+            await context.reviews.approve(owner, job_id, form.base, author=author)
+            return RedirectResponse(f"/review/{job_id}", 303)
         await context.space.check()
         accept = form.button == "accept"
         # Not only while the browser waits: whoever saves and closes the page has saved.
@@ -160,10 +164,10 @@ async def _find(caller: Visitor, context: ConvertContext, job_id: uuid.UUID, num
 
 
 async def _was_converted(context: ConvertContext, owner: str, job_id: uuid.UUID) -> bool:
-    """Whether revision 0 has XML. A failed conversion has none."""
+    """Whether revision 0 has XML that can be had. A failed conversion has none, and some wait for a person."""
     try:
         await context.reviews.file(owner, job_id, 0, XML)
-    except (NotFound, Expired):
+    except (NotFound, Expired, NotReady):
         return False
     return True
 

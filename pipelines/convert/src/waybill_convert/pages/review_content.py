@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,6 +50,9 @@ class Draft:
     """Paths on the lines to show."""
 
 
+_SHOWN_DOUBTS = 10
+
+
 class Note(NamedTuple):
     text: str
     look: str = ""
@@ -83,6 +87,8 @@ class Review:
     at: str
     at_words: str
     ago: str
+    approved: str
+    """Who said that a result is right although values in it are in doubt."""
     sureness: str
     editable: bool
     download: str
@@ -90,6 +96,11 @@ class Review:
     here: str
     here_with: str
     notes: list[Note]
+    doubts: list[Wrong]
+    """What is in doubt, so that a person has to look first."""
+    doubts_title: str
+    more_doubts: str
+    can_approve: bool
     problems: list[Wrong]
     problems_title: str
     can_accept: bool
@@ -138,10 +149,15 @@ class _Showing:
         record = draft.revised.record if draft.revised is not None else record
         changed = {path for path, _ in draft.typed}
         windows = windows_of(draft.edit or "", *draft.at)
+        self._waits = page.view.status is Status.NEEDS_REVIEW and page.number == page.latest
+        self._doubts = self._in_doubt() if self._waits else []
+        self._can_approve = self._waits and may_write
         self._seen = ShownRecord([], [], [], [])
         if record:
             read = draft.revised.extracted if draft.revised is not None else None
-            self._seen = see(self._loaded, record, language, changed=changed, windows=windows, extracted=read)
+            self._seen = see(
+                self._loaded, record, language, changed=changed, windows=windows, extracted=read, doubts=self._doubts
+            )
         self._refused = self._refusals()
         source = f"/api/jobs/{page.view.id}/pages"
         self._leaves = leaves(self._seen, record, language, source) if record and page.view.source_kept else []
@@ -169,6 +185,7 @@ class _Showing:
             at=moment.isoformat() if moment else "",
             at_words=language.exactly(moment) if moment else "",
             ago=language.ago(moment, datetime.now(UTC)) if moment else "",
+            approved=self._approved(),
             sureness=self._sureness(),
             editable=self._editable,
             download=download,
@@ -176,6 +193,10 @@ class _Showing:
             here=f"/review/{page.view.id}{f'?{query}' if query else ''}",
             here_with=f"/review/{page.view.id}?{f'{query}&' if query else ''}",
             notes=self._all_notes(),
+            doubts=self._shown_doubts(),
+            doubts_title=language.say("convert.review_page.in_doubt", count=len(self._doubts)) if self._doubts else "",
+            more_doubts=self._more_doubts(),
+            can_approve=self._can_approve,
             problems=problems,
             problems_title=language.say("convert.review_page.problems", count=len(problems)),
             can_accept=self._editable and not self._refused and bool(seen.problems),
@@ -211,22 +232,48 @@ class _Showing:
             notes.append(Note(self._language.say("convert.review_page.earlier", number=self._page.number)))
         return notes
 
+    def _in_doubt(self) -> list[str]:
+        """The values that nobody has looked at yet: those in the record that are not being corrected."""
+        review = (self._record or {}).get("review") or {}
+        changes = self._draft.revised.changes if self._draft.revised is not None else ()
+        corrected = {change["path"] for change in changes}
+        return [path for path in review.get("doubts") or () if path not in corrected]
+
+    def _shown_doubts(self) -> list[Wrong]:
+        from waybill_convert.pages.value_labels import label
+
+        return self._leads([(label(self._loaded, path, self._language), path) for path in self._doubts[:_SHOWN_DOUBTS]])
+
+    def _more_doubts(self) -> str:
+        more = len(self._doubts) - _SHOWN_DOUBTS
+        return self._language.say("convert.review_page.more_in_doubt", count=more) if more > 0 else ""
+
     def _refusals(self) -> list[Wrong]:
-        from waybill_convert.pages.shown_record import Wrong, id_of
         from waybill_documents.messages import tell
 
-        if self._draft.revised is None:
-            return []
+        refused = self._draft.revised.refused if self._draft.revised is not None else ()
+        return self._leads(
+            [(tell(finding, self._language.code, self._loaded), finding.get("path") or "") for finding in refused]
+        )
+
+    def _leads(self, said: Sequence[tuple[str, str]]) -> list[Wrong]:
+        """Sentences that lead to the values at these paths."""
+        from waybill_convert.pages.shown_record import Wrong, id_of
+
         sent = {cell.path for cell in self._seen.cells()}
-        said = []
-        for finding in self._draft.revised.refused:
-            path = finding.get("path") or ""
-            at = "" if path in sent or window_of(path) is None else path
-            said.append(Wrong(tell(finding, self._language.code, self._loaded), f"#v-{id_of(path)}", id_of(path), at))
-        return said
+        return [
+            Wrong(text, f"#v-{id_of(path)}", id_of(path), "" if path in sent or window_of(path) is None else path)
+            for text, path in said
+        ]
 
     def _has_xml(self, number: int) -> bool:
         return number > 0 or self._page.first_xml
+
+    def _approved(self) -> str:
+        review = self._page.view.review
+        if review is None or not review.approved_by or self._page.latest:
+            return ""  # a revision names its author
+        return self._language.say("convert.review_page.approved", by=told(review.approved_by, self._language))
 
     def _sureness(self) -> str:
         if self._record is None:

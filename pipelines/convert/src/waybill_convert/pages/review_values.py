@@ -41,13 +41,15 @@ def see(
     changed: Collection[str] = (),
     windows: Collection[Window] = (),
     extracted: Extracted | None = None,
+    doubts: Collection[str] = (),
 ) -> ShownRecord:
     """A record as the page shows it. `changed` are the paths of corrections that are not saved yet.
 
     Lines are sent in these windows, and in the first one of a table that has none of them. `extracted` are the record's
-    values, if somebody has read them already: that takes as long as showing them.
+    values, if somebody has read them already: that takes as long as showing them. `doubts` are the paths that a person
+    has to look at, however sure their values are.
     """
-    return _RecordView(loaded, record, language, changed, windows, extracted).seen()
+    return _RecordView(loaded, record, language, changed, windows, extracted, doubts).seen()
 
 
 class _RecordView:
@@ -59,8 +61,10 @@ class _RecordView:
         changed: Collection[str],
         windows: Collection[Window],
         extracted: Extracted | None,
+        doubts: Collection[str],
     ) -> None:
         self._loaded = loaded
+        self._doubted = frozenset(doubts)
         self._language = language
         self._locale: LocaleRules = locale_rules(loaded.mapping.locale if loaded else None)
         if extracted is None:
@@ -145,7 +149,13 @@ class _RecordView:
     def _doubts(self, path: str, row: Row, columns: Iterable[str]) -> int:
         """How many values of a line are doubtful."""
         found = ((f"{path}{column}", row.get(column)) for column in columns)
-        return sum(each in self._wrong or (value is not None and _is_doubtful(value)) for each, value in found)
+        return sum(
+            each in self._wrong or (value is not None and self._is_doubtful(each, value)) for each, value in found
+        )
+
+    def _is_doubtful(self, path: str, value: Value) -> bool:
+        # A value that is not on the page cannot be checked there.
+        return path in self._doubted or (bool(value.places) and value.confidence < SURE)
 
     def _cell(
         self,
@@ -179,7 +189,7 @@ class _RecordView:
         if wrong is not None:
             looks += ["wrong", "doubt"]
             says.append(wrong)
-        elif _is_doubtful(value):
+        elif self._is_doubtful(path, value):
             looks.append("doubt")
             says.append(self._language.say("convert.review_page.sure", percent=value.confidence))
         if path in self._changed:
@@ -215,10 +225,6 @@ class _RecordView:
         index, _, column = rest.partition("].")
         rows = self._extracted.tables.get(table, [])
         return index.isdigit() and int(index) < len(rows) and column in rows[int(index)]
-
-
-def _is_doubtful(value: Value) -> bool:
-    return bool(value.places) and value.confidence < SURE  # a value that is not on the page cannot be checked there
 
 
 def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:

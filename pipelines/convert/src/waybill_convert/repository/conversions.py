@@ -49,7 +49,8 @@ SELECT job_id
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
            AND listed_at IS NOT NULL AND sha256 <> ''
         OFFSET 0) AS same
- WHERE job_id <> $5 AND (status IN ('queued', 'processing') OR (status = 'complete' AND job_id > $5))
+ WHERE job_id <> $5 AND (status IN ('queued', 'processing')
+                           OR (status IN ('complete', 'needs_review') AND job_id > $5))
  ORDER BY job_id DESC
  LIMIT 1
 """

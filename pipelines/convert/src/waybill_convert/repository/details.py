@@ -11,6 +11,7 @@ SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_
        conversions.mapping, conversions.status, conversions.reused_at, conversions.upload_key,
        conversions.upload_borrowed, conversions.upload_deleted_at, conversions.upload_missing_at,
        conversions.deleted_at, conversions.revision, conversions.pages,
+       conversions.doubts, conversions.approved_at, conversions.approved_by,
        conversions.listed_at IS NOT NULL AS listed, COALESCE(conversions.listed_at, jobs.created_at) AS listed_at,
        GREATEST(jobs.updated_at, conversions.listed_at, conversions.changed_at) AS updated_at,
        jobs.state, jobs.attempts, jobs.max_attempts, jobs.run_at, jobs.progress, jobs.progress_message,

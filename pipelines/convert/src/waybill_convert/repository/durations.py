@@ -16,7 +16,8 @@ _SAMPLES = """
 SELECT recent.bytes, extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
   FROM (SELECT job_id, bytes, status FROM conversions ORDER BY job_id DESC LIMIT 2000) AS recent
   JOIN all_jobs AS jobs ON jobs.id = recent.job_id
- WHERE recent.status IN ('complete', 'expired') AND jobs.started_at IS NOT NULL AND jobs.finished_at > jobs.started_at
+ WHERE recent.status IN ('complete', 'needs_review', 'expired')
+   AND jobs.started_at IS NOT NULL AND jobs.finished_at > jobs.started_at
  ORDER BY recent.job_id DESC
  LIMIT $1
 """
@@ -33,7 +34,8 @@ SELECT size::int AS size, count(*)::int AS samples,
                extract(epoch FROM jobs.finished_at - jobs.started_at)::float8 AS seconds
           FROM (SELECT job_id, bytes, status FROM conversions ORDER BY job_id DESC LIMIT 5000) AS recent
           JOIN all_jobs AS jobs ON jobs.id = recent.job_id
-         WHERE recent.status IN ('complete', 'expired') AND jobs.finished_at > jobs.started_at) AS samples
+         WHERE recent.status IN ('complete', 'needs_review', 'expired')
+           AND jobs.finished_at > jobs.started_at) AS samples
  GROUP BY size
  ORDER BY size
 """

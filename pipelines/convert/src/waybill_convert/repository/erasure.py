@@ -43,6 +43,8 @@ DELETE FROM conversions
 RETURNING job_id
 """
 
+_REMOVE_THRESHOLDS = "DELETE FROM review_thresholds WHERE tenant = $1"
+
 _START = f"0.{uuid.UUID(int=0)}"
 _UNLISTED = "unlisted"
 
@@ -63,5 +65,7 @@ async def remove(connection: Connection, job_ids: Sequence[uuid.UUID]) -> int:
     return int(await connection.fetchval(_REMOVE, job_ids))
 
 
-async def remove_tombstones(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
+async def remove_rest(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
+    """What outlived the tenant's jobs: tombstones, and what an operator decided about reviews."""
+    await connection.execute(_REMOVE_THRESHOLDS, tenant)
     return [row["job_id"] for row in await connection.fetch(_REMOVE_TOMBSTONES, tenant, limit)]

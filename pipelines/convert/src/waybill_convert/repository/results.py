@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
@@ -30,13 +31,40 @@ SELECT conversions.job_id, conversions.original_name,
 
 _DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY ($1::uuid[]) AND downloaded_at IS NULL"
 
-_NOTE = "UPDATE conversions SET pages = $2 WHERE job_id = $1 RETURNING owner"
+# What a person has corrected needs no other look, whatever becomes of another run of its job.
+_NOTE = """
+UPDATE conversions
+   SET pages = $2, doubts = CASE WHEN revision = 0 THEN $3::text::jsonb END, approved_at = NULL, approved_by = NULL
+ WHERE job_id = $1
+RETURNING owner, doubts IS NOT NULL AS needs_review
+"""
+
+_WAITING = """
+SELECT EXISTS (SELECT FROM conversions
+                WHERE owner = $1 AND status = 'needs_review' AND deleted_at IS NULL AND listed_at IS NOT NULL)
+"""
 
 
-async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> str | None:
-    """Note how long the document was; estimates and pages show it. The answer is whose it is by now."""
-    owner = await connection.fetchval(_NOTE, job_id, pages)
-    return str(owner) if owner is not None else None
+class NotedResult(NamedTuple):
+    owner: str
+    """Whose it is by now."""
+    needs_review: bool
+
+
+async def note_result(
+    connection: Connection, job_id: uuid.UUID, pages: int, doubts: Mapping[str, Any] | None = None
+) -> NotedResult | None:
+    """Note how long the document was, which estimates and pages show, and what is in doubt.
+
+    Call it in the transaction that completes the job: a trigger then decides whether the conversion is complete.
+    """
+    row = await connection.fetchrow(_NOTE, job_id, pages, json.dumps(doubts) if doubts else None)
+    return NotedResult(*row) if row is not None else None
+
+
+async def wait_for_review(connection: Connection, owner: str) -> bool:
+    """Whether there are results of an owner that nobody has looked at yet."""
+    return bool(await connection.fetchval(_WAITING, owner))
 
 
 async def ready(connection: Connection, owner: str) -> list[uuid.UUID]:

@@ -1,6 +1,7 @@
 """What the janitor asks about conversions: what is past its age, and which stored objects rows name.
 
-An age counts from the job's end, or from when the same document was last uploaded again (`listed_at`). What is kept
+An age counts from the job's end, or from when the same document was last uploaded again (`listed_at`), or from when a
+person approved the result. What is kept
 whatever its age is the engine's to say (the view `job_retention`).
 """
 
@@ -33,7 +34,8 @@ SELECT conversions.job_id
   JOIN job_retention ON job_retention.job_id = conversions.job_id
   LEFT JOIN retention_ages ON retention_ages.tenant = job_retention.tenant AND rule = 'documents'
  WHERE conversions.job_id = ANY ($1::uuid[]) AND upload_deleted_at IS NULL AND NOT kept
-   AND GREATEST(finished_at, listed_at) <= now() - COALESCE(days, $2) * interval '1 day'
+   AND GREATEST(finished_at, listed_at, approved_at) <= now() - COALESCE(days, $2) * interval '1 day'
+   AND status <> 'needs_review'
 """
 
 _REMOVE_DOCUMENTS = """
@@ -58,7 +60,7 @@ SELECT job_retention.job_id
   LEFT JOIN conversions ON conversions.job_id = job_retention.job_id
   LEFT JOIN retention_ages ON retention_ages.tenant = job_retention.tenant AND rule = 'results'
  WHERE job_retention.job_id = ANY ($1::uuid[]) AND job_retention.kind = 'convert_pdf' AND NOT kept
-   AND GREATEST(finished_at, listed_at) <= now() - COALESCE(days, $2) * interval '1 day'
+   AND GREATEST(finished_at, listed_at, approved_at) <= now() - COALESCE(days, $2) * interval '1 day'
 """
 
 _DOWNLOADED = """
@@ -86,7 +88,7 @@ SELECT count(*) AS revisions, COALESCE(sum(bytes), 0)::bigint AS bytes FROM remo
 
 _EXPIRE = """
 UPDATE conversions SET status = 'expired', changed = pg_current_xact_id(), changed_at = now()
- WHERE job_id = ANY ($1::uuid[]) AND status = 'complete'
+ WHERE job_id = ANY ($1::uuid[]) AND status IN ('complete', 'needs_review')
 RETURNING job_id, tenant, owner
 """
 
@@ -94,7 +96,7 @@ _KEEPS = """
 SELECT conversions.job_id
   FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (job_id, until)
   JOIN conversions ON conversions.job_id = asked.job_id
- WHERE upload_deleted_at IS NULL OR listed_at > until
+ WHERE upload_deleted_at IS NULL OR GREATEST(listed_at, approved_at) > until
 """
 
 # By the kind: a job that ended before it ever ran may have no row, but a document that somebody stored for it.
@@ -138,12 +140,15 @@ SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM marked) AS ow
 _SHOW_RESULTS = """
 WITH shown AS (
     UPDATE conversions
-       SET status = CASE WHEN missing_at IS NULL THEN 'complete' ELSE 'expired' END,
+       SET status = CASE WHEN missing_at IS NOT NULL THEN 'expired'
+                         WHEN doubts IS NOT NULL AND approved_at IS NULL THEN 'needs_review'
+                         ELSE 'complete' END,
            changed = pg_current_xact_id(), changed_at = now()
       FROM job_artefacts
-     WHERE conversions.job_id = ANY ($1::uuid[]) AND status IN ('complete', 'expired') AND deleted_at IS NULL
+     WHERE conversions.job_id = ANY ($1::uuid[]) AND status IN ('complete', 'needs_review', 'expired')
+       AND deleted_at IS NULL
        AND job_artefacts.job_id = conversions.job_id AND name = 'xml' AND storage_key = ANY ($2::text[])
-       AND status <> CASE WHEN missing_at IS NULL THEN 'complete' ELSE 'expired' END
+       AND (status = 'expired') <> (missing_at IS NOT NULL)
     RETURNING owner
 )
 SELECT count(waybill_tell(owner)) FROM (SELECT DISTINCT owner FROM shown) AS owners

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
     from waybill.storage import Stored
 
-# The number decides who is first.
+# The number decides who is first. What waits for a person goes on doing so: the caller approves it.
 _SAVE = """
 WITH moved AS (
     UPDATE conversions
-       SET revision = $3, status = 'complete', changed = pg_current_xact_id(), changed_at = now()
-     WHERE job_id = $1 AND owner = $2 AND revision = $3 - 1 AND status IN ('complete', 'failed')
+       SET revision = $3, status = CASE WHEN status = 'failed' THEN 'complete' ELSE status END,
+           changed = pg_current_xact_id(), changed_at = now()
+     WHERE job_id = $1 AND owner = $2 AND revision = $3 - 1 AND status IN ('complete', 'needs_review', 'failed')
        AND deleted_at IS NULL
     RETURNING job_id
 )
@@ -47,7 +48,7 @@ SELECT record_key, 'application/json', record_bytes, record_sha256
 # What is deleted takes its corrections along: both counts are of what is still there.
 _CONVERTED = """
 SELECT count(*) FROM conversions
- WHERE mapping = $1 AND deleted_at IS NULL AND status IN ('complete', 'expired', 'failed')
+ WHERE mapping = $1 AND deleted_at IS NULL AND status IN ('complete', 'needs_review', 'expired', 'failed')
 """
 
 # The latest examples first: they are what the mapping gets wrong today.

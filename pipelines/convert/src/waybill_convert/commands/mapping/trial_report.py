@@ -11,6 +11,7 @@ from waybill.console.terminal import UNLIMITED, output, print_line, safe, styled
 from waybill_convert.commands.mapping.document_argument import finding_text
 from waybill_convert.commands.mapping.table_rows import print_rows, print_wrapped
 from waybill_convert.commands.mapping.trial import Trial
+from waybill_convert.doubts import doubtful
 from waybill_documents.checks import CheckResult
 from waybill_documents.faults import Finding
 from waybill_documents.mapping.model import FieldRule, Mapping
@@ -19,6 +20,7 @@ from waybill_documents.values import Value
 
 _XML_LINES = 16
 _MOST_FINDINGS = 12
+_MOST_DOUBTS = 5
 
 
 def print_report(trial: Trial, *, rows: int, language: str) -> None:
@@ -70,6 +72,16 @@ def _facts(trial: Trial) -> Iterator[tuple[str, Text]]:
     yield "document", styled(f"{trial.source.name}{pages}")
     yield "mapping", styled(f"sha256 {trial.loaded.sha256[:16]}…")
     yield "recognised", _recognised(trial)
+    if (below := trial.loaded.mapping.review_below) and trial.reading is not None:
+        yield "review", _in_doubt(doubtful(trial.reading.to_json(), below), below)
+
+
+def _in_doubt(paths: Sequence[str], below: int) -> Text:
+    """What a person would have to look at before anybody gets the result."""
+    if not paths:
+        return styled(f"nothing is in doubt (below {below})")
+    more = f" and {len(paths) - _MOST_DOUBTS} more" if len(paths) > _MOST_DOUBTS else ""
+    return styled(f"in doubt (below {below}): {', '.join(paths[:_MOST_DOUBTS])}{more}", "yellow")
 
 
 def _recognised(trial: Trial) -> Text:

@@ -11,7 +11,7 @@ import typer
 
 from waybill.console.exits import ExitCode
 from waybill.console.options import AsJson, seconds
-from waybill.console.terminal import complain
+from waybill.console.terminal import complain, remark
 from waybill_convert.commands.submit.api_client import ApiAway, ApiClient, ApiFailed
 from waybill_convert.commands.submit.progress_view import Bars, hint, report
 from waybill_convert.commands.submit.requests import File, requests_for
@@ -52,7 +52,7 @@ def submit(
 ) -> None:
     """Convert PDFs: upload them and, with --wait or -o, wait for the results.
 
-    Exits with 1 if any of them failed.
+    Exits with 1 if any of them failed, and with 4 if a person has to look at a result before anybody gets it.
     """
     if not key:
         complain("submit needs an API key. Set WAYBILL_API_KEY; `waybill apikey create` creates one.")
@@ -77,16 +77,19 @@ def submit(
     except (ApiFailed, KeyboardInterrupt) as error:
         # Jobs that were created go on without us, so print their ids.
         if any(each.job for each in submissions):
-            report(submissions, as_json=as_json)
+            report(submissions, url=url.rstrip("/"), as_json=as_json)
         if isinstance(error, KeyboardInterrupt):
             raise
         complain(error.message)
         raise typer.Exit(ExitCode.UNREACHABLE if isinstance(error, ApiAway) else ExitCode.REFUSED) from error
-    report(submissions, as_json=as_json)
+    report(submissions, url=url.rstrip("/"), as_json=as_json)
     if not waits:
         hint(submissions)
     if any(each.failed for each in submissions):
         raise typer.Exit(ExitCode.REFUSED)
+    if waits and (waiting := sum(each.needs_review for each in submissions)):
+        remark(f"{waiting} of {len(submissions)} not downloaded: a person has to look at the result first.")
+        raise typer.Exit(ExitCode.NEEDS_REVIEW)
 
 
 def _upload(api: ApiClient, submissions: Sequence[Submission], bars: Bars, mapping: str | None, force: bool) -> None:

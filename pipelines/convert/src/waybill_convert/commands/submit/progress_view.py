@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn
 
@@ -16,6 +17,7 @@ _WORDS = {
     "queued": "Waiting",
     "processing": "Converting…",
     "complete": "Ready",
+    "needs_review": "Please check",
     "failed": "Failed",
     "cancelled": "Cancelled",
     "expired": "Expired",
@@ -64,8 +66,8 @@ class Bars:
         self._progress.console.print(styled(text, "dim"), soft_wrap=True)
 
 
-def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
-    """Print what became of each file."""
+def report(submissions: Sequence[Submission], *, url: str, as_json: bool) -> None:
+    """Print what became of each file. `url` is where the API and its pages are."""
     if as_json:
         print_json([each.record() for each in submissions])
         return
@@ -81,6 +83,13 @@ def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
         print_line(line)
         for sentence in each.wrong:
             print_line(styled(f"             {sentence}", "red"))
+        if each.needs_review and each.job is not None:
+            print_line(styled(f"             {_in_doubt(each.job)} {url}{each.job['links']['review']}", "yellow"))
+
+
+def _in_doubt(job: dict[str, Any]) -> str:
+    count = job["review"]["count"]
+    return f"{count} {'value is' if count == 1 else 'values are'} in doubt, so a person has to look first:"
 
 
 def hint(submissions: Sequence[Submission]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from waybill_convert.commands.submit.requests import File
 
-_FINAL = frozenset({"complete", "failed", "cancelled", "expired"})
+_GOOD = frozenset({"complete", "needs_review"})
+_FINAL = _GOOD | {"failed", "cancelled", "expired"}
 
 
 @dataclass(eq=False)
@@ -30,7 +31,12 @@ class Submission:
 
     @property
     def failed(self) -> bool:
-        return self.problem is not None or self.job is None or self.status in _FINAL - {"complete"}
+        return self.problem is not None or self.job is None or self.status in _FINAL - _GOOD
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether a person has to look at the result before anybody gets it."""
+        return self.problem is None and self.status == "needs_review"
 
     @property
     def over(self) -> bool:
