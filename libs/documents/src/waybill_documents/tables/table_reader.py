@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from math import inf
 
-from waybill_documents.currencies import Amounts
+from waybill_documents.currencies import Amounts, Headers
 from waybill_documents.geometry import Place, Word, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
@@ -50,6 +50,7 @@ class TableReader:
             for column, its in rule.columns.items()
             if (its.wraps if its.wraps is not None else its.type == "text")
         )
+        self._types = {column: its.type for column, its in rule.columns.items()}
         self._kinds = ColumnKinds(
             frozenset(column for column, its in rule.columns.items() if its.type in ("decimal", "integer")),
             frozenset(column for column, its in rule.columns.items() if its.required),
@@ -96,8 +97,8 @@ class TableReader:
         if first is None:
             return lines.lines
         plain = lines.lines[first:]
-        boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
-        body = [self._amounts.joined(line, boxes) for line in plain]
+        headers = self._headers(header)
+        body = [self._amounts.joined(line, headers) for line in plain]
         if self._matching is not None:
             body = body[: self._end_of(lines.page.number, body, None)]
             shifted = {number - first: pages for number, pages in running.items()}
@@ -141,6 +142,17 @@ class TableReader:
             self._started = number >= 0 or not self._start
             return number + 1 if self._started else None
         return None
+
+    def _headers(self, header: Header | None) -> Headers:
+        """The header of the page, or the one above the rows so far."""
+        if header is not None:
+            boxes = header.boxes
+        elif self._grid is not None:
+            boxes = dict(zip(self._grid.names, self._grid.boxes, strict=True))
+        else:
+            return Headers()
+        texts = frozenset(box for name, box in boxes.items() if self._types.get(name) in ("text", "digits", "date"))
+        return Headers(tuple(boxes.values()), texts)
 
     def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
         """How many lines of the page belong to the table. A description may contain the words of the table's end."""
