@@ -33,7 +33,7 @@ class Headers:
 
     boxes: tuple[Box, ...] = ()
     texts: frozenset[Box] = frozenset()
-    """Those of columns that cannot have amounts, such as codes. A sign before their numbers is another column's text."""
+    """Those of columns without amounts, such as codes. A sign before their numbers is another column's text."""
 
 
 _NO_HEADERS = Headers()

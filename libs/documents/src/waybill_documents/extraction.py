@@ -120,7 +120,7 @@ def _typed(
             )
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
-            findings.extend(_unread_lines(name, reader.unread))
+        findings.extend(_unread_lines(name, reader.unread))
         tables[name] = TypedRows(name, mapping, locale, findings).typed(reader.rows)
     carries = {name: reader.carries for name, reader in readers.items()}
     extracted = Extracted(fields, tables, carries, len(sizes))
