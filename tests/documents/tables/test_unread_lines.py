@@ -22,7 +22,9 @@ def mapping(columns: dict[str, Any], begins: str, locale: dict[str, Any] | None 
     return Mapping.model_validate(given | ({"locale": locale} if locale else {}))
 
 
-def read(rule: Mapping, folder: Path, lines: Sequence[tuple[str, ...]], step: float = 14, head: float = 20) -> Extraction:
+def read(
+    rule: Mapping, folder: Path, lines: Sequence[tuple[str, ...]], step: float = 14, head: float = 20
+) -> Extraction:
     """A table with a left column, and right-aligned ones beside it."""
     canvas = Canvas(str(folder / "table.pdf"), pagesize=(WIDTH, HEIGHT), invariant=1)
     canvas.setFont("Helvetica", 10)

@@ -17,8 +17,9 @@ import pypdfium2
 from pypdfium2 import raw
 
 from waybill_documents.faults import DocumentRejected, FaultCode
-from waybill_documents.geometry import Page, Word
+from waybill_documents.geometry import Box, Page, Word
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.form_fields import TICKED, fill_in
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.visibility import Visibility
 
@@ -56,17 +57,23 @@ def pages(document: pypdfium2.PdfDocument, limits: PdfLimits) -> Iterator[Page]:
 def _read(document: pypdfium2.PdfDocument, index: int, limits: PdfLimits) -> Page:
     try:
         page = document[index]
+        left, bottom, right, top = page.get_bbox()
+        ticked = fill_in(document, page)
+        if ticked is not None:
+            page.close()
+            page = document[index]
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError as error:
         raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("pdf.page_damaged", page=index + 1)) from error
     try:
-        left, bottom, right, top = page.get_bbox()
         turn = turn_of(page, text_page)
         visibility = Visibility(page.raw, text_page.raw)
         words, askew = _words(text_page.raw, turn, limits.words_on_page, visibility)
         recognised = not words and not askew and visibility.has_invisible
         if recognised:
             words, askew = _words(text_page.raw, turn, limits.words_on_page, None)
+        if ticked:
+            words = _with_ticks(words, ticked)
         wide, high = right - left, top - bottom
         if turn in (90, 270):
             wide, high = high, wide
@@ -85,6 +92,19 @@ def _read(document: pypdfium2.PdfDocument, index: int, limits: PdfLimits) -> Pag
     finally:
         text_page.close()
         page.close()
+
+
+def _with_ticks(words: list[Word], ticked: list[Box]) -> list[Word]:
+    """The words with one for each ticked box, instead of whatever sign is drawn in it."""
+    kept = [
+        word
+        for word in words
+        if not any(
+            left <= (word.left + word.right) / 2 <= right and bottom <= (word.top + word.bottom) / 2 <= top
+            for left, top, right, bottom in ticked
+        )
+    ]
+    return [*kept, *(Word(TICKED, *box) for box in ticked)]
 
 
 def _words(
