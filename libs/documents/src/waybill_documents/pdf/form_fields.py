@@ -28,10 +28,8 @@ def fill_in(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> list[Bo
     form = document.formenv
     if form is None or raw.FPDFPage_GetAnnotCount(page.raw) <= 0:
         return None
-    ticked: list[Box] = []
-    for annotation in _annotations(page):
-        if _is_shown(annotation) and (box := _ticked(form.raw, annotation)) is not None:
-            ticked.append(box)
+    shown = (_ticked(form.raw, annotation) for annotation in _annotations(page) if _is_shown(annotation))
+    ticked = [box for box in shown if box is not None]
     raw.FPDFPage_Flatten(page.raw, raw.FLAT_NORMALDISPLAY)
     return ticked
 
