@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 
 from waybill_documents.geometry import Box, Word
 from waybill_documents.locales import LocaleRules
@@ -116,7 +117,7 @@ def _merged(before: Word, word: Word) -> Word:
 
 def join_currencies(line: Line, signs: AbstractSet[str], headers: Headers = _NO_HEADERS) -> Line:
     """The line with each sign and the number that follows it as one word. `signs` are folded."""
-    if not any(_ends_with_sign(word, signs) for word in line.words):
+    if _with_minus(signs).isdisjoint(line.folded):
         return line
     words: list[Word] = []
     waiting: Word | None = None
@@ -135,6 +136,12 @@ def join_currencies(line: Line, signs: AbstractSet[str], headers: Headers = _NO_
     if waiting is not None:
         words.append(waiting)
     return line_of(words)
+
+
+@cache
+def _with_minus(signs: AbstractSet[str]) -> AbstractSet[str]:
+    """The folded signs, and those with a minus before them."""
+    return signs | {minus + sign for minus in MINUS for sign in signs}
 
 
 def _starts_number(word: Word) -> bool:

@@ -186,7 +186,7 @@ class TableReader:
         self._tall = _TALL * lines.lines[header.last_line].height
         rows = [line.words for line in body if not self._is_stamp(line) and not self._apart.has(line)]
         grid = self._grid
-        if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
+        if grid is not None and grid.fits(header) and not grid.cuts_any(rows):
             return
         self._grid = grid_for(header, rows, self._kinds)
 
@@ -203,11 +203,12 @@ class TableReader:
         division = self._division(grid)
         divided = [division.divided(line, page) for line in body]
         start = 0 if header is not None else self._joins(divided)
-        rows = [number for number, given in enumerate(divided) if self._shape.is_complete(given.cells)]
-        last_row = rows[-1] if rows else -1
+        begins = [self._shape.begins(given.cells) for given in divided]
+        numbers = range(len(divided) - 1, -1, -1)
+        last_row = next((at for at in numbers if begins[at] and self._shape.is_complete(divided[at].cells)), -1)
         if any(number > last_row and self._apart.carries_out(line) for number, line in enumerate(body)):
             running = {}  # the page footer is below the carried sum
-        self._judge_centring(divided, start, header, running)
+        self._judge_centring(divided, begins, start, header, running)
         used: set[int] = set()
         near = bool(self.rows)  # the first lines of a page may continue a row of the previous page
         unread, apart, shape = self._unread, self._apart, self._shape
@@ -229,7 +230,7 @@ class TableReader:
                 break
             elif apart.takes_note(line, page):
                 used.add(number)
-            elif shape.begins(given.cells):
+            elif begins[number]:
                 unread.goes_on(len(self.rows), line, bottom)
                 self._assembly.begin(given)
                 used.add(number)
@@ -263,15 +264,24 @@ class TableReader:
             )
 
     def _judge_centring(
-        self, divided: list[CellLine], start: int, header: Header | None, running: Mapping[int, int]
+        self,
+        divided: list[CellLine],
+        begins: list[bool],
+        start: int,
+        header: Header | None,
+        running: Mapping[int, int],
     ) -> None:
         """Find out whether the page's rows are centred vertically, and doubt texts that may be of the next row."""
         if self._assembly.centred:
             return
         runs: list[list[int]] = [[]]
         for number, given in enumerate(divided[start:], start=start):
-            is_text = self._shape.is_text(given.cells) and number not in running and not self._apart.has(given.line)
-            if self._shape.begins(given.cells) or (is_text and not self._is_stamp(given.line)):
+            if begins[number] or (
+                self._shape.is_text(given.cells)
+                and number not in running
+                and not self._apart.has(given.line)
+                and not self._is_stamp(given.line)
+            ):
                 runs[-1].append(number)
             else:
                 runs.append([])
@@ -279,7 +289,7 @@ class TableReader:
         found: set[Centring] = set()
         doubtful: list[int] = []
         for at, run in enumerate(runs):
-            marked = [MarkedLine(divided[each].line, self._shape.begins(divided[each].cells)) for each in run]
+            marked = [MarkedLine(divided[each].line, begins[each]) for each in run]
             if any(each.is_anchor for each in marked):
                 ends_here = self._ended and at == len(runs) - 1
                 found.add(centring(marked, is_first=begins_here and at == 0, is_last=ends_here))
