@@ -14,14 +14,15 @@ _UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_S
 _WHITE = 250
 """Colour components from this value (of 255) look like white paper."""
 
-# These are called for every word. Plain addresses are twice as fast as wrapped pointers.
-_object_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
+# These are called for every word. Plain addresses are twice as fast as wrapped pointers, and letting go of the
+# interpreter's lock would take longer than the calls.
+_object_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
     ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
 )
-_mode_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
+_mode_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFTextObj_GetTextRenderMode, ctypes.c_void_p).value or 0
 )
-_fill_of = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
+_fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
     ctypes.cast(raw.FPDFPageObj_GetFillColor, ctypes.c_void_p).value or 0
 )
 

@@ -44,8 +44,8 @@ Transform = Callable[[float, float], tuple[float, float]]
 Printed = tuple[str, float, float, float, float]
 """A word in PDF coordinates, which grow upwards: left, top, right and bottom, with `top` greater than `bottom`."""
 
-# This is called for every word. A plain address is twice as fast as a wrapped pointer.
-_box_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
+# This is called for every word, like the functions in `visibility`.
+_box_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFText_GetLooseCharBox, ctypes.c_void_p).value or 0
 )
 
