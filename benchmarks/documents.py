@@ -20,13 +20,16 @@ from benchmarks.reader_processes import Readers
 from benchmarks.report import Check, Section
 
 XML, EXTRACTION, WORDS = "xml", "extraction", "words"
-TEXT, BOXES, PLUMBER = "pdfium text", "pdfium boxes", "pdfplumber words"
+TEXT, BOXES, DIRECT, PLUMBER = "pdfium text", "pdfium boxes", "pdfium direct", "pdfplumber words"
+CORRECTION = "correction"
 NAMES = {
     XML: "Waybill, PDF to XML",
     EXTRACTION: "Waybill, extraction alone",
     WORDS: "Waybill, words with boxes",
     TEXT: "pypdfium2, text",
+    CORRECTION: "Waybill, what a correction would change",
     BOXES: "pypdfium2, character boxes",
+    DIRECT: "pdfium, character boxes by direct calls",
     PLUMBER: "pdfplumber, words",
 }
 _TIMES = {PLUMBER: 1}
@@ -48,7 +51,7 @@ async def time_all(arena: Arena, options: Options, files: list[Printed]) -> dict
     found: dict[str, dict[int, list[float]]] = {}
     async with contextlib.AsyncExitStack() as stack:
         ours = await stack.enter_async_context(reader_processes.readers(reader_processes.OURS, arena.home))
-        room: dict[str, Readers] = dict.fromkeys((XML, EXTRACTION, WORDS, TEXT, BOXES), ours)
+        room: dict[str, Readers] = dict.fromkeys((XML, EXTRACTION, WORDS, CORRECTION, TEXT, BOXES, DIRECT), ours)
         if options.peers_python is not None:
             command = reader_processes.theirs(options.peers_python)
             room[PLUMBER] = await stack.enter_async_context(reader_processes.readers(command, arena.home))
@@ -95,6 +98,17 @@ def _section(files: list[Printed], times: dict[str, dict[int, list[float]]], mem
             f"{reference.lines} lines to XML, to character boxes",
             paired_ratio(ours, times[BOXES][reference.lines]),
             3.0,
+        ),
+        Check.at_most(
+            f"{reference.lines} lines to XML, to character boxes by direct calls",
+            paired_ratio(ours, times[DIRECT][reference.lines]),
+            2.5,
+        ),
+        Check.at_most(
+            f"what a correction would change in {reference.lines} lines",
+            statistics.median(times[CORRECTION][reference.lines]),
+            60.0,
+            "{:.0f} ms",
         ),
         Check.at_most(
             f"{long.lines:,} lines to XML, to {reference.lines}", paired_ratio(times[XML][long.lines], ours), 4.4

@@ -6,13 +6,18 @@ time.
 
 from __future__ import annotations
 
+import ctypes
+import json
 import time
+from functools import cache
 from pathlib import Path
 
 import pypdfium2
+from pypdfium2 import raw
 
 from benchmarks import reader_protocol
-from waybill_documents.conversion import convert
+from waybill_convert.review_work import preview
+from waybill_documents.conversion import convert, read_pdf
 from waybill_documents.extraction import extract
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -67,6 +72,33 @@ def pdfium_boxes(file: str, _mapping: str) -> int:
     return found
 
 
+def pdfium_direct(file: str, _mapping: str) -> int:
+    """The same by direct calls, with one box for all characters: the floor for a program that needs every box."""
+    document = pypdfium2.PdfDocument(file)
+    box = raw.FS_RECTF()
+    reference = ctypes.byref(box)
+    found = 0
+    for page in document:
+        text_page = page.get_textpage()
+        text_page.get_text_range()
+        for index in range(text_page.count_chars()):
+            found += raw.FPDFText_GetLooseCharBox(text_page.raw, index, reference)
+    document.close()
+    return found
+
+
+def correction(file: str, mapping: str) -> int:
+    """What a page asks for while a person types: what would change if one value were another one."""
+    shown = preview(_record(file, mapping), None, [("lines[3].qty", "7")])
+    return len(shown.moved)
+
+
+@cache
+def _record(file: str, mapping: str) -> bytes:
+    read = read_pdf(Path(file), _mapping(mapping), _LIMITS, Stages(time.perf_counter))
+    return json.dumps(read.to_json()).encode()
+
+
 def _mapping(name: str) -> LoadedMapping:
     mapping = shipped(name)
     assert mapping is not None, f"there is no mapping {name}"
@@ -82,5 +114,7 @@ if __name__ == "__main__":
             "words": words,
             "pdfium text": pdfium_text,
             "pdfium boxes": pdfium_boxes,
+            "pdfium direct": pdfium_direct,
+            "correction": correction,
         }
     )

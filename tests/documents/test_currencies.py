@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.pages import line
-from waybill_documents.currencies import Amounts, join_currencies, join_groups
+from waybill_documents.currencies import Amounts, Headers, join_currencies, join_groups
 from waybill_documents.locales import locale_rules
 from waybill_documents.mapping.model import Locale
 
@@ -52,11 +52,24 @@ def test_the_joined_word_spans_both() -> None:
 def test_a_description_that_ends_with_a_sign_does_not_reach_over_a_column() -> None:
     headers = [(0.0, 0.0, 25.0, 10.0), (60.0, 0.0, 80.0, 10.0), (100.0, 0.0, 120.0, 10.0)]
     printed = line("5) Rp               12")
-    assert [word.text for word in join_currencies(printed, SIGNS, headers).words] == ["5)", "Rp", "12"]
+    assert [word.text for word in join_currencies(printed, SIGNS, Headers(tuple(headers))).words] == ["5)", "Rp", "12"]
     own = [
         (40.0, 0.0, 60.0, 10.0)
     ]  # the header in the middle of a cell, the sign at its left and the number at its right
-    assert [word.text for word in join_currencies(printed, SIGNS, own).words] == ["5)", "Rp 12"]
+    assert [word.text for word in join_currencies(printed, SIGNS, Headers(tuple(own))).words] == ["5)", "Rp 12"]
+
+
+def test_a_sign_before_a_code_is_the_end_of_the_text_before_it() -> None:
+    name, code, price = (0.0, 0.0, 60.0, 10.0), (100.0, 0.0, 140.0, 10.0), (160.0, 0.0, 200.0, 10.0)
+    headers = Headers((name, code, price), frozenset({name, code}))
+    printed = line("Pompa (Jasa)   Rp   841391     Rp 500")
+    assert [word.text for word in join_currencies(printed, SIGNS, headers).words] == [
+        "Pompa",
+        "(Jasa)",
+        "Rp",
+        "841391",
+        "Rp 500",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +93,10 @@ def test_a_minus_joins_the_number_a_space_after_it(printed: str, words: list[str
 def test_a_dash_for_an_empty_cell_is_not_the_minus_of_the_next() -> None:
     headers = [(40.0, 0.0, 70.0, 10.0), (80.0, 0.0, 120.0, 10.0)]
     printed = line("            - Rp   20,00")
-    assert [word.text for word in Amounts(INDONESIAN).joined(printed, headers).words] == ["-", "Rp 20,00"]
+    assert [word.text for word in Amounts(INDONESIAN).joined(printed, Headers(tuple(headers))).words] == [
+        "-",
+        "Rp 20,00",
+    ]
     printed = line("Rp - Rp 20,00")
     assert [word.text for word in Amounts(INDONESIAN).joined(printed).words] == ["Rp -", "Rp 20,00"]
 
@@ -88,7 +104,12 @@ def test_a_dash_for_an_empty_cell_is_not_the_minus_of_the_next() -> None:
 def test_a_description_of_nothing_but_a_sign_keeps_it() -> None:
     headers = [(0.0, 0.0, 10.0, 10.0), (20.0, 0.0, 75.0, 10.0), (100.0, 0.0, 120.0, 10.0), (130.0, 0.0, 200.0, 10.0)]
     printed = line("1   Rp              12    Rp   500")
-    assert [word.text for word in join_currencies(printed, SIGNS, headers).words] == ["1", "Rp", "12", "Rp 500"]
+    assert [word.text for word in join_currencies(printed, SIGNS, Headers(tuple(headers))).words] == [
+        "1",
+        "Rp",
+        "12",
+        "Rp 500",
+    ]
 
 
 def test_a_line_without_signs_is_left_as_it_is() -> None:

@@ -153,6 +153,18 @@ def test_the_same_line_over_and_over_comes_back(tmp_path: Path) -> None:
         assert faults(settle(dataclasses.replace(invoice, lines=lines)), layout, tmp_path) == []
 
 
+@pytest.mark.parametrize("ending", ["Rp", "5) Rp", "harga Rp", "Rp 12.500", "Rp."])
+def test_a_description_that_ends_with_a_currency_sign_comes_back(ending: str, tmp_path: Path) -> None:
+    """The sign belongs neither to the code in the next column nor to the number of a later one."""
+    for seed in (3, 8, 14):
+        invoice, layout = make_invoice(seed, 3), make_layout(seed)
+        lines = tuple(
+            dataclasses.replace(line, description=f"{line.description.rsplit(' ', 2)[0]} {ending}")
+            for line in invoice.lines
+        )
+        assert faults(dataclasses.replace(invoice, lines=lines), layout, tmp_path) == []
+
+
 def test_the_reference_comes_back(tmp_path: Path) -> None:
     invoice, layout = reference_invoice()
     assert faults(invoice, layout, tmp_path) == []

@@ -183,6 +183,39 @@ def test_the_vocabulary_is_the_one_the_page_lists() -> None:
     assert {path.rpartition("/")[2] for tree in trees for path in paths(tree)} == listed
 
 
+def test_the_parts_of_a_bundle_have_no_price() -> None:
+    printed = """
+FACTUUR.                                                  Coolblue B.V.
+                                                          Weena 664
+                                                          3012 CN Rotterdam
+                                                          Nederland
+                                                          KvK Rotterdam 24330087
+                                                          BTW NL810433941B01
+Factuurnummer: 700000002
+Factuurdatum: 29 maart 2014
+Artikel                        Aantal    Prijs per stuk    BTW    Prijs incl. BTW
+Hoes voor laptop                  2        € 50,00         21%         € 100,00
+Laptop 13'' + muis                1        € 21,00         21%          € 21,00
+Laptop 13''                       1
+Incl. Thuiskopieheffing           1                        21%           € 4,24
+Muis                              1
+                                          Exclusief BTW                € 100,00
+                                          BTW 21%                       € 21,00
+                                          Totaal                       € 121,00
+Alles voor een glimlach.
+"""
+    read = extract_pages(mapping("coolblue_v1").mapping, page(*table(printed.split("\n"))))
+    assert read.findings == []
+    rows = [(row["name"].value, row["price_subtotal"].value) for row in read.extracted.tables["lines"]]
+    assert rows == [
+        ("Hoes voor laptop", Decimal("100.00")),
+        ("Laptop 13'' + muis", Decimal("21.00")),
+        ("Laptop 13''", None),
+        ("Incl. Thuiskopieheffing", Decimal("4.24")),
+        ("Muis", None),
+    ]
+
+
 def test_rows_by_a_pattern_are_cut_from_their_line() -> None:
     """Its named groups are the columns, each with the box of its own words."""
     mapping = Mapping.model_validate(

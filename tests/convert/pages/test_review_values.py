@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from importlib import resources
 
 import pytest
 
@@ -39,6 +41,16 @@ def test_a_correction_is_shown_as_the_record_it_makes(document: object, typed: l
 def test_a_prepared_reviser_loads_no_mapping_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     reviser = MappingReviser()
     reviser.prepare(names())
-    monkeypatch.setattr(loader, "shipped", lambda name: pytest.fail(f"{name} was loaded again"))
+    for name in ("shipped", "shipped_as"):
+        monkeypatch.setattr(loader, name, lambda *asked: pytest.fail(f"{asked} was loaded again"))
     record = json.loads(good().record)
     assert reviser.mapping_of(record).mapping.name == record["mapping"]["name"]
+
+
+def test_a_record_of_an_earlier_release_keeps_the_text_that_made_it() -> None:
+    texts = resources.files("waybill_documents") / "mappings" / "pt_simon_invoice_v1" / "earlier"
+    sha256 = hashlib.sha256((texts / "0.1.0.json").read_bytes()).hexdigest()
+    reviser = MappingReviser()
+    for wanted in (sha256, json.loads(good().record)["mapping"]["sha256"], sha256):
+        record = {"mapping": {"name": "pt_simon_invoice_v1", "sha256": wanted}}
+        assert reviser.mapping_of(record).sha256 == wanted

@@ -151,6 +151,7 @@ def value(text: str, row: dict[str, Any] | None = None) -> Any:
         ("empty(net)", False),
         ("lookup('units', 'kg')", "UM.0003"),
         ("lookup('units', ' LUSIN besar ')", "UM.0017"),
+        ("lookup('units', 'kg.')", "UM.0003"),
         ("lookup('units', 'zak')", None),
         ("lookup('units', nothing)", None),
         ("lookup('any', 'zak')", "other"),

@@ -13,6 +13,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 FILE = "mapping.json"
+EARLIER = "earlier"
+"""The folder of what earlier releases had as a mapping, so that their records can still be corrected."""
 
 _EMBEDDED_ROOTS = {"cii": ("CrossIndustryInvoice",), "ubl": ("Invoice", "CreditNote")}
 

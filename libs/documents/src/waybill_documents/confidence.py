@@ -18,7 +18,7 @@ BASE = {"label": 95, "column": 95, "pattern": 90, "area": 80}
 AMBIGUOUS = 20
 """Subtracted when the same rule also found another value elsewhere."""
 DOUBTFUL = 25
-"""Subtracted when the edge between two columns crosses a word of the cell."""
+"""Subtracted when the edge between two columns crosses a word of the cell, or a line may belong to the next row."""
 RECOGNISED = 30
 """Subtracted on a page with recognised text (OCR), which may differ from what a person sees."""
 FROM_DEFAULT = 60
@@ -66,19 +66,20 @@ def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) 
 
     Computed values come last, because their confidence depends on the values they were made from.
     """
+    by_path = _by_path(extracted)
     for result in results:
         if result.passed is not None and len(result.values) > 1 and _proves(mapping, result.name):
             doubted = set(result.doubted)
             for path in result.values:
-                value = _value(extracted, path) if path not in doubted else None
+                value = by_path.get(path) if path not in doubted else None
                 if value is not None and value.value is not None and value.confidence > FROM_DEFAULT:
                     _judge_one(value, max(value.confidence, value.most))
     doubts = {path for result in results for path in result.doubted}
     for path in doubts:
-        _doubt(extracted, path)
+        _doubt(by_path.get(path))
     _follow(mapping, extracted)
     for path in doubts:
-        _doubt(extracted, path)
+        _doubt(by_path.get(path))
 
 
 def _proves(mapping: Mapping, check: str) -> bool:
@@ -99,8 +100,7 @@ def _says_equal(node: Node) -> bool:
             return False
 
 
-def _doubt(extracted: Extracted, path: str) -> None:
-    value = _value(extracted, path)
+def _doubt(value: Value | None) -> None:
     if value is not None:
         _judge_one(value, min(value.confidence, DISPROVED))
 
@@ -140,9 +140,12 @@ def _least(extracted: Extracted, names: Iterable[str]) -> int:
     return least
 
 
-def _value(extracted: Extracted, path: str) -> Value | None:
-    table, bracket, rest = path.partition("[")
-    if not bracket:
-        return extracted.fields.get(path)
-    number, _, column = rest.partition("].")
-    return extracted.tables[table][int(number)].get(column)
+def _by_path(extracted: Extracted) -> dict[str, Value]:
+    """All values by the paths that checks name them by: `net`, `lines[213].amount`."""
+    found = dict(extracted.fields)
+    for table, rows in extracted.tables.items():
+        for index, row in enumerate(rows):
+            start = f"{table}[{index}]."
+            for column, value in row.items():
+                found[start + column] = value
+    return found

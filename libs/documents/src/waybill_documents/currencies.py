@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cache
 
 from waybill_documents.geometry import Box, Word
 from waybill_documents.locales import LocaleRules
@@ -22,6 +24,20 @@ _BESIDE = 0.7
 """A minus belongs to a number at most this many heights to its right. Further away, it marks an empty cell."""
 _SAME_EDGE = 0.25
 """A text is at the left edge of its column when the header begins at most this many heights from it."""
+_SPACE = 0.4
+"""A gap of at most this many heights between two words is a space. Cells are further apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """The boxes of the table header above a line."""
+
+    boxes: tuple[Box, ...] = ()
+    texts: frozenset[Box] = frozenset()
+    """Those of columns without amounts, such as codes. A sign before their numbers is another column's text."""
+
+
+_NO_HEADERS = Headers()
 
 
 class Amounts:
@@ -31,10 +47,10 @@ class Amounts:
         self.signs = frozenset(fold(sign) for sign in locale.currencies)
         self._spaced = " " in locale.groups
 
-    def joined(self, line: Line, headers: Collection[Box] = ()) -> Line:
-        """The line with each amount as one word. `headers` are the boxes of the table header above it."""
+    def joined(self, line: Line, headers: Headers = _NO_HEADERS) -> Line:
+        """The line with each amount as one word."""
         grouped = join_groups(line) if self._spaced else line
-        return join_currencies(join_minus(grouped, self.signs, headers), self.signs, headers)
+        return join_currencies(join_minus(grouped, self.signs, headers.boxes), self.signs, headers)
 
 
 def join_minus(line: Line, signs: AbstractSet[str], headers: Collection[Box] = ()) -> Line:
@@ -99,13 +115,13 @@ def _merged(before: Word, word: Word) -> Word:
     )
 
 
-def join_currencies(line: Line, signs: AbstractSet[str], headers: Collection[Box] = ()) -> Line:
+def join_currencies(line: Line, signs: AbstractSet[str], headers: Headers = _NO_HEADERS) -> Line:
     """The line with each sign and the number that follows it as one word. `signs` are folded."""
-    if not any(_ends_with_sign(word, signs) for word in line.words):
+    if _with_minus(signs).isdisjoint(line.folded):
         return line
     words: list[Word] = []
     waiting: Word | None = None
-    for word in line.words:
+    for word, following in zip(line.words, (*line.words[1:], None), strict=True):
         if waiting is not None:
             if _starts_number(word) and not _is_columns_away(waiting, word, headers):
                 words.append(_merged(waiting, word))
@@ -113,13 +129,19 @@ def join_currencies(line: Line, signs: AbstractSet[str], headers: Collection[Box
                 continue
             words.append(waiting)
             waiting = None
-        if _ends_with_sign(word, signs) and not (words and _flows(words[-1], word)):
+        if _ends_with_sign(word, signs) and not (words and _flows(words[-1], word, following)):
             waiting = word
         else:
             words.append(word)
     if waiting is not None:
         words.append(waiting)
     return line_of(words)
+
+
+@cache
+def _with_minus(signs: AbstractSet[str]) -> AbstractSet[str]:
+    """The folded signs, and those with a minus before them."""
+    return signs | {minus + sign for minus in MINUS for sign in signs}
 
 
 def _starts_number(word: Word) -> bool:
@@ -131,24 +153,33 @@ def _ends_with_sign(word: Word, signs: AbstractSet[str]) -> bool:
     return fold(word.text[2:] if word.text[0] in MINUS and word.text[1:2] == " " else word.text) in signs
 
 
-def _is_columns_away(sign: Word, number: Word, headers: Collection[Box]) -> bool:
+def _is_columns_away(sign: Word, number: Word, headers: Headers) -> bool:
     """Whether the sign is the end of a description and only looks like the beginning of the next column's number."""
-    between = sum(sign.right <= left and right <= number.left for left, _, right, _ in headers)
-    at_number = [box for box in headers if box[0] < number.right and number.left < box[2]]
+    between = sum(sign.right <= left and right <= number.left for left, _, right, _ in headers.boxes)
+    at_number = [box for box in headers.boxes if box[0] < number.right and number.left < box[2]]
     if between + bool(at_number) > 1:
+        return True
+    if at_number and headers.texts.issuperset(at_number) and not _is_under(sign, at_number):
         return True
     # Each has its own header: a description that consists of `Rp`, and the number of the next column.
     near = _SAME_EDGE * (sign.bottom - sign.top)
-    at_sign = any(abs(left - sign.left) <= near and right <= number.left for left, _, right, _ in headers)
+    at_sign = any(abs(left - sign.left) <= near and right <= number.left for left, _, right, _ in headers.boxes)
     return at_sign and any(box[0] >= sign.right for box in at_number)
 
 
-def _flows(before: Word, word: Word) -> bool:
+def _is_under(word: Word, boxes: Collection[Box]) -> bool:
+    return any(left < word.right and word.left < right for left, _, right, _ in boxes)
+
+
+def _flows(before: Word, word: Word, following: Word | None = None) -> bool:
     """Whether a word follows another one as in a sentence.
 
-    `harga Rp 12.500 per meter` is text, even if it wraps after `Rp`.
+    `harga Rp 12.500 per meter` is text, even if it wraps after `Rp`. After a number or a bracket, which usually end the
+    cell before, a sign is text only if it is a space away and the next word is not.
     """
+    gap = word.left - before.right
     if before.text[-1].isdigit() or before.text[-1] in "-)%" or not fold(before.text):
-        return False  # the cell before ends here
+        high = word.bottom - word.top
+        return following is not None and gap <= _SPACE * high and following.left - word.right > 2 * _SPACE * high
     letter = (before.right - before.left) / len(before.text)
-    return word.left - before.right <= 1.05 * letter
+    return gap <= 1.05 * letter

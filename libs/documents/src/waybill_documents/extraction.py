@@ -120,7 +120,7 @@ def _typed(
             )
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
-            findings.extend(_unread_lines(name, reader.unread))
+        findings.extend(_unread_lines(name, reader.unread))
         tables[name] = TypedRows(name, mapping, locale, findings).typed(reader.rows)
     carries = {name: reader.carries for name, reader in readers.items()}
     extracted = Extracted(fields, tables, carries, len(sizes))
@@ -147,7 +147,7 @@ def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterat
 def _unread_lines(name: str, unread: list[UnreadLine]) -> Iterator[Finding]:
     """Lines of the table that nothing was made of. A clerk must see them, because a row may be lost."""
     for text, place, below in unread[:MOST_FINDINGS]:
-        short = text if len(text) <= 80 else f"{text[:79]}…"
+        short = _short(text)
         if below:
             message = DocumentMessage("table.unread_line", table=name, line=below, page=place.page, text=short)
         else:
@@ -157,6 +157,10 @@ def _unread_lines(name: str, unread: list[UnreadLine]) -> Iterator[Finding]:
     if more > 0:
         message = DocumentMessage("table.unread_more", table=name, count=more)
         yield Finding(FaultCode.UNREAD_LINE, message, name, f"tables.{name}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) -> Value:
@@ -169,7 +173,7 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
         most = SETTLED if result.ambiguous else PROVED
         return Value(result.value, result.found.raw, path, result.found.places, confidence, most)
     if search.misread is not None:
-        found, why = search.misread
+        found, why = search.misread.found, search.misread.why
         message = DocumentMessage("field.unreadable", field=search.name, why=why, raw=found.raw, type=rule.type)
         findings.append(Finding.at(found.places[0], FaultCode.BAD_VALUE, message, search.name, path))
         return Value(None, found.raw, path, found.places, 0)
@@ -177,15 +181,26 @@ def _field(search: FieldSearch, locale: LocaleRules, findings: list[Finding]) ->
         return Value(read(rule.default, rule.type, locale), "", path, (), FROM_DEFAULT)
     if rule.required:
         message = _missing(search.name, result, rule)
-        findings.append(Finding.at(result.label, FaultCode.FIELD_MISSING, message, search.name, path))
+        place = result.unmatched.places[0] if result.unmatched else result.label
+        findings.append(Finding.at(place, FaultCode.FIELD_MISSING, message, search.name, path))
     return Value(None, "", path, (), 0 if rule.required else NOT_FOUND)
 
 
 def _missing(name: str, result: FieldResult, rule: FieldRule) -> DocumentMessage:
     if rule.label is None:
         return DocumentMessage("field.missing", field=name)
+    if result.unmatched is not None:
+        text, page = _short(result.unmatched.raw), result.unmatched.places[0].page
+        return DocumentMessage("field.unmatched", field=name, text=text, label=rule.label[0], page=page)
     if result.label is not None:
-        return DocumentMessage("field.empty", field=name, beside=rule.label[0], page=result.label.page)
+        page = result.label.page
+        if result.too_short:
+            return DocumentMessage("field.too_short", field=name, lines=rule.lines, label=rule.label[0], page=page)
+        if rule.direction == "below":
+            return DocumentMessage("field.empty_below", field=name, beside=rule.label[0], page=page)
+        if rule.direction == "block":
+            return DocumentMessage("field.empty_block", field=name, beside=rule.label[0], page=page)
+        return DocumentMessage("field.empty", field=name, beside=rule.label[0], page=page)
     labels = list(rule.label)
     if rule.after and rule.before:
         return DocumentMessage(

@@ -7,31 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import re2
 
 from waybill_documents.currencies import MINUS
 from waybill_documents.field_scope import FieldScope
-from waybill_documents.geometry import Box, Place, Word, around, cut, part
-from waybill_documents.labels import has_colon, is_minus
+from waybill_documents.geometry import Place, Word, around, cut, part
+from waybill_documents.labels import LabelPosition, has_colon, is_minus, label_positions
+from waybill_documents.lines_below import MOST_WORDS, lines_below
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
 from waybill_documents.messages import DocumentMessage
-from waybill_documents.text_lines import Line, Lines, fold, line_of, segments
+from waybill_documents.text_lines import Line, Lines, fold, segments
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
 
-_NEXT_LINE = 2.5
-"""Lines under a label belong to it while the gap between them is at most this many heights."""
-_INDENT = 1.5
-"""Such lines may begin this many heights to the left of the label."""
-_MOST_LABELS = 50
-"""Occurrences of one label that are examined on a page. More of them occur only on hostile pages."""
-_MOST_WORDS = 200
-"""The most words of a value on one line."""
-_MOST_LINES = 100
-"""The most lines of a value."""
 _MARKS = frozenset(":;=-–.")
 
 
@@ -44,6 +34,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Misread:
+    """A printed text that is not a value of the field's type, and why not."""
+
+    found: Found
+    why: DocumentMessage
+    in_longer: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FieldResult:
     """The result of a search after all pages."""
 
@@ -51,11 +50,16 @@ class FieldResult:
     value: Scalar
     how: str
     """`label`, `pattern` or `area`"""
-    ambiguous: bool
+    in_longer: bool = False
+    """Whether the label of the value is probably part of a longer label."""
+    ambiguous: bool = False
     """Whether the rule also found a different value elsewhere."""
-    unreadable: tuple[Found, DocumentMessage] | None
-    """A text that is not a value of the field's type, and why not."""
-    label: Place | None
+    unreadable: Misread | None = None
+    unmatched: Found | None = None
+    """A text beside the label that does not match the field's pattern."""
+    too_short: bool = False
+    """Whether there was something beside the label, but not in the lines that the rule asks for."""
+    label: Place | None = None
     """The place of the label, even if there is no value beside it."""
 
 
@@ -68,13 +72,14 @@ class FieldSearch:
         self._locale = locale
         self._labels = tuple(fold(label) for label in rule.label or ())
         self._others = labels
+        self._longer = tuple(other for other in labels if any(label in other for label in self._labels))
         self._until = tuple(fold(phrase) for phrase in rule.until)
         self._scope = FieldScope(rule)
         self._pattern = re2.compile(rule.pattern) if rule.pattern else None
         self._first, self._last = _range(rule.lines)
         self._single = self._first == self._last == 1
         how = "label" if rule.label else "pattern" if rule.pattern else "area"
-        self.result = FieldResult(None, None, how, False, None, None)
+        self.result = FieldResult(None, None, how)
 
     def look(self, lines: Lines, last_page: bool) -> None:
         """Search one page."""
@@ -83,33 +88,44 @@ class FieldSearch:
             return
         if rule.page == "last" and not last_page:
             return
-        if rule.pick == "first" and self.result.found is not None and self.result.ambiguous:
+        if rule.pick == "first" and self.result.ambiguous and not self.result.in_longer:
             return  # nothing further can change the outcome
         narrowed = self._scope.of(lines)
         if narrowed is None:
             return
-        for found in self._candidates(narrowed):
-            self._consider(found)
+        if not self._labels:
+            for found in self._without_label(narrowed):
+                self._consider(found, in_longer=False)
+            return
+        for position, words in self._beside_labels(narrowed):
+            for found in self._picked(narrowed, words):
+                self._consider(found, in_longer=position.in_longer)
 
-    def _consider(self, found: Found) -> None:
+    def _consider(self, found: Found, *, in_longer: bool) -> None:
+        result = self.result
         try:
             value = read(found.raw, self.rule.type, self._locale)
         except Unreadable as error:
-            known = self.result.unreadable
-            if known is None or (self._is_value_like(found.raw) and not self._is_value_like(known[0].raw)):
-                self.result = replace(self.result, unreadable=(found, error.says))
+            known = result.unreadable
+            if (
+                known is None
+                or (known.in_longer and not in_longer)
+                or (self._is_value_like(found.raw) and not self._is_value_like(known.found.raw))
+            ):
+                self.result = replace(result, unreadable=Misread(found, error.says, in_longer))
             return
         if value is None or value == "":
             return
-        if self.result.found is None:
-            self.result = replace(self.result, found=found, value=value)
+        if result.found is None or (result.in_longer and not in_longer):
+            self.result = replace(result, found=found, value=value, in_longer=in_longer, ambiguous=False)
             return
-        differs = value != self.result.value
+        if in_longer and not result.in_longer:
+            return
+        differs = value != result.value
         if self.rule.pick == "last":
-            doubt = differs or self.result.ambiguous
-            self.result = replace(self.result, found=found, value=value, ambiguous=doubt)
+            self.result = replace(result, found=found, value=value, ambiguous=differs or result.ambiguous)
         elif differs:
-            self.result = replace(self.result, ambiguous=True)
+            self.result = replace(result, ambiguous=True)
 
     def _is_value_like(self, raw: str) -> bool:
         """Whether a text is meant as a value of the field's type. A label may also appear where it labels nothing."""
@@ -121,18 +137,17 @@ class FieldSearch:
         return not raw[0].isalpha() or sign in {fold(each) for each in self._locale.currencies}
 
     @property
-    def misread(self) -> tuple[Found, DocumentMessage] | None:
+    def misread(self) -> Misread | None:
         """A printed text that is not a valid value, and why. It must not be replaced by a default or ignored."""
         unreadable = self.result.unreadable
         if unreadable is None or self.result.found is not None:
             return None
-        return unreadable if self.rule.required or self._is_value_like(unreadable[0].raw) else None
+        if self.rule.required:
+            return unreadable
+        return unreadable if self._is_value_like(unreadable.found.raw) and not unreadable.in_longer else None
 
-    def _candidates(self, lines: Lines) -> Iterator[Found]:
-        if self._labels:
-            for words in self._beside_labels(lines):
-                yield from self._picked(lines, words)
-        elif self._pattern is not None:
+    def _without_label(self, lines: Lines) -> Iterator[Found]:
+        if self._pattern is not None:
             for line in lines:
                 yield from self._picked(lines, [line.words])
         else:
@@ -155,24 +170,38 @@ class FieldSearch:
                     yield Found(match.group(group), (Place(lines.page.number, around(words)),))
                     return
 
-    def _beside_labels(self, lines: Lines) -> Iterator[list[list[Word]]]:
-        spans = [span for label in self._labels for span in islice(lines.find(label), _MOST_LABELS)]
+    def _beside_labels(self, lines: Lines) -> Iterator[tuple[LabelPosition, list[list[Word]]]]:
+        """The words beside or below each place of a label, the most certain label first if the first one counts."""
+        direction = self.rule.direction
+        positions = label_positions(lines, self._labels, self._longer, below=direction == "below")
         if self.rule.pick == "first":
-            # A label with a colon is certainly a label; without one, it may be part of a name.
-            spans.sort(key=lambda span: not has_colon(lines.lines[span.line], span.end))
-        for span in spans:
-            line = lines.lines[span.line]
-            box = lines.box(span)
+            positions.sort(key=lambda position: position.doubt)
+        for position in positions:
             if self.result.label is None:
-                self.result = replace(self.result, label=Place(lines.page.number, box))
-            right = self._right_of(line, span.end)
-            if self.rule.direction == "right":
-                yield [right]
-            elif self.rule.direction == "below":
-                yield self._chosen(self._under(lines, span.line, box))
+                self.result = replace(self.result, label=Place(lines.page.number, position.box))
+            line = lines.lines[position.line]
+            right = self._right_of(line, position.end) if direction != "below" else []
+            if direction == "right":
+                rows = [right]
+            elif direction == "below":
+                rows = lines_below(lines, position.line, position.box, self._until, self._last)
             else:
-                reach = around([*right, *line.words[span.start : span.end]]) if right else box
-                yield self._chosen([*([right] if right else []), *self._under(lines, span.line, reach)])
+                reach = around([*right, *line.words[position.start : position.end]]) if right else position.box
+                under = lines_below(lines, position.line, position.box, self._until, self._last, reach=reach)
+                rows = [*([right] if right else []), *under]
+            chosen = rows if direction == "right" else self._chosen(rows)
+            if any(rows) and not chosen:
+                self.result = replace(self.result, too_short=True)
+            if self._pattern is not None and self.result.unmatched is None and any(chosen):
+                self._note_unmatched(lines, chosen)
+            yield position, chosen
+
+    def _note_unmatched(self, lines: Lines, rows: list[list[Word]]) -> None:
+        """Remember a text beside the label that the pattern does not accept, to say so if nothing else is found."""
+        if not any(self._picked(lines, rows)):
+            words = next(row for row in rows if row)
+            place = Place(lines.page.number, around(words))
+            self.result = replace(self.result, unmatched=Found(" ".join(word.text for word in words), (place,)))
 
     def _right_of(self, line: Line, start: int) -> list[Word]:
         """The words after a label on its line, up to a wide gap or the next label."""
@@ -181,7 +210,7 @@ class FieldSearch:
         while start < len(line.words) and all(mark in _MARKS for mark in line.words[start].text):
             minus = line.words[start] if numeric and is_minus(line, start) else None
             start += 1
-        rest = line.words[start : start + _MOST_WORDS]
+        rest = line.words[start : start + MOST_WORDS]
         if not rest:
             return []
         first = segments(rest)[0]
@@ -203,38 +232,6 @@ class FieldSearch:
             if read in self._others:
                 return has_colon(line, position + 1)
         return False
-
-    def _under(self, lines: Lines, number: int, box: Box) -> list[list[Word]]:
-        """The parts of the following lines under a box, until the gap becomes wide or a phrase ends them."""
-        taken: list[list[Word]] = []
-        left, right, bottom = box[0], box[2], box[3]
-        for below in range(number + 1, min(number + 1 + _MOST_LINES, len(lines))):
-            line = lines.lines[below]
-            if line.top - bottom > _NEXT_LINE * line.height:
-                break
-            if line.top < box[3] - line.height / 2:
-                continue
-            under = next(
-                (
-                    words
-                    for words in lines.segments(below)
-                    if words[0].left < right + line.height / 2
-                    and words[-1].right > left - line.height / 2
-                    and words[0].left > left - _INDENT * line.height
-                ),
-                None,
-            )
-            if under is None:
-                continue
-            part_of_line = line_of(under[:_MOST_WORDS])
-            if part_of_line.begins_with(self._until):
-                break
-            taken.append(under[:_MOST_WORDS])
-            bottom = line.bottom
-            right = max(right, under[-1].right)
-            if self._last is not None and len(taken) >= self._last:
-                break
-        return taken
 
     def _chosen(self, rows: list[list[Word]]) -> list[list[Word]]:
         return rows[self._first - 1 : self._last]

@@ -40,9 +40,8 @@ class Page:
     """Whether its words are invisible, like the text that OCR adds to a scan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A box on a page."""
+class Place(NamedTuple):
+    """A box on a page. A tuple, because every value has one."""
 
     page: int
     box: Box
@@ -50,12 +49,8 @@ class Place:
 
 def around(words: Sequence[Word]) -> Box:
     """The smallest box that holds all the words."""
-    return (
-        min(word.left for word in words),
-        min(word.top for word in words),
-        max(word.right for word in words),
-        max(word.bottom for word in words),
-    )
+    _, lefts, tops, rights, bottoms = zip(*words, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def cut(words: Sequence[Word], start: int, end: int) -> list[Word]:

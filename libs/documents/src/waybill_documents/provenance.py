@@ -16,7 +16,8 @@ from waybill_documents.values import Extracted, Scalar, Value
 def plain(value: Scalar) -> str | int | bool | None:
     """A value for JSON. Decimals are strings, because a float would not be the exact amount."""
     if isinstance(value, Decimal):
-        return format(value, "f")
+        text = str(value)
+        return text if "E" not in text else format(value, "f")
     if isinstance(value, date):
         return value.isoformat()
     return value

@@ -77,6 +77,8 @@ def _cells(table: str, rule: TableRule, rows: list[Row]) -> Looked:
     looked: Looked = {}
     needed = [name for name, column in rule.columns.items() if column.required and column.default is None]
     for name in needed:
+        if all(name not in row or row[name].value is not None for row in rows):
+            continue
         printed = [place.box for row in rows if name in row for place in row[name].places]
         if not printed:
             continue  # the column itself is missing

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from waybill_documents.geometry import Box, Page, Word, around
@@ -18,11 +19,18 @@ _TALL = 3.0
 """Words this many times as high as most others are titles and stamps. They get their own lines."""
 _WIDE_GAP = 1.8
 """A gap wider than this many heights separates two things that only happen to share a line."""
+_SHORT = 40
+"""Folded words of up to this many characters are remembered: most words of a document occur again."""
 _IGNORED = str.maketrans("", "", ".:;, \xa0\u2009\u202f")
 
 
 def fold(text: str) -> str:
     """The text for comparing phrases: without case, spaces and the marks that labels end with."""
+    return _remembered(text) if len(text) <= _SHORT else text.casefold().translate(_IGNORED)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> str:
     return text.casefold().translate(_IGNORED)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from waybill_convert.revision_models import Difference, Json
+
+_UNSURE: Json = {"confidence": None}
 
 
 class ChangedValue(NamedTuple):
@@ -28,13 +31,28 @@ def differences(before: Json, after: Json) -> list[Difference]:
 
 def moved(before: Json, after: Json) -> list[ChangedValue]:
     """What a page that shows `before` must update."""
-    sure_before, sure_after = _confidences(before), _confidences(after)
-    old, new = dict(_values(before["data"])), dict(_values(after["data"]))
-    return [
-        ChangedValue(path, value, sure_after.get(path))
-        for path, value in new.items()
-        if (value, sure_after.get(path)) != (old.get(path), sure_before.get(path))
-    ]
+    changed = list(
+        _moved("", before["data"], after["data"], before["provenance"]["fields"], after["provenance"]["fields"])
+    )
+    for name, rows in after["data"].items():
+        if isinstance(rows, list):
+            old, new = before["provenance"]["tables"].get(name, []), after["provenance"]["tables"].get(name, [])
+            parts: Iterator[tuple[Json, Json, Json, Json]] = zip_longest(
+                before["data"].get(name, []), rows, old, new, fillvalue={}
+            )
+            for index, (cells_before, cells, sure_before, sure) in enumerate(parts):
+                changed += _moved(f"{name}[{index}].", cells_before, cells, sure_before, sure)
+    return changed
+
+
+def _moved(path: str, before: Json, after: Json, sure_before: Json, sure_after: Json) -> Iterator[ChangedValue]:
+    """The same for the fields, or for a row. A page asks at every keystroke, so paths are made only for changes."""
+    for name, value in after.items():
+        if isinstance(value, list):
+            continue
+        old, new = sure_before.get(name, _UNSURE)["confidence"], sure_after.get(name, _UNSURE)["confidence"]
+        if old != new or value != before.get(name):
+            yield ChangedValue(f"{path}{name}", value, new)
 
 
 def _values(data: Json) -> Iterator[tuple[str, Any]]:
@@ -46,9 +64,3 @@ def _values(data: Json) -> Iterator[tuple[str, Any]]:
                     yield f"{name}[{index}].{column}", cell
         else:
             yield name, value
-
-
-def _confidences(record: Json) -> dict[str, int]:
-    provenance = record["provenance"]
-    origins = _values({**provenance["fields"], **provenance["tables"]})
-    return {path: origin["confidence"] for path, origin in origins}

@@ -5,8 +5,10 @@ They take and return what can be pickled, and keep nothing but the mappings they
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +39,17 @@ class NextRevision(NamedTuple):
     record: bytes
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would look through a long record dozens of times and find nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_uncollected()
 def preview(content: bytes, folder: Path | None, typed: Sequence[Typed]) -> Preview:
     before = loaded(content)
     revised = reviser_of(folder).revise(before, typed)
@@ -45,6 +58,7 @@ def preview(content: bytes, folder: Path | None, typed: Sequence[Typed]) -> Prev
     )
 
 
+@_uncollected()
 def correct(
     content: bytes, folder: Path | None, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
 ) -> NextRevision:

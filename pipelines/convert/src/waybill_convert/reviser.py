@@ -62,17 +62,18 @@ class MappingReviser:
         name, sha256 = record["mapping"]["name"], record["mapping"]["sha256"]
         found = self._found.get(name)
         if found is None or found.sha256 != sha256:  # an operator may have changed it since
-            found = self._load(name)
+            found = self._load(name, sha256)
         if found is None or found.sha256 != sha256:
             raise Refused(msg("convert.review.mapping_changed"))
         self._found[name] = found
         return found
 
-    def _load(self, name: str) -> LoadedMapping | None:
+    def _load(self, name: str, sha256: str | None = None) -> LoadedMapping | None:
         from waybill_documents.faults import MappingFault
-        from waybill_documents.mapping.loader import load, shipped
+        from waybill_documents.mapping.loader import load, shipped, shipped_as
 
-        if (found := shipped(name)) is not None or self._folder is None or not _NAME.fullmatch(name):
+        found = shipped(name) if sha256 is None else shipped_as(name, sha256) or shipped(name)
+        if found is not None or self._folder is None or not _NAME.fullmatch(name):
             return found
         try:
             return load(self._folder, f"{name}.json")

@@ -184,10 +184,9 @@ def _place(given: Any, path: str) -> Place:
 
 
 def _box(given: Any, path: str) -> Box:
-    if not isinstance(given, list | tuple) or len(given) != 4 or not {*map(type, given)} <= _NUMBERS:
+    if not isinstance(given, list | tuple) or len(given) != 4 or not _NUMBERS.issuperset(map(type, given)):
         raise MappingFault(DocumentMessage("record.bad_box"), path)
-    left, top, right, bottom = given
-    return left, top, right, bottom
+    return tuple(given)
 
 
 def _carries(given: Any) -> list[Carry]:

@@ -70,12 +70,17 @@ class Scope:
         return found
 
     def look_up(self, lookup: str, text: str) -> str | None:
-        """The value for the text; case and spacing do not matter. A missing text is a miss unless there is a `*`."""
+        """The value for the text. A missing text is a miss unless there is a `*`.
+
+        Case and spacing do not matter, and neither does a full stop at the end unless the look-up has both.
+        """
         entries = self._folded.get(lookup)
         if entries is None:
-            entries = {_folded(key): becomes for key, becomes in self.lookups.get(lookup, {}).items()}
+            exact = {_folded(key): becomes for key, becomes in self.lookups.get(lookup, {}).items()}
+            entries = {key.rstrip("."): becomes for key, becomes in exact.items()} | exact
             self._folded[lookup] = entries
-        found = entries.get(_folded(text), entries.get("*"))
+        wanted = _folded(text)
+        found = entries.get(wanted, entries.get(wanted.rstrip("."), entries.get("*")))
         if found is None:
             self.misses.append(Miss(lookup, text))
         return found

@@ -19,7 +19,7 @@ from typing import Any
 import re2
 from pydantic import ValidationError
 
-from waybill_documents.catalogue import FILE, folder, names
+from waybill_documents.catalogue import EARLIER, FILE, folder, names
 from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
@@ -48,9 +48,17 @@ def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
         content = (beside / name).read_bytes()
     except OSError as error:
         raise MappingFault(DocumentMessage("mapping.file_unreadable", name=name, detail=error.strerror)) from error
+    return _loaded(beside, content)
+
+
+def _loaded(beside: Path | Traversable, content: bytes) -> LoadedMapping:
     mapping = parse(content)
     schema = _schema(beside, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
-    return LoadedMapping(mapping, hashlib.sha256(content).hexdigest(), schema)
+    return LoadedMapping(mapping, _hash(content), schema)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _schema(folder: Path | Traversable, name: str) -> XmlSchema:
@@ -88,6 +96,18 @@ def parse(content: bytes) -> Mapping:
 def shipped(name: str) -> LoadedMapping | None:
     """A shipped mapping by its name, or None. Only listed names ever become part of a path."""
     return load(folder() / name) if name in names() else None
+
+
+@cache
+def shipped_as(name: str, sha256: str) -> LoadedMapping | None:
+    """A shipped mapping with this hash: the current one, or what an earlier release had under the name."""
+    current = shipped(name)
+    if current is None or current.sha256 == sha256:
+        return current
+    earlier = folder() / name / EARLIER
+    texts = [each.name for each in earlier.iterdir()] if earlier.is_dir() else []
+    found = next((text for text in texts if _hash((earlier / text).read_bytes()) == sha256), None)
+    return _loaded(folder() / name, (earlier / found).read_bytes()) if found is not None else None
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def opened(source: Path, limits: PdfLimits) -> Iterator[pypdfium2.PdfDocument]:
             raise DocumentRejected(
                 FaultCode.TOO_MANY_PAGES, DocumentMessage("pdf.too_many_pages", pages=pages, most=limits.pages)
             )
+        document.init_forms()  # before its pages are opened; it does nothing where there is no form
         yield document
     finally:
         document.close()

@@ -11,18 +11,18 @@ from pypdfium2 import raw
 
 _INVISIBLE = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP})
 _UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP})
-_UNKNOWN = object()
 _WHITE = 250
 """Colour components from this value (of 255) look like white paper."""
 
-# These are called for every word. Plain addresses are twice as fast as wrapped pointers.
-_object_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
+# These are called for every word. Plain addresses are twice as fast as wrapped pointers, and letting go of the
+# interpreter's lock would take longer than the calls.
+_object_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
     ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
 )
-_mode_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
+_mode_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFTextObj_GetTextRenderMode, ctypes.c_void_p).value or 0
 )
-_fill_of = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
+_fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
     ctypes.cast(raw.FPDFPageObj_GetFillColor, ctypes.c_void_p).value or 0
 )
 
@@ -36,19 +36,21 @@ class Visibility:
         self._handle = ctypes.cast(text_page, ctypes.c_void_p).value
         self.has_invisible = False
         """Whether the page has text that is drawn without any colour, like OCR text."""
-        self._known: dict[int | None, bool | object | None] = {None: False}
+        self._known: dict[int | None, bool | None] = {None: False}
         self._backgrounds: list[tuple[float, float, float, float]] | None = None
-        self._colour = (ctypes.c_uint * 4)()
-        start = ctypes.addressof(self._colour)
+        colour = (ctypes.c_uint * 4)()
+        start = ctypes.addressof(colour)
         self._parts = (start, start + 4, start + 8, start + 12)
+        self._colour = memoryview(colour).cast("B").cast("I")
 
     def is_plain(self, index: int) -> bool:
         """Whether the character is certainly visible. This is the fast check; nearly all characters pass."""
         address = _object_of(self._handle, index)
-        known = self._known.get(address, _UNKNOWN)
-        if known is _UNKNOWN and address is not None:
-            known = self._known[address] = self._hidden(address)
-        return known is False
+        try:
+            return self._known[address] is False
+        except KeyError:
+            hidden = self._known[address] = self._hidden(address)
+            return hidden is False
 
     def hides(self, index: int, x: float, y: float) -> bool:
         """Whether the character at this point is invisible."""
@@ -64,10 +66,10 @@ class Visibility:
             return True
         if mode in _UNFILLED or not _fill_of(address, *self._parts):
             return False
-        red, green, blue, alpha = self._colour
-        if alpha == 0:
+        colour = self._colour
+        if colour[3] == 0:
             return True
-        return None if red >= _WHITE and green >= _WHITE and blue >= _WHITE else False
+        return None if colour[0] >= _WHITE and colour[1] >= _WHITE and colour[2] >= _WHITE else False
 
     def _has_background(self, x: float, y: float) -> bool:
         if self._backgrounds is None:

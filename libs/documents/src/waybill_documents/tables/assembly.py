@@ -5,6 +5,7 @@ A line begins a row, continues the row above or, if the anchor is in the middle 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +20,8 @@ NEXT_LINE = 1.2
 """A line continues the row above it when the gap between them is at most this many heights."""
 _SAME_SIZE = 1.7
 """A line continues a row only if neither is more than this many times as high. This excludes stamps."""
+_WIDER = 0.08
+"""A gap between two lines is wider than another when they differ by more than this many heights."""
 
 
 @dataclass(slots=True)
@@ -62,8 +65,10 @@ class Assembly:
         self._name = name
         self._max_rows = max_rows
         self._wrapping = wrapping
-        self._middle = anchor == "middle"
+        self.centred = anchor == "middle"
+        """Whether the numbers of a row are in the middle of its lines."""
         self._last: tuple[Line, int] | None = None
+        self._lowest: float | None = None
         self._waiting: list[CellLine] = []
 
     def add(self, row: RawRow) -> None:
@@ -82,6 +87,7 @@ class Assembly:
         for each in (*above, given):
             self._append(each)
         self._last = given.line, given.page
+        self._lowest = _reach(given.line, above[0].line if above else given.line)
 
     def go_on(self, given: CellLine, near: bool) -> bool:
         """Take the line if it continues the row above, or may belong to the row below. Returns whether it was taken.
@@ -94,7 +100,7 @@ class Assembly:
             if not self.rows or not given.cells.keys() - texts.keys() <= self.rows[-1].cells.keys():
                 return False
             given = given._replace(cells=texts)
-        elif self._middle:
+        elif self.centred:
             self._waiting.append(given)
             return True
         if not near or not self.rows or not self._follows(given):
@@ -103,14 +109,16 @@ class Assembly:
         self._last = given.line, given.page
         return True
 
-    def end_page(self) -> None:
-        """The page ends: waiting lines cannot belong to a row below any more."""
+    def end_page(self) -> list[CellLine]:
+        """The page ends: waiting lines cannot belong to a row below any more. Returns those that belong to no row."""
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if self._last is None or self._last[1] != each.page or not self._follows(each):
-                return
+        for number, each in enumerate(waiting):
+            is_below = self._lowest is not None and _middle(each.line) > self._lowest
+            if is_below or self._last is None or self._last[1] != each.page or not self._follows(each):
+                return waiting[number:]
             self._append(each)
             self._last = each.line, each.page
+        return []
 
     def is_close(self, given: CellLine) -> bool:
         """Whether a line is right below the last line of a row."""
@@ -126,16 +134,19 @@ class Assembly:
         return page != given.page or given.line.top - last.bottom <= NEXT_LINE * small
 
     def _divided(self, anchor: CellLine) -> list[CellLine]:
-        """Divide the waiting lines at the widest gap, or by distance. Returns those that belong to the new row."""
+        """Divide the waiting lines between the last row and the new one. Returns those of the new one.
+
+        They are divided at the widest gap, or so that the last row has as many below its numbers as above them.
+        """
         waiting, self._waiting = self._waiting, []
         if not waiting or self._last is None or self._last[1] != anchor.page:
             return waiting
         above = self._last[0]
-        chain = [above, *(each.line for each in waiting), anchor.line]
-        whites = [lower.top - upper.bottom for upper, lower in pairwise(chain)]
-        widest = max(range(len(whites)), key=whites.__getitem__)
-        if all(whites[widest] - white > 0.1 * above.height for at, white in enumerate(whites) if at != widest):
+        widest = widest_gap([above, *(each.line for each in waiting), anchor.line])
+        if widest is not None:
             mine = widest
+        elif self._lowest is not None:
+            mine = sum(_middle(each.line) <= self._lowest for each in waiting)
         else:
             mine = sum(each.line.top - above.top <= anchor.line.top - each.line.top for each in waiting)
         for each in waiting[:mine]:
@@ -147,3 +158,20 @@ class Assembly:
         for name, piece in given.cells.items():
             row.cells.setdefault(name, []).append(piece)
         row.doubtful |= given.doubtful
+
+
+def widest_gap(chain: Sequence[Line]) -> int | None:
+    """Which of the gaps between these lines is wider than all others; None if no gap is."""
+    gaps = [lower.top - upper.bottom for upper, lower in pairwise(chain)]
+    widest = max(range(len(gaps)), key=gaps.__getitem__)
+    least = gaps[widest] - _WIDER * chain[0].height
+    return widest if all(gap < least for at, gap in enumerate(gaps) if at != widest) else None
+
+
+def _reach(anchor: Line, top: Line) -> float:
+    """The middle of the lowest line of a row, if it has as much below its numbers as above them."""
+    return 2 * _middle(anchor) - _middle(top) + 0.4 * anchor.height
+
+
+def _middle(line: Line) -> float:
+    return (line.top + line.bottom) / 2

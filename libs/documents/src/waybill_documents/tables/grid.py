@@ -49,6 +49,13 @@ class Grid:
         after = bisect_right(self.edges, word.left + 0.5)
         return after < len(self.edges) and self.edges[after] <= word.right - 0.5
 
+    def cuts_any(self, rows: Sequence[Sequence[Word]]) -> bool:
+        """Whether an edge crosses any of the words. The same as `cuts`, without a call for each of them."""
+        edges = (*self.edges, inf)
+        return any(
+            edges[bisect_right(edges, left + 0.5)] <= right - 0.5 for row in rows for _, left, _, right, _ in row
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnKinds:

@@ -60,7 +60,6 @@ class MatchingRows:
                 continue
             used.add(number)
             unread.understood(line)
-        unread.end_page()
         return used
 
     def _is_number(self, text: str) -> bool:

@@ -9,23 +9,23 @@ from collections.abc import Mapping
 from itertools import takewhile
 from math import inf
 
-from waybill_documents.currencies import Amounts
+from waybill_documents.currencies import Amounts, Headers
 from waybill_documents.geometry import Place, Word, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
-from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
+from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
 from waybill_documents.tables.header import Header, HeaderWords, find_header
 from waybill_documents.tables.pattern_rows import MatchingRows
+from waybill_documents.tables.row_shape import RowShape
 from waybill_documents.tables.spanning_lines import LinesApart, folded
+from waybill_documents.tables.table_end import FoundEnd, TableEnd
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
+from waybill_documents.tables.vertical_centring import Centring, MarkedLine, centring, misplaced
 from waybill_documents.text_lines import Line, Lines
-from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Carry
 
-_MOST_GRIDS = 10
-"""How many lines that look like the end of the table are examined with their own grid; later ones share the last."""
 _TALL = 2.0
 """Lines this many times as high as the header are stamps and are ignored."""
 
@@ -44,27 +44,22 @@ class TableReader:
         self._header_words = HeaderWords.of(rule)
         self._needed = self._header_words.must  # and what the first header has, for a column does not go away
         self._start = folded(rule.start)
-        self._end = folded(rule.end)
-        self._wrapping = frozenset(
-            column
-            for column, its in rule.columns.items()
-            if (its.wraps if its.wraps is not None else its.type == "text")
-        )
-        self._kinds = ColumnKinds(
-            frozenset(column for column, its in rule.columns.items() if its.type in ("decimal", "integer")),
-            frozenset(column for column, its in rule.columns.items() if its.required),
-        )
-        self._assembly = Assembly(name, rule.max_rows, self._wrapping, rule.row.anchor)
+        self._shape = shape = RowShape(rule, locale)
+        self._kinds = ColumnKinds(shape.numeric, shape.required)
+        self._assembly = Assembly(name, rule.max_rows, shape.wrapping, rule.row.anchor)
         self._apart = LinesApart(rule, locale, self._assembly)
+        self._end = TableEnd(folded(rule.end), shape, self._kinds, self._apart)
         self._unread = UnreadLines()
         self._matching: MatchingRows | None = None
         if rule.row.pattern:
-            numbers = len(self._kinds.numeric & self._kinds.required)
+            numbers = len(shape.numeric & shape.required)
             parts = self._assembly, self._apart, self._unread, fields
             self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
         self._grid: Grid | None = None
         self._started = False
         self._ended = False
+        self._after_end: list[Line] = []
+        """The page's lines from an uncertain end on. They may be the rest of a description and not the end."""
         self._under_header: list[str] = []
         self._tall = inf
 
@@ -89,21 +84,25 @@ class TableReader:
         `running` has the numbers of lines that are repeated on neighbouring pages, and on how many. They are probably
         headers and footers and do not belong to a row.
         """
-        if self._ended:
+        if self._ended and not self._after_end:
             return lines.lines
         header = find_header(lines, self._header_words) if self._matching is None else None
         first = self._first_line(lines, header)
         if first is None:
             return lines.lines
         plain = lines.lines[first:]
-        boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
-        body = [self._amounts.joined(line, boxes) for line in plain]
+        headers = self._headers(header)
+        body = [self._amounts.joined(line, headers) for line in plain]
+        if self._ended and not self._resume(body, header, lines.page.number):
+            return lines.lines
         if self._matching is not None:
-            body = body[: self._end_of(lines.page.number, body, None)]
+            end = self._end.among(body)
+            body = self._above(end, body)
             shifted = {number - first: pages for number, pages in running.items()}
             used = self._matching.read(lines.page.number, body, shifted)
         else:
-            body = body[: self._end_of(lines.page.number, body, header)]
+            end = self._end.below(header, self._grid, body, lines.page.number)
+            body = self._above(end, body)
             self._fit_grid(header, lines, body)
             if header is not None:
                 # Below the table header, what looks like a page header is text that continues.
@@ -111,12 +110,39 @@ class TableReader:
                 running = {number: pages for number, pages in running.items() if number not in head}
             shifted = {number - first: pages for number, pages in running.items()}
             used = self._read_grid(lines.page.number, body, header, shifted)
-        self._end_if_met()
+        if end is None:
+            self._unread.end_page()
+        else:
+            self._unread.end(is_printed=True)
         return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
 
-    def _end_if_met(self) -> None:
-        if self._ended:
-            self._unread.end()
+    def _above(self, end: FoundEnd | None, body: list[Line]) -> list[Line]:
+        """The lines above the table's end."""
+        if end is None:
+            return body
+        self._ended = True
+        self._after_end = [] if end.certain else body[end.number :]
+        return body[: end.number]
+
+    def _resume(self, body: list[Line], header: Header | None, page: int) -> bool:
+        """After an uncertain end, go on if there are rows on the next page: what looked like the end was text."""
+        after, self._after_end = self._after_end, []
+        known = self._grid
+        if known is None:
+            return False
+        grid = (
+            known
+            if header is None or known.fits(header)
+            else grid_for(header, [each.words for each in body], self._kinds)
+        )
+        if not self._end.resumes(body, grid, page):
+            return False
+        self._ended = False
+        division = self._division(known)
+        for line in after:
+            if not self._assembly.go_on(division.divided(line, page - 1), True):
+                break
+        return True
 
     def finish(self) -> None:
         """There are no more pages. Lines like rows after the last row are reported, even if there was no `end`."""
@@ -142,24 +168,17 @@ class TableReader:
             return number + 1 if self._started else None
         return None
 
-    def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
-        """How many lines of the page belong to the table. A description may contain the words of the table's end."""
-        known = self._grid
-        tried = 0
-        for number, line in enumerate(body):
-            if not line.has_part_with(self._end):
-                continue
-            if self._matching is None and not line.begins_with(self._end):
-                grid = known
-                if header is not None and (grid is None or not grid.fits(header)):
-                    grid = grid_for(header, [each.words for each in body[:number]], self._kinds)
-                    tried += 1
-                    known = grid if tried == _MOST_GRIDS else known
-                if grid is not None and self._begins(self._division(grid).divided(line, page).cells):
-                    continue
-            self._ended = True
-            return number
-        return len(body)
+    def _headers(self, header: Header | None) -> Headers:
+        """The header of the page, or the one above the rows so far."""
+        if header is not None:
+            boxes = header.boxes
+        elif self._grid is not None:
+            boxes = dict(zip(self._grid.names, self._grid.boxes, strict=True))
+        else:
+            return Headers()
+        types = self._shape.types
+        texts = frozenset(box for name, box in boxes.items() if types.get(name) in ("text", "digits", "date"))
+        return Headers(tuple(boxes.values()), texts)
 
     def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line]) -> None:
         if header is None:
@@ -167,7 +186,7 @@ class TableReader:
         self._tall = _TALL * lines.lines[header.last_line].height
         rows = [line.words for line in body if not self._is_stamp(line) and not self._apart.has(line)]
         grid = self._grid
-        if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
+        if grid is not None and grid.fits(header) and not grid.cuts_any(rows):
             return
         self._grid = grid_for(header, rows, self._kinds)
 
@@ -181,33 +200,38 @@ class TableReader:
         grid = self._grid
         if grid is None:
             return set()
-        used: set[int] = set()
         division = self._division(grid)
         divided = [division.divided(line, page) for line in body]
         start = 0 if header is not None else self._joins(divided)
-        if any(self._apart.carries_out(line) for line in body):
+        begins = [self._shape.begins(given.cells) for given in divided]
+        numbers = range(len(divided) - 1, -1, -1)
+        last_row = next((at for at in numbers if begins[at] and self._shape.is_complete(divided[at].cells)), -1)
+        if any(number > last_row and self._apart.carries_out(line) for number, line in enumerate(body)):
             running = {}  # the page footer is below the carried sum
+        self._judge_centring(divided, begins, start, header, running)
+        used: set[int] = set()
         near = bool(self.rows)  # the first lines of a page may continue a row of the previous page
-        unread, apart = self._unread, self._apart
-        unread.begin_page()
+        unread, apart, shape = self._unread, self._apart, self._shape
+        bottom = max(box[3] for box in header.boxes.values()) if header is not None else None
+        unread.begin_page(bottom)
         for number, given in enumerate(divided):
             line = given.line
             if number < start:
-                if number not in running and self._is_like_a_row(given.cells):
+                if number not in running and shape.is_like_a_row(given.cells):
                     unread.add(line, page, len(self.rows), like_a_row=True)
                 continue
             if self._is_stamp(line) or (header is not None and self._is_under_header(number, given)):
                 continue
             if apart.skips(line) or apart.takes_carry(line, page, "into"):
                 used.add(number)
-            elif apart.takes_carry(line, page, "out"):
+            elif number > last_row and apart.takes_carry(line, page, "out"):
                 used.add(number)
                 unread.goes_on(len(self.rows))
                 break
             elif apart.takes_note(line, page):
                 used.add(number)
-            elif self._begins(given.cells):
-                unread.goes_on(len(self.rows))
+            elif begins[number]:
+                unread.goes_on(len(self.rows), line, bottom)
                 self._assembly.begin(given)
                 used.add(number)
                 near = True
@@ -219,20 +243,69 @@ class TableReader:
                 used.add(number)
             else:
                 near = False
-                if not self._fields.has(line, self._numbers(given.cells)):
-                    unread.add(line, page, len(self.rows), like_a_row=self._is_like_a_row(given.cells))
+                self._not_understood(given)
                 continue
             unread.understood(line)
-        self._assembly.end_page()
-        unread.end_page()
+        for given in self._assembly.end_page():
+            used.discard(divided.index(given))
+            self._not_understood(given)
         return used
+
+    def _not_understood(self, given: CellLine) -> None:
+        shape, cells = self._shape, given.cells
+        if not self._fields.has(given.line, shape.numbers(cells)):
+            self._unread.add(
+                given.line,
+                given.page,
+                len(self.rows),
+                like_a_row=shape.is_like_a_row(cells),
+                seems_a_row=shape.seems_a_row(cells),
+                is_text=shape.is_text(cells),
+            )
+
+    def _judge_centring(
+        self,
+        divided: list[CellLine],
+        begins: list[bool],
+        start: int,
+        header: Header | None,
+        running: Mapping[int, int],
+    ) -> None:
+        """Find out whether the page's rows are centred vertically, and doubt texts that may be of the next row."""
+        if self._assembly.centred:
+            return
+        runs: list[list[int]] = [[]]
+        for number, given in enumerate(divided[start:], start=start):
+            if begins[number] or (
+                self._shape.is_text(given.cells)
+                and number not in running
+                and not self._apart.has(given.line)
+                and not self._is_stamp(given.line)
+            ):
+                runs[-1].append(number)
+            else:
+                runs.append([])
+        begins_here = header is not None and not self.rows
+        found: set[Centring] = set()
+        doubtful: list[int] = []
+        for at, run in enumerate(runs):
+            marked = [MarkedLine(divided[each].line, begins[each]) for each in run]
+            if any(each.is_anchor for each in marked):
+                ends_here = self._ended and at == len(runs) - 1
+                found.add(centring(marked, is_first=begins_here and at == 0, is_last=ends_here))
+                doubtful += run if found == {Centring.UNKNOWN} else [run[each] for each in misplaced(marked)]
+        self._assembly.centred = found == {Centring.MIDDLE}
+        if not self._assembly.centred:
+            for number in doubtful:
+                divided[number].doubtful.update(divided[number].cells.keys() & self._shape.wrapping)
 
     def _goes_on(self, given: CellLine, near: bool) -> bool:
         """Whether a line, or the texts in it, continue a row. The rest of the line is reported as unread."""
-        if self._is_like_a_row(given.cells):
+        shape = self._shape
+        if shape.is_like_a_row(given.cells):
             return False
-        left = {column: piece for column, piece in given.cells.items() if column not in self._wrapping}
-        if not all(self._is_readable(column, piece.text) for column, piece in left.items()):
+        left = {column: piece for column, piece in given.cells.items() if column not in shape.wrapping}
+        if not all(shape.is_readable(column, piece.text) for column, piece in left.items()):
             return False
         if not self._assembly.go_on(given, near):
             return False
@@ -241,22 +314,14 @@ class TableReader:
             self._unread.add_rest(UnreadLine(piece.text, place, len(self.rows)))
         return True
 
-    def _numbers(self, cells: dict[str, Piece]) -> int:
-        return sum(self._is_readable(column, cells[column].text) for column in self._kinds.numeric & cells.keys())
-
-    def _is_like_a_row(self, cells: dict[str, Piece]) -> bool:
-        """Whether a line looks like a row although it does not begin one: it has a number in a required column."""
-        needed = self._kinds.numeric & self._kinds.required & cells.keys() - {self._rule.row.begins}
-        return any(self._is_readable(column, cells[column].text) for column in needed)
-
     def _joins(self, divided: list[CellLine]) -> int:
         """Where the table continues if its header is not repeated: at a row, or at the text close above it."""
-        first = next((number for number, given in enumerate(divided) if self._begins(given.cells)), len(divided))
+        first = next((number for number, given in enumerate(divided) if self._shape.begins(given.cells)), len(divided))
         if first == len(divided):
             return 0
         while first > 0:
             upper, lower = divided[first - 1], divided[first]
-            if not upper.cells.keys() <= self._wrapping or (
+            if not upper.cells.keys() <= self._shape.wrapping or (
                 lower.line.top - upper.line.bottom > NEXT_LINE * min(upper.line.height, lower.line.height)
             ):
                 break
@@ -270,25 +335,10 @@ class TableReader:
         """
         folded = "".join(given.line.folded)
         if not self.rows and self.header_place is not None and self.header_place.page == given.page:
-            if len(self._under_header) == number and not self._begins(given.cells):
+            if len(self._under_header) == number and not self._shape.begins(given.cells):
                 self._under_header.append(folded)
             return False
         return number < len(self._under_header) and self._under_header[number] == folded
 
-    def _begins(self, cells: dict[str, Piece]) -> bool:
-        begins = self._rule.row.begins
-        if begins is None or begins not in cells:
-            return False
-        text = cells[begins].text
-        return text not in self._rule.columns[begins].empty and self._is_readable(begins, text)
-
     def _division(self, grid: Grid) -> Division:
-        return Division(grid, self._kinds.required, self._is_readable)
-
-    def _is_readable(self, column: str, text: str) -> bool:
-        if column not in self._rule.columns:
-            return True
-        try:
-            return read(text, self._rule.columns[column].type, self._locale) is not None
-        except Unreadable:
-            return False
+        return Division(grid, self._shape.required, self._shape.is_readable)

@@ -16,6 +16,9 @@ from waybill_documents.mapping.model import FieldRule
 from waybill_documents.tables.assembly import NEXT_LINE
 from waybill_documents.text_lines import Line, fold
 
+_WIDEST = 5.0
+"""The rows of a table are at most this many heights apart."""
+
 
 class UnreadLine(NamedTuple):
     """A line, or what is left of it, that was not understood."""
@@ -43,8 +46,10 @@ class FieldLines:
 
 class _Waiting(NamedTuple):
     unread: UnreadLine
+    line: Line
     like_a_row: bool
     close: bool
+    is_text: bool
 
 
 class UnreadLines:
@@ -54,37 +59,80 @@ class UnreadLines:
         self.found: list[UnreadLine] = []
         self._waiting: list[_Waiting] = []
         self._bottom: float | None = None
+        self._in_step: float | None = None
+        """How far down the next line of the table may be, going by the gaps between its lines so far."""
+        self._step = 0.0
 
-    def begin_page(self) -> None:
-        """A page of the table begins."""
+    def begin_page(self, header: float | None = None) -> None:
+        """A page of the table begins, below this header."""
         self._bottom = None
+        self._in_step = header
 
     def understood(self, line: Line) -> None:
         """Note a line of the table, to measure the distance of the next lines from it."""
-        self._bottom = line.bottom
+        if self._in_step is not None:
+            self._step = max(self._step, min(line.top - self._in_step, _WIDEST * line.height))
+        self._bottom = self._in_step = line.bottom
 
-    def add(self, line: Line, page: int, below: int, *, like_a_row: bool) -> None:
-        """Add a line that was not understood."""
+    def add(
+        self,
+        line: Line,
+        page: int,
+        below: int,
+        *,
+        like_a_row: bool,
+        seems_a_row: bool = False,
+        is_text: bool = False,
+    ) -> None:
+        """Add a line that was not understood. One that only seems to be a row must stand where a row would."""
         close = self._bottom is not None and line.top - self._bottom <= NEXT_LINE * line.height
         if close:
             self._bottom = line.bottom
+        in_step = (
+            self._in_step is not None
+            and line.top - self._in_step <= max(NEXT_LINE * line.height, self._step) + line.height / 2
+        )
+        if in_step:
+            self._in_step = line.bottom
         unread = UnreadLine(line.text, Place(page, around(line.words)), below)
-        self._waiting.append(_Waiting(unread, like_a_row, close))
+        like_a_row = like_a_row or (seems_a_row and (in_step or not below))
+        self._waiting.append(_Waiting(unread, line, like_a_row, close, is_text))
 
     def add_rest(self, unread: UnreadLine) -> None:
         """Add the words of a line whose other words went to a row."""
         self.found.append(unread)
 
-    def goes_on(self, rows: int) -> None:
-        """The table continues, so the waiting lines belong to it. Above the first row, only lines like a row count."""
-        self.found += [each.unread for each in self._waiting if rows or each.like_a_row]
+    def goes_on(self, rows: int, line: Line | None = None, header: float | None = None) -> None:
+        """The table continues with this line, so the waiting lines belong to it.
+
+        Above the first row, these are only lines like a row, and texts that are at least as close to it as to the
+        header.
+        """
+        of_row = len(self._waiting)
+        if not rows:
+            of_row = self._texts_of_row(line, header) if line is not None and header is not None else of_row
+        self.found += [
+            each.unread for number, each in enumerate(self._waiting) if rows or each.like_a_row or number >= of_row
+        ]
         self._waiting = []
+
+    def _texts_of_row(self, line: Line, header: float) -> int:
+        """The first of the waiting lines that is a text of the row at this line and not a part of the header."""
+        lower = line
+        for number in range(len(self._waiting) - 1, -1, -1):
+            each = self._waiting[number]
+            upper = self._waiting[number - 1].line.bottom if number else header
+            gap = lower.top - each.line.bottom
+            if not each.is_text or gap > NEXT_LINE * each.line.height or gap > each.line.top - upper + 0.1:
+                return number + 1
+            lower = each.line
+        return 0
 
     def end_page(self) -> None:
         """Drop lines that are neither close to a row nor like one: they are the page's header or footer."""
         self._waiting = [each for each in self._waiting if each.close or each.like_a_row]
 
-    def end(self) -> None:
-        """After the last row, only lines like a row are reported."""
-        self.found += [each.unread for each in self._waiting if each.like_a_row]
+    def end(self, *, is_printed: bool = False) -> None:
+        """The table ends. Above a printed end, everything belongs to it; otherwise only lines like a row do."""
+        self.found += [each.unread for each in self._waiting if each.like_a_row or (is_printed and each.unread.below)]
         self._waiting = []
