@@ -19,7 +19,7 @@ from waybill_documents import confidence
 from waybill_documents.conversion import read_data
 from waybill_documents.expressions.functions import FUNCTIONS
 from waybill_documents.faults import FaultCode
-from waybill_documents.locales import locale_rules
+from waybill_documents.locales import MONTHS, locale_rules
 from waybill_documents.mapping import model
 from waybill_documents.mapping.loader import load, parse
 from waybill_documents.stages import Stages
@@ -214,7 +214,7 @@ def test_confidence_is_derived_as_the_page_says() -> None:
     assert said[outweighed] == f"at most {confidence.DISPROVED}"
 
 
-@pytest.mark.parametrize("base", ["de", "en", "fr", "id", "nl"])
+@pytest.mark.parametrize("base", MONTHS)
 def test_languages_print_as_the_page_says(base: Any) -> None:
     rules = locale_rules(model.Locale(base=base))
     [row] = [row for row in section("### `locale`") if row[0].startswith(f"`{base}` ")]

@@ -61,7 +61,7 @@ class Strict(BaseModel):
 class Locale(Strict):
     """How numbers and dates are printed: a language, and the differences from it."""
 
-    base: Literal["de", "en", "fr", "id", "nl"]
+    base: Literal["de", "en", "es", "fr", "id", "it", "nl", "pl", "pt"]
     decimal: Literal[",", "."] | None = None
     group: tuple[Literal[".", ",", " ", "'"], ...] | None = None
     dates: tuple[str, ...] | None = Field(None, description="Formats like `d MMMM yyyy`, tried in order.")
