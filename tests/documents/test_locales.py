@@ -109,7 +109,15 @@ def test_formats_of_a_mapping(form: str, text: str, expected: date | None) -> No
 
 PRINTED = {
     # What CLDR's long, medium and short formats print for 1 August and 9 December 2025, and what vendors print.
-    "es": ["1 de agosto de 2025", "1 ago 2025", "1/8/25", "1/8/2025", "01-08-2025", "1-ago-2025", "1º de agosto de 2025"],
+    "es": [
+        "1 de agosto de 2025",
+        "1 ago 2025",
+        "1/8/25",
+        "1/8/2025",
+        "01-08-2025",
+        "1-ago-2025",
+        "1º de agosto de 2025",
+    ],
     "it": ["1 agosto 2025", "1 ago 2025", "01/08/25", "01/08/2025", "1º agosto 2025", "01.08.2025", "1° agosto 2025"],
     "pt": ["1 de agosto de 2025", "1 de ago. de 2025", "01/08/2025", "01/08/25", "1.º de agosto de 2025", "01-08-2025"],
     "pl": ["1 sierpnia 2025", "1 sie 2025", "1.08.2025", "01.08.2025 r.", "1 sierpnia 2025 r.", "1 sierpień 2025"],

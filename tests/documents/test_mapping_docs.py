@@ -17,13 +17,15 @@ from typer.testing import CliRunner
 from waybill_cli.main import app
 from waybill_documents import confidence
 from waybill_documents.conversion import read_data
+from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.functions import FUNCTIONS
+from waybill_documents.expressions.text_functions import as_text
 from waybill_documents.faults import FaultCode
 from waybill_documents.locales import MONTHS, locale_rules
 from waybill_documents.mapping import model
 from waybill_documents.mapping.loader import load, parse
 from waybill_documents.stages import Stages
-from waybill_documents.value_text import read, show
+from waybill_documents.value_text import read, reader, show
 
 PAGE = (Path(__file__).parents[2] / "docs/mappings.md").read_text(encoding="utf-8")
 
@@ -113,7 +115,7 @@ def test_the_sentence_of_a_failed_check_is_the_one_the_page_quotes(tmp_path: Pat
 def section(title: str) -> list[list[str]]:
     """The rows of all tables below a heading, cell by cell."""
     start = PAGE.index(f"\n{title}\n") + len(title) + 2
-    ends = [position for mark in ("\n## ", "\n### ") if (position := PAGE.find(mark, start)) > 0]
+    ends = [position for mark in ("\n## ", "\n### ", "\n#### ") if (position := PAGE.find(mark, start)) > 0]
     rows = [line for line in PAGE[start : min(ends, default=None)].splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows if not row.startswith("| ---")]
 
@@ -189,6 +191,16 @@ def test_every_function_is_listed_and_none_besides() -> None:
     assert listed == [
         [f"`{function.signature}`", function.gives.value, function.doc] for function in FUNCTIONS.values()
     ]
+
+
+EXAMPLES = [row for row in section("#### Examples of expressions") if row[0] != "expression"]
+
+
+@pytest.mark.parametrize(("expression", "shown"), EXAMPLES, ids=[row[0] for row in EXAMPLES])
+def test_an_expression_gives_what_the_page_says(expression: str, shown: str) -> None:
+    scope = Scope({}, reader=reader(model.Locale(base="de")))
+    value = as_text(Expression(expression.strip("`")).evaluate(scope))
+    assert shown == (f"`{value}`" if value is not None else "empty")
 
 
 def test_every_finding_is_listed() -> None:
