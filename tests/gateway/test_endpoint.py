@@ -179,25 +179,25 @@ def test_every_hostile_file_of_others_is_in_the_list(guarded: Gateway) -> None:
 def _mapping(pattern: str) -> str:
     field = {"pattern": pattern, "required": False}
     return json.dumps(
-        {"format": 1, "name": "mine", "title": "Mine", "locale": {"base": "en"}, "fields": {"word": field}}
+        {"format": 1, "name": "mine_v1", "title": "Mine", "locale": {"base": "en"}, "fields": {"word": field}}
     )
 
 
 def test_a_catastrophic_pattern_takes_no_time(start_gateway: StartGateway, tmp_path: Path) -> None:
     folder = tmp_path / "mappings"
     folder.mkdir()
-    (folder / "mine.json").write_text(_mapping("^(a+)+$|(a|aa)+b|(.*)*x{1,5}y"))
+    (folder / "mine_v1.json").write_text(_mapping("^(a+)+$|(a|aa)+b|(.*)*x{1,5}y"))
     gateway = start_gateway(None, gateway_mappings_dir=str(folder), gateway_parse_timeout="5")
     document = bad_pdfs.write(bad_pdfs.one_page(b"BT /F1 1 Tf 10 700 Td (" + b"a" * 5000 + b"!) Tj ET"))
-    answer = gateway.send(document, mapping="mine.json")
+    answer = gateway.send(document, mapping="mine_v1.json")
     assert answer.status_code == 200, answer.text
-    assert "mine" in [each["name"] for each in gateway.client.get("/mappings").json()["mappings"]]
+    assert "mine_v1" in [each["name"] for each in gateway.client.get("/mappings").json()["mappings"]]
 
 
 def test_a_pattern_that_cannot_be_fast_stops_the_start(start_gateway: StartGateway, tmp_path: Path) -> None:
     folder = tmp_path / "mappings"
     folder.mkdir()
-    (folder / "mine.json").write_text(_mapping(r"(a)\1"))
+    (folder / "mine_v1.json").write_text(_mapping(r"(a)\1"))
     gateway = start_gateway(None, ready=False, gateway_mappings_dir=str(folder))
     assert gateway.process.wait(timeout=PATIENCE) == 2
     assert "fields.word.pattern" in gateway.log_text

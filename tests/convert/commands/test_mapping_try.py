@@ -122,7 +122,7 @@ async def test_a_hybrid_invoice_that_is_none_is_a_finding(bare: Waybill, good: P
 
 
 async def test_a_broken_mapping_is_a_fault_of_its_own(bare: Waybill, good: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('{"format": 1, "name": "x", "title": "X", "fields": {"a": {}}}')
+    (tmp_path / "mine.json").write_text('{"format": 1, "name": "x_v1", "title": "X", "fields": {"a": {}}}')
     ran = await bare("mapping", "try", good, "mine.json")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("mine.json:1:53: fields.a: say how to find it")
@@ -199,7 +199,7 @@ def evil(tmp_path: Path) -> tuple[Path, Path]:
     canvas.save()
     mapping = {
         "format": 1,
-        "name": "evil",
+        "name": "evil_v1",
         "title": "<b>\x1b]0;owned\x07[bold]evil\u202e",
         "fields": {"name": {"label": "Name"}, "total": {"label": "<i>\x1b[31m", "required": True}},
         "checks": {"c": {"expect": "name == 'x'", "message": "<u>\x1b[2J{name}"}},
@@ -246,7 +246,7 @@ async def test_pages_are_drawn_as_they_are_read(
     """A page whose text stands on its side is turned, and its boxes with it."""
     draw(tmp_path / "turned.pdf")
     (tmp_path / "m.json").write_text(
-        json.dumps({"format": 1, "name": "m", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}})
+        json.dumps({"format": 1, "name": "m_v1", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}})
     )
     ran = await bare("mapping", "try", "turned.pdf", "m.json", "--html", "out.html")
     assert ran.code == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,6 +32,7 @@ from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
 
 _MOST_BYTES = 1_000_000
+_VERSIONED = re.compile(r"_v[1-9][0-9]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def parse(content: bytes) -> Mapping:
         mapping = Mapping.model_validate(document)
     except ValidationError as error:
         raise mistakes(error) from error
+    if mapping.embedded is None and not _VERSIONED.search(mapping.name):
+        raise MappingFault(DocumentMessage("mapping.no_version", name=mapping.name), "name")
     for where, pattern in _patterns(mapping):
         _check_pattern(where, pattern)
     _check_references(mapping)
