@@ -727,3 +727,21 @@ def test_very_many_cells_that_cannot_be_read_are_counted() -> None:
         "why": {"key": "text.not_a_number", "params": {"text": "1x00", "example": "1.234,56"}},
     }
     assert found.findings[-1].message == "amount cannot be read in 10 more lines"
+
+
+def test_a_header_that_is_there_in_part_is_said_with_what_it_lacks() -> None:
+    columns = COLUMNS | {"tax": {"header": "PPN"}, "place": {"header": "Gudang"}, "batch": {"header": "Partai"}}
+    (finding,) = read(mapping(columns), "No   Nama Barang\n1    Pipa\nTotal   1.000").findings
+    assert finding.message == (
+        "The table 'lines' was not found. The line most like its header on page 1 has “No”, “Nama Barang”, but not"
+        " “Qty”, “Jumlah”, “PPN”, “Gudang”, “Partai” (for qty, amount, tax, place, batch)."
+    )
+    assert (finding.code, finding.page, finding.rule) == (FaultCode.TABLE_MISSING, 1, "tables.lines")
+
+
+def test_a_header_without_a_row_is_said_with_the_column_that_begins_rows() -> None:
+    (finding,) = read(mapping(), f"{HEADER}\nx    Pipa                       5         1.000\nTotal   1.000").findings
+    assert finding.message == (
+        "The table 'lines' has its header on page 1, but no line below it begins a row: none has a value in the column"
+        " 'no'."
+    )

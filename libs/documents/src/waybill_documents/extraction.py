@@ -15,7 +15,7 @@ from waybill_documents.geometry import Page
 from waybill_documents.headers_footers import running, with_neighbours
 from waybill_documents.labels import split_labels
 from waybill_documents.locales import LocaleRules, locale_rules
-from waybill_documents.mapping.model import FieldRule, Mapping
+from waybill_documents.mapping.model import FieldRule, Mapping, TableRule
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.recognition import Recognition
 from waybill_documents.search_areas import Looked, looked_for
@@ -115,9 +115,7 @@ def _typed(
     tables: dict[str, list[Row]] = {}
     for name, reader in readers.items():
         if not reader.rows and mapping.tables[name].required:
-            findings.append(
-                Finding(FaultCode.TABLE_MISSING, DocumentMessage("table.missing", table=name), name, f"tables.{name}")
-            )
+            findings.append(_missing_table(name, mapping.tables[name], reader))
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
             findings.extend(_unread_lines(name, reader.unread))
@@ -131,6 +129,28 @@ def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterat
     """Columns that the table lacks. Without them their values would be lost or taken for those of a neighbour."""
     for column, rule in mapping.tables[name].columns.items():
         if column in reader.missing:
+def _missing_table(name: str, rule: TableRule, reader: TableReader) -> Finding:
+    """Why a table has no rows: no header, a part of one, or a header with nothing under it that begins a row."""
+    code, path = FaultCode.TABLE_MISSING, f"tables.{name}"
+    if reader.header_place is not None:
+        message = DocumentMessage("table.no_rows", table=name, column=rule.row.begins, page=reader.header_place.page)
+        return Finding.at(reader.header_place, code, message, name, path)
+    headers = {column: its.header[0] for column, its in rule.columns.items() if its.header}
+    near, place = reader.near_header or (None, None)
+    lacking = [column for column in headers if near and column not in near.found and not rule.columns[column].optional]
+    if near is None or place is None or not lacking:
+        return Finding(code, DocumentMessage("table.missing", table=name), name, path)
+    message = DocumentMessage(
+        "table.header_incomplete",
+        table=name,
+        found=[header for column, header in headers.items() if column in near.found],
+        missing=[headers[column] for column in lacking],
+        columns=", ".join(lacking),
+        page=place.page,
+    )
+    return Finding.at(place, code, message, name, path)
+
+
             place = reader.missing[column]
             first = reader.header_place is None or reader.header_place.page == place.page
             message = DocumentMessage(

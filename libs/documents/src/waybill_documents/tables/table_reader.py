@@ -16,7 +16,7 @@ from waybill_documents.mapping.model import TableRule
 from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
-from waybill_documents.tables.header import Header, HeaderWords, find_header
+from waybill_documents.tables.header import Header, HeaderWords, NearHeader, find_header, near_header
 from waybill_documents.tables.pattern_rows import MatchingRows
 from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
@@ -39,6 +39,8 @@ class TableReader:
         self.header_place: Place | None = None
         self._rule = rule
         self._fields = fields
+        self.near_header: tuple[NearHeader, Place] | None = None
+        """If there is no header, the line that is most like one."""
         self._locale = locale
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
@@ -136,7 +138,9 @@ class TableReader:
             return header.last_line + 1
         if self._started:
             return 0
-        if self._matching is not None:
+        if self._matching is None:
+            self._note_near_header(lines)
+        else:
             number = next((number for number, line in enumerate(lines) if line.begins_with(self._start)), -1)
             self._started = number >= 0 or not self._start
             return number + 1 if self._started else None
@@ -147,6 +151,11 @@ class TableReader:
         known = self._grid
         tried = 0
         for number, line in enumerate(body):
+    def _note_near_header(self, lines: Lines) -> None:
+        near = near_header(lines, self._header_words)
+        if near is not None and (self.near_header is None or len(near.found) > len(self.near_header[0].found)):
+            self.near_header = near, Place(lines.page.number, near.box)
+
             if not line.has_part_with(self._end):
                 continue
             if self._matching is None and not line.begins_with(self._end):
