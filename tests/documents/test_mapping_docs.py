@@ -14,9 +14,11 @@ import pytest
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
+from support import sheets
+from support.pages import extract_pages, page, table
 from waybill_cli.main import app
 from waybill_documents import confidence
-from waybill_documents.conversion import read_data
+from waybill_documents.conversion import judged, read_data
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.functions import FUNCTIONS
 from waybill_documents.expressions.text_functions import as_text
@@ -245,6 +247,33 @@ def test_numbers_are_read_as_the_page_says() -> None:
         read("12.34.5", "decimal", german)
     spoken = locale_rules(model.Locale(base="fr", dates=("d 'de' MMMM yyyy",)))
     assert read("7 de août 2025", "date", spoken) == date(2025, 8, 7)
+
+
+EXAMPLE_FILES = [
+    example
+    for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    if "gives" in (example := json.loads(text)) and "mapping" in example
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLE_FILES, ids=lambda example: ", ".join(example["gives"]))
+def test_an_example_gives_what_the_page_says(example: dict[str, Any], tmp_path: Path) -> None:
+    mapping = sheets.loaded(**{"locale": {"base": "en"}} | example["mapping"])
+    if "cells" in example:
+        rows = [[_cell(cell) for cell in row] for row in example["cells"]]
+        reading = sheets.read_sheets(sheets.workbook(tmp_path / "a.xlsx", {"Sheet1": rows}), mapping)
+    else:
+        extraction = extract_pages(mapping.mapping, page(*table(example["printed"])))
+        reading = judged(mapping, extraction, {"kind": "pdf"}, Stages(lambda: 0.0))
+    assert reading.findings == []
+    assert reading.to_json()["data"] == example["gives"]
+
+
+def _cell(given: Any) -> Any:
+    """A cell of an example; dates have no JSON of their own."""
+    if isinstance(given, dict):
+        return float(date.fromisoformat(given["date"]).toordinal() - date(1899, 12, 30).toordinal()), "date"
+    return given
 
 
 def test_links_within_the_page_lead_somewhere() -> None:

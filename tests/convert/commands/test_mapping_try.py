@@ -246,7 +246,9 @@ async def test_pages_are_drawn_as_they_are_read(
     """A page whose text stands on its side is turned, and its boxes with it."""
     draw(tmp_path / "turned.pdf")
     (tmp_path / "m.json").write_text(
-        json.dumps({"format": 1, "name": "m_v1", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}})
+        json.dumps(
+            {"format": 1, "name": "m_v1", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}}
+        )
     )
     ran = await bare("mapping", "try", "turned.pdf", "m.json", "--html", "out.html")
     assert ran.code == 0

@@ -61,9 +61,11 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
     sizes: list[PageSize] = []
     recognised: set[int] = set()
     words = 0
+    on_sheets = False
     for lines, neighbours in with_neighbours(_lines(pages, stages)):
         page = lines.page
         words += len(page.words)
+        on_sheets = page.sheet is not None
         if page.recognised:
             recognised.add(page.number)
         sizes.append(PageSize(page.number, page.width, page.height, page.turn))
@@ -75,9 +77,11 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
         with stages.timed("fields"):
             rest = Lines(page, [split_labels(amounts.joined(line), labels) for line in rest])
             for search in searches:
-                search.look(rest, page.number == count)
+                # Cells that a mapping names are read wherever they are, in a table, too.
+                search.look(lines if search.rule.cells else rest, page.number == count)
     if not words:
-        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
+        nothing = DocumentMessage("sheet.no_text") if on_sheets else DocumentMessage("pdf.no_text")
+        raise DocumentRejected(FaultCode.NO_TEXT, nothing)
     recognition.conclude()
     for reader in readers.values():
         reader.finish()
@@ -125,10 +129,6 @@ def _typed(
     return Extraction(extracted, findings, sizes, looked_for(mapping, extracted, searches, readers, sizes))
 
 
-def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterator[Finding]:
-    """Columns that the table lacks. Without them their values would be lost or taken for those of a neighbour."""
-    for column, rule in mapping.tables[name].columns.items():
-        if column in reader.missing:
 def _missing_table(name: str, rule: TableRule, reader: TableReader) -> Finding:
     """Why a table has no rows: no header, a part of one, or a header with nothing under it that begins a row."""
     code, path = FaultCode.TABLE_MISSING, f"tables.{name}"
@@ -151,6 +151,10 @@ def _missing_table(name: str, rule: TableRule, reader: TableReader) -> Finding:
     return Finding.at(place, code, message, name, path)
 
 
+def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterator[Finding]:
+    """Columns that the table lacks. Without them their values would be lost or taken for those of a neighbour."""
+    for column, rule in mapping.tables[name].columns.items():
+        if column in reader.missing:
             place = reader.missing[column]
             first = reader.header_place is None or reader.header_place.page == place.page
             message = DocumentMessage(

@@ -148,8 +148,8 @@ _TABLE = (
              doc="The number in a text as the document prints it, by the mapping's locale: `1.234,50` in German. A text"
                  " that is not a number is a finding."),
     Function("read_date(text)", (ANY,), D, _read_date, lazy=True,
-             doc="The date in a text as the document prints it, by the mapping's locale: `7. Mai 2014` in German. A text"
-                 " that is not a date is a finding."),
+             doc="The date in a text as the document prints it, by the mapping's locale: `7. Mai 2014` in German. A"
+                 " text that is not a date is a finding."),
     Function("min(a, ...)", (ANY,), ANY, columns.smallest, repeats=True,
              doc="The smallest of several values, or of a column. Empty ones do not count."),
     Function("max(a, ...)", (ANY,), ANY, columns.largest, repeats=True,

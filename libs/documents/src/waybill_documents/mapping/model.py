@@ -34,6 +34,14 @@ Phrases = Annotated[
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 """A regular expression for RE2, which always takes linear time; its first group, if any, is the value."""
 
+SheetChoice = Annotated[int, Field(ge=1, le=1000)] | Annotated[str, StringConstraints(min_length=1, max_length=100)]
+"""A sheet of a workbook, by its number or its name. Case and spacing of names do not matter."""
+
+_ON_SHEET = "Only on this sheet of a workbook: its name, or its number, hidden sheets included. No effect elsewhere."
+
+CellRange = Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,3}[1-9][0-9]{0,6}(:[A-Z]{1,3}[1-9][0-9]{0,6})?$")]
+"""Cells of a sheet: `C7` or `B2:D9`."""
+
 ValueType = Literal["text", "digits", "integer", "decimal", "date"]
 
 Decimals = Annotated[
@@ -115,6 +123,8 @@ class FieldRule(Strict):
     constant: str | None = Field(None, description="A fixed value that is not on the page.")
     page: Literal["first", "last", "any"] = "any"
     area: Area | None = None
+    sheet: SheetChoice | None = Field(None, description=_ON_SHEET)
+    cells: CellRange | None = Field(None, description="Only in these cells of a sheet: `C7` or `B2:D9`.")
     after: Phrase | None = Field(None, description="Search only below or to the right of this text on the same page.")
     before: Phrase | None = Field(None, description="Search only above or to the left of this text on the same page.")
     until: tuple[Phrase, ...] = Field(
@@ -131,9 +141,10 @@ class FieldRule(Strict):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> FieldRule:
-        if self.constant is not None and (self.label or self.pattern or self.area):
+        searched = self.label or self.pattern or self.area or self.cells
+        if self.constant is not None and searched:
             raise Mistake(DocumentMessage("mapping.constant_is_not_searched"))
-        if self.constant is None and not (self.label or self.pattern or self.area):
+        if self.constant is None and not searched:
             raise Mistake(DocumentMessage("mapping.no_way_to_find"))
         if self.required and self.default is not None:
             raise Mistake(DocumentMessage("mapping.required_with_default"))
@@ -197,6 +208,7 @@ class TableRule(Strict):
 
     columns: dict[Name, ColumnRule] = Field(min_length=1, max_length=40)
     row: RowRule
+    sheet: SheetChoice | None = Field(None, description=_ON_SHEET)
     start: Phrases | None = Field(
         None, description="The table starts below a line that begins with one of these; only without a header."
     )
@@ -286,6 +298,9 @@ class Mapping(Strict):
     title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     embedded: EmbeddedRule | None = None
     recognise: Recognise = Recognise()
+    sheets: Annotated[tuple[SheetChoice, ...], Field(min_length=1, max_length=100)] | None = Field(
+        None, description="For workbooks: the sheets to read, by name or number. Without it, all visible ones."
+    )
     locale: Locale | None = None
     fields: dict[Name, FieldRule] = Field(default_factory=dict, max_length=200)
     tables: dict[Name, TableRule] = Field(default_factory=dict, max_length=5)

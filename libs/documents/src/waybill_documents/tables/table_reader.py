@@ -10,14 +10,16 @@ from itertools import takewhile
 from math import inf
 
 from waybill_documents.currencies import Amounts
-from waybill_documents.geometry import Place, Word, around
+from waybill_documents.geometry import Place, SheetGrid, Word, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
+from waybill_documents.sheets.sheet_choice import is_sheet
 from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, Piece, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
 from waybill_documents.tables.header import Header, HeaderWords, NearHeader, find_header, near_header
 from waybill_documents.tables.pattern_rows import MatchingRows
+from waybill_documents.tables.ruled_grid import ruled_grid
 from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
 from waybill_documents.text_lines import Line, Lines
@@ -37,10 +39,10 @@ class TableReader:
         self.missing: dict[str, Place] = {}
         """Required columns that a header lacks, and the place of the first such header."""
         self.header_place: Place | None = None
-        self._rule = rule
-        self._fields = fields
         self.near_header: tuple[NearHeader, Place] | None = None
         """If there is no header, the line that is most like one."""
+        self._rule = rule
+        self._fields = fields
         self._locale = locale
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
@@ -65,6 +67,7 @@ class TableReader:
             parts = self._assembly, self._apart, self._unread, fields
             self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
         self._grid: Grid | None = None
+        self._sheet: SheetGrid | None = None
         self._started = False
         self._ended = False
         self._under_header: list[str] = []
@@ -91,7 +94,8 @@ class TableReader:
         `running` has the numbers of lines that are repeated on neighbouring pages, and on how many. They are probably
         headers and footers and do not belong to a row.
         """
-        if self._ended:
+        self._sheet = sheet = lines.page.sheet
+        if self._ended or (sheet and self._rule.sheet is not None and not is_sheet(self._rule.sheet, sheet)):
             return lines.lines
         header = find_header(lines, self._header_words) if self._matching is None else None
         first = self._first_line(lines, header)
@@ -99,7 +103,8 @@ class TableReader:
             return lines.lines
         plain = lines.lines[first:]
         boxes = tuple(header.boxes.values()) if header else self._grid.boxes if self._grid else ()
-        body = [self._amounts.joined(line, boxes) for line in plain]
+        # The cells of a sheet are never parts of one amount.
+        body = [self._amounts.joined(line, boxes) for line in plain] if sheet is None else plain
         if self._matching is not None:
             body = body[: self._end_of(lines.page.number, body, None)]
             shifted = {number - first: pages for number, pages in running.items()}
@@ -137,7 +142,7 @@ class TableReader:
             self._started = True
             return header.last_line + 1
         if self._started:
-            return 0
+            return 0 if self._sheet is None or self._matching is not None else None  # each sheet has its own columns
         if self._matching is None:
             self._note_near_header(lines)
         else:
@@ -146,22 +151,22 @@ class TableReader:
             return number + 1 if self._started else None
         return None
 
-    def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
-        """How many lines of the page belong to the table. A description may contain the words of the table's end."""
-        known = self._grid
-        tried = 0
-        for number, line in enumerate(body):
     def _note_near_header(self, lines: Lines) -> None:
         near = near_header(lines, self._header_words)
         if near is not None and (self.near_header is None or len(near.found) > len(self.near_header[0].found)):
             self.near_header = near, Place(lines.page.number, near.box)
 
+    def _end_of(self, page: int, body: list[Line], header: Header | None) -> int:
+        """How many lines of the page belong to the table. A description may contain the words of the table's end."""
+        known = self._grid
+        tried = 0
+        for number, line in enumerate(body):
             if not line.has_part_with(self._end):
                 continue
             if self._matching is None and not line.begins_with(self._end):
                 grid = known
                 if header is not None and (grid is None or not grid.fits(header)):
-                    grid = grid_for(header, [each.words for each in body[:number]], self._kinds)
+                    grid = self._new_grid(header, [each.words for each in body[:number]])
                     tried += 1
                     known = grid if tried == _MOST_GRIDS else known
                 if grid is not None and self._begins(self._division(grid).divided(line, page).cells):
@@ -178,7 +183,12 @@ class TableReader:
         grid = self._grid
         if grid is not None and grid.fits(header) and not any(grid.cuts(word) for row in rows for word in row):
             return
-        self._grid = grid_for(header, rows, self._kinds)
+        self._grid = self._new_grid(header, rows)
+
+    def _new_grid(self, header: Header, rows: list[list[Word]]) -> Grid:
+        if self._sheet is not None:
+            return ruled_grid(header, self._sheet)
+        return grid_for(header, rows, self._kinds)
 
     def _is_stamp(self, line: Line) -> bool:
         return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)

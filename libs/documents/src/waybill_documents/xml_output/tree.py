@@ -187,11 +187,11 @@ def _spelt(out: _Written, row: _Row, expression: Expression, name: str, escaped:
         miss = row.scope.misses.pop()
         row.scope.misses.clear()
         if miss.why is not None:
-            why, fault = DocumentMessage("xml.unreadable", why=miss.why), FaultCode.BAD_VALUE
+            reason, fault = DocumentMessage("xml.unreadable", why=miss.why), FaultCode.BAD_VALUE
         else:
-            why = DocumentMessage("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
+            reason = DocumentMessage("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
             fault = FaultCode.UNKNOWN_LOOKUP
-        out.findings.append(_unwritable(row, name, expression, why, fault))
+        out.findings.append(_unwritable(row, name, expression, reason, fault))
     return text
 
 
