@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,9 +13,11 @@ from lxml import etree
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.invoices import print_invoice, reference_invoice
+from waybill_documents import office
 from waybill_gateway.content_negotiation import CONVERSION, JSON, XML
 
 MAPPING = "pt_simon_invoice_v1"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +134,33 @@ def test_50_mb_are_taken_and_more_are_413(gateway: Gateway) -> None:
     assert_problem(gateway.send(largest + b"\n", accept=JSON), 413, "TOO_LARGE")
 
 
-def test_neither_pdf_nor_json_is_415(gateway: Gateway) -> None:
-    assert_problem(gateway.send(b"PK\x03\x04 and so on", accept=JSON), 415, "NOT_PDF")
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and so on", b"\x1f\x8b\x08\0", b"MZ\x90\0\x03\0\0\0", b""])
+def test_what_is_no_document_is_415(gateway: Gateway, content: bytes) -> None:
+    assert_problem(gateway.send(content, accept=JSON), 415, "NOT_PDF")
+
+
+def test_word_and_excel_to_json(gateway: Gateway) -> None:
+    if not (SHARED / "office").exists():
+        pytest.skip("there is no ../shared/data beside the repository")
+    for path in (SHARED / "office").iterdir():
+        answer = gateway.send(path.read_bytes(), accept=JSON)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == JSON
+        assert answer.json() == office.read(path).to_json()
+        assert answer.json()["source"]["kind"] == path.suffix[1:]
+        assert list(stages(answer)) == ["office"]
+
+
+def test_text_to_json(gateway: Gateway) -> None:
+    document = gateway.send("Pos;Menge;Größe\n1;2;3\n".encode("latin-1"), accept=None).json()
+    assert document["source"] == {"kind": "text", "pages": 1}
+    assert document["tables"][0]["rows"] == [["Pos", "Menge", "Größe"], ["1", "2", "3"]]
+
+
+def test_a_mapping_for_pdfs_reads_no_text(gateway: Gateway) -> None:
+    problem = assert_problem(gateway.send(b"hello", accept=JSON, mapping=MAPPING), 400, "BAD_MAPPING")
+    assert problem["key"] == "mapping.reads_pdf"
+    assert_problem(gateway.send(b"hello", accept=XML, mapping=MAPPING), 406, "VALIDATION_ERROR")
 
 
 def test_totals_that_do_not_add_up_are_422_with_the_list_of_what_is_wrong(gateway: Gateway, data: bytes) -> None:

@@ -33,6 +33,9 @@ from waybill_documents.text_lines import lines_of
 from waybill_documents.values import Extracted
 from waybill_documents.xml_output import extracted_from_json, read_json, render
 
+Kind = Literal["pdf", "docx", "xlsx", "text", "json", "xml"]
+"""What a document is, by its content."""
+
 Wants = Literal["json", "xml", "conversion"]
 """Plain JSON, the XML alone, or everything in one answer."""
 
@@ -103,7 +106,7 @@ class Reading:
 
 def convert(
     source: Path,
-    kind: Literal["pdf", "json"],
+    kind: Kind,
     *,
     mapping: LoadedMapping | None,
     wants: Wants,
@@ -123,7 +126,7 @@ def convert(
 
 def _converted(
     source: Path,
-    kind: Literal["pdf", "json"],
+    kind: Kind,
     mapping: LoadedMapping | None,
     wants: Wants,
     pretty: bool,
@@ -131,15 +134,17 @@ def _converted(
     stages: Stages,
 ) -> bytes:
     if mapping is None:
-        if kind != "pdf" or wants != "json":
+        if kind == "json" or wants != "json":
             raise MappingFault(DocumentMessage("mapping.needed"))
-        return _dumped(_plain(source, limits, stages))
+        return _dumped(_plain(source, limits, stages) if kind == "pdf" else _plain_office(source, kind, stages))
     if kind == "json":
         if wants != "xml":
             raise MappingFault(DocumentMessage("mapping.json_only_to_xml"))
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
+    if kind != "pdf":
+        raise MappingFault(DocumentMessage("mapping.reads_pdf", mapping=mapping.mapping.name))
     return _read_and_answer(source, mapping, wants, pretty, limits, stages)
 
 
@@ -238,6 +243,15 @@ def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     if not any(page.words for page in plain.pages):
         raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     return plain.to_json()
+
+
+def _plain_office(source: Path, kind: Kind, stages: Stages) -> dict[str, Any]:
+    # Imported here, because python-docx takes a third of a second, and most processes never see a Word document.
+    from waybill_documents import office
+
+    readers = {"docx": office.read_word, "xlsx": office.read_excel}
+    with stages.timed("office"):
+        return readers.get(kind, office.read_text)(source).to_json()
 
 
 def _with_tables(read: Iterable[Page], stages: Stages) -> PlainDocument:
