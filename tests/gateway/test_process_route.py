@@ -10,9 +10,11 @@ import httpx
 import pytest
 from lxml import etree
 
+from gateway.conftest import StartGateway
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.invoices import print_invoice, reference_invoice
+from support.workbooks import packed, sheet, workbook_parts
 from waybill_documents import office
 from waybill_gateway.content_negotiation import CONVERSION, JSON, XML
 
@@ -157,10 +159,67 @@ def test_text_to_json(gateway: Gateway) -> None:
     assert document["tables"][0]["rows"] == [["Pos", "Menge", "Größe"], ["1", "2", "3"]]
 
 
-def test_a_mapping_for_pdfs_reads_no_text(gateway: Gateway) -> None:
-    problem = assert_problem(gateway.send(b"hello", accept=JSON, mapping=MAPPING), 400, "BAD_MAPPING")
-    assert problem["key"] == "mapping.reads_pdf"
-    assert_problem(gateway.send(b"hello", accept=XML, mapping=MAPPING), 406, "VALIDATION_ERROR")
+def test_a_mapping_reads_no_word_document(gateway: Gateway) -> None:
+    letter = packed({"[Content_Types].xml": "<Types/>", "word/document.xml": "<document/>"})
+    problem = assert_problem(gateway.send(letter, accept=JSON, mapping=MAPPING), 400, "BAD_MAPPING")
+    assert problem["key"] == "mapping.unread_kind"
+    assert_problem(gateway.send(letter, accept=XML, mapping=MAPPING), 406, "VALIDATION_ERROR")
+
+
+def test_a_text_that_is_for_another_mapping_is_422(gateway: Gateway) -> None:
+    problem = assert_problem(gateway.send(b"hello", accept=XML, mapping=MAPPING), 422, "PARSE_ERROR")
+    assert problem["fault"] == "not_recognised"
+
+
+SHEET_MAPPING = {
+    "format": 1,
+    "name": "sheet_v1",
+    "title": "Sheet",
+    "locale": {"base": "de"},
+    "recognise": {"all": ["Rechnung"]},
+    "fields": {"number": {"label": "Rechnung", "required": True}},
+    "tables": {
+        "lines": {
+            "columns": {
+                "name": {"header": "Artikel"},
+                "amount": {"header": "Betrag", "type": "decimal", "required": True},
+            },
+            "row": {"begins": "amount"},
+        }
+    },
+    "checks": {"positive": {"each": "lines", "expect": "amount > 0"}},
+    "xml": {
+        "root": {
+            "name": "I",
+            "attributes": {"n": "number"},
+            "children": [{"name": "L", "each": "lines", "value": "amount"}],
+        }
+    },
+}
+
+
+def test_workbooks_and_csv_files_are_converted_by_a_mapping(start_gateway: StartGateway, tmp_path: Path) -> None:
+    (tmp_path / "sheet_v1.json").write_text(json.dumps(SHEET_MAPPING))
+    gateway = start_gateway(None, gateway_mappings_dir=str(tmp_path))
+    rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", "1.234,50"]]
+    book = packed(workbook_parts({"Blatt 1": sheet(rows)}))
+    csv = b"Rechnung;4711\nArtikel;Betrag\nRohr;37,05\nMutter;1.234,50\n"
+    for document, kind, cell in ((book, "xlsx", "'Blatt 1'!B4"), (csv, "text", "B4")):
+        xml = gateway.send(document, accept=XML, mapping="sheet_v1")
+        assert xml.status_code == 200, xml.text
+        assert xml.text.split("?>")[1].strip() == '<I n="4711"><L>37.05</L><L>1234.50</L></I>'
+        whole = gateway.send(document, accept=CONVERSION, mapping="sheet_v1").json()
+        assert whole["xml"] == xml.text
+        assert whole["source"]["kind"] == kind
+        assert whole["provenance"]["tables"]["lines"][1]["amount"]["cell"] == cell
+        plain = gateway.send(document, accept=JSON, mapping="sheet_v1").json()
+        assert plain["data"] == whole["data"]
+        assert plain["tables"][0]["rows"]
+    wrong = packed(workbook_parts({"Blatt 1": sheet([*rows[:2], ["Rohr", -1]])}))
+    problem = assert_problem(gateway.send(wrong, accept=XML, mapping="sheet_v1"), 422, "PARSE_ERROR")
+    assert (problem["findings"][0]["sheet"], problem["findings"][0]["cell"]) == (1, "'Blatt 1'!B3")
+    again = gateway.send(json.dumps(whole).encode(), accept=XML, mapping="sheet_v1")
+    assert again.text == xml.text
 
 
 def test_totals_that_do_not_add_up_are_422_with_the_list_of_what_is_wrong(gateway: Gateway, data: bytes) -> None:

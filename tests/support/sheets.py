@@ -29,5 +29,4 @@ def workbook(path: Path, sheets: Mapping[str, Rows], *, hidden: Sequence[str] = 
 
 def read_sheets(path: Path, mapping: LoadedMapping) -> Reading:
     """What the mapping reads from a workbook, or from a CSV file if the name ends so."""
-    kind = "text" if path.suffix == ".csv" else "xlsx"
-    return read_workbook(path, kind, mapping, Stages(lambda: 0.0))
+    return read_workbook(path, "text" if path.suffix == ".csv" else "xlsx", mapping, Stages(lambda: 0.0))

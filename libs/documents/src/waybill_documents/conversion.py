@@ -143,9 +143,27 @@ def _converted(
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
-    if kind != "pdf":
-        raise MappingFault(DocumentMessage("mapping.reads_pdf", mapping=mapping.mapping.name))
-    return _read_and_answer(source, mapping, wants, pretty, limits, stages)
+    return _read_and_answer(source, kind, mapping, wants, pretty, limits, stages)
+
+
+def read_document(
+    source: Path,
+    kind: Kind,
+    loaded: LoadedMapping,
+    limits: PdfLimits,
+    stages: Stages,
+    *,
+    keep: list[Page] | None = None,
+) -> Reading:
+    """Read a document of any kind by a mapping as far as possible. Raises `MappingFault` for one that none can read."""
+    if kind == "pdf":
+        return read_pdf(source, loaded, limits, stages, keep=keep)
+    if kind not in ("xlsx", "text"):
+        raise MappingFault(DocumentMessage("mapping.unread_kind"))
+    # Imported here for the reason that `_plain_office` gives.
+    from waybill_documents.sheets.workbook_reader import read_workbook
+
+    return read_workbook(source, kind, loaded, stages, keep=keep)
 
 
 def read_pdf(
@@ -215,18 +233,24 @@ def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
 
 
 def _read_and_answer(
-    source: Path, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: PdfLimits, stages: Stages
+    source: Path,
+    kind: Kind,
+    loaded: LoadedMapping,
+    wants: Wants,
+    pretty: bool,
+    limits: PdfLimits,
+    stages: Stages,
 ) -> bytes:
-    kept: list[Page] | None = [] if wants == "json" else None
-    reading = read_pdf(source, loaded, limits, stages, keep=kept)
+    kept: list[Page] | None = [] if wants == "json" and kind == "pdf" else None
+    reading = read_document(source, kind, loaded, limits, stages, keep=kept)
     reading.accept()
     if wants == "xml":
         return _xml(reading, pretty, stages)
     answer = reading.to_json()
     if wants == "conversion":
         answer["xml"] = _xml(reading, pretty, stages).decode()
-    elif kept:
-        whole = _with_tables(kept, stages).to_json()
+    elif kept or kind != "pdf":
+        whole = _with_tables(kept, stages).to_json() if kept else _plain_office(source, kind, stages)
         answer["pages"], answer["tables"] = whole["pages"], whole["tables"]
     answer["stages"] = {stage: round(spent, 2) for stage, spent in stages.milliseconds.items()}
     return _dumped(answer)

@@ -37,7 +37,11 @@ OFFERS = (
     Offer("pdf", CONVERSION, "conversion", needs_mapping=True),
     Offer("docx", JSON, "json", needs_mapping=False),
     Offer("xlsx", JSON, "json", needs_mapping=False),
+    Offer("xlsx", XML, "xml", needs_mapping=True),
+    Offer("xlsx", CONVERSION, "conversion", needs_mapping=True),
     Offer("text", JSON, "json", needs_mapping=False),
+    Offer("text", XML, "xml", needs_mapping=True),
+    Offer("text", CONVERSION, "conversion", needs_mapping=True),
     Offer("xml", JSON, "json", needs_mapping=False),
     Offer("json", XML, "xml", needs_mapping=True),
 )
