@@ -14,6 +14,7 @@ from gateway.conftest import StartGateway
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.invoices import print_invoice, reference_invoice
+from support.sheets import Rows
 from support.workbooks import packed, sheet, workbook_parts
 from waybill_documents import office
 from waybill_gateway.content_negotiation import CONVERSION, JSON, XML
@@ -201,7 +202,7 @@ SHEET_MAPPING = {
 def test_workbooks_and_csv_files_are_converted_by_a_mapping(start_gateway: StartGateway, tmp_path: Path) -> None:
     (tmp_path / "sheet_v1.json").write_text(json.dumps(SHEET_MAPPING))
     gateway = start_gateway(None, gateway_mappings_dir=str(tmp_path))
-    rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", "1.234,50"]]
+    rows: Rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", "1.234,50"]]
     book = packed(workbook_parts({"Blatt 1": sheet(rows)}))
     csv = b"Rechnung;4711\nArtikel;Betrag\nRohr;37,05\nMutter;1.234,50\n"
     for document, kind, cell in ((book, "xlsx", "'Blatt 1'!B4"), (csv, "text", "B4")):

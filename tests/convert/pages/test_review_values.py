@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.reviewed_invoices import RIGHT, Read, broken, good
-from support.sheets import loaded, read_sheets, workbook
+from support.sheets import Rows, loaded, read_sheets, workbook
 from waybill.web.languages import LANGUAGES
 from waybill_convert.pages.review_pages import leaves
 from waybill_convert.pages.review_values import see
@@ -65,7 +65,7 @@ SHEET = {
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_workbook_has_no_page_image_and_its_values_name_their_cells(tmp_path: Path, known: bool) -> None:
-    rows = [["Artikel", "Betrag"], ["Rohr", 37.05], [None, None], ["Summe", 30]]
+    rows: Rows = [["Artikel", "Betrag"], ["Rohr", 37.05], [None, None], ["Summe", 30]]
     mapping = loaded(**SHEET)
     reading = read_sheets(workbook(tmp_path / "a.xlsx", {"Blatt 1": rows}), mapping)
     record = json.loads(json.dumps(reading.to_json()))

@@ -397,7 +397,10 @@ def test_whatever_a_sheet_holds_is_what_is_read(
     }
     rows: Rows = [
         ["No.", "Name", "Day", "Amount"],
-        *([number, name, (float(day), "date"), float(amount)] for number, (amount, day, name) in enumerate(lines, 1)),
+        *[
+            (number, name, (float(day), "date"), float(amount))
+            for number, (amount, day, name) in enumerate(lines, start=1)
+        ],
     ]
     mapping = loaded(
         locale={"base": base}, tables={"lines": {"columns": columns, "row": {"begins": "no"}, "required": False}}

@@ -134,6 +134,11 @@ class FieldRule(Strict):
         "1",
         description="Which lines of a `below`, a `block` or an area: `1`, `2-4` or `2-` for the second to the last.",
     )
+    wraps: bool = Field(
+        False,
+        description="Whether the pattern may match across the end of a line, as in running text. The lines of a"
+        " paragraph are then joined.",
+    )
     join: str = Field(" ", max_length=10, description="The text between two joined lines.")
     pick: Literal["first", "last"] = Field("first", description="Which one to use when several are found.")
     required: bool = False
@@ -148,6 +153,8 @@ class FieldRule(Strict):
             raise Mistake(DocumentMessage("mapping.no_way_to_find"))
         if self.required and self.default is not None:
             raise Mistake(DocumentMessage("mapping.required_with_default"))
+        if self.wraps and self.pattern is None:
+            raise Mistake(DocumentMessage("mapping.wraps_without_pattern"))
         _decimals_are_of_decimals(self)
         return self
 

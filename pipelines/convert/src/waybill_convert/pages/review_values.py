@@ -204,7 +204,7 @@ class _RecordView:
             return Wrong(text, f"#v-{goes}", goes)
         if path and self._is_on_line(path):
             return Wrong(text, f"#v-{goes}", goes, at=path)
-        if goes and any("page" in place for place in self._looked.get(path, ())):
+        if goes and any("page" in place for place in self._looked.get(path or "", ())):
             return Wrong(text, f"#b-{goes}", goes)
         return Wrong(text, f"#page-{page}" if page else "", goes)
 
