@@ -131,6 +131,7 @@ REFERENCE = {
     "### Tables": model.TableRule,
     "### Columns": model.ColumnRule,
     "### Rows": model.RowRule,
+    "### Notes": model.NoteRule,
     "### Carry": model.CarryRule,
     "### Checks": model.CheckRule,
     "### XML": model.XmlRule,

@@ -745,3 +745,15 @@ def test_a_header_without_a_row_is_said_with_the_column_that_begins_rows() -> No
         "The table 'lines' has its header on page 1, but no line below it begins a row: none has a value in the column"
         " 'no'."
     )
+
+
+def test_a_note_keeps_its_match_or_the_whole_line() -> None:
+    text = f"{HEADER}\nKelompok A besar\n1    Pipa   5     1.000\nTotal   1.000"
+    for note, expected in (
+        ("^Kelompok", "Kelompok"),
+        ("^Kelompok (.)", "A"),
+        ({"pattern": "^Kelompok (.)"}, "A"),
+        ({"pattern": "^Kelompok (.)", "keep": "line"}, "Kelompok A besar"),
+    ):
+        found = read(mapping(notes={"group": note}), text).extracted.tables["lines"]
+        assert [row["group"].value for row in found if "group" in row] == [expected]

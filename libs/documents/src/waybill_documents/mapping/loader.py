@@ -113,8 +113,8 @@ def _patterns(mapping: Mapping) -> Iterator[tuple[str, str]]:
         for column, rule in table.columns.items():
             if rule.pattern:
                 yield f"tables.{name}.columns.{column}.pattern", rule.pattern
-        for note, pattern in table.notes.items():
-            yield f"tables.{name}.notes.{note}", pattern
+        for note, its in table.notes.items():
+            yield f"tables.{name}.notes.{note}", its.pattern
 
 
 def _check_pattern(where: str, pattern: str) -> None:

@@ -202,6 +202,23 @@ class RowRule(Strict):
         return self
 
 
+class NoteRule(Strict):
+    """Lines that match a pattern and become rows of their own. A pattern alone is a note that keeps the match."""
+
+    pattern: Pattern
+    keep: Literal["match", "line"] = Field(
+        "match", description="What the row has: the pattern's first group or match, or the whole line."
+    )
+
+
+def _as_note(given: object) -> object:
+    return {"pattern": given} if isinstance(given, str) else given
+
+
+Note = Annotated[NoteRule, BeforeValidator(_as_note, json_schema_input_type=Pattern | NoteRule)]
+"""A note, or only its pattern."""
+
+
 class CarryRule(Strict):
     """Sums that are carried from one page to the next. They prove that no line is missing."""
 
@@ -221,7 +238,7 @@ class TableRule(Strict):
     )
     end: Phrases | None = Field(None, description="The table ends before a line that begins with one of these.")
     skip: tuple[Phrase, ...] = Field((), description="Lines that begin with one of these are ignored.")
-    notes: dict[Name, Pattern] = Field(
+    notes: dict[Name, Note] = Field(
         default_factory=dict, description="Matching lines become rows of their own with only this column."
     )
     carry: CarryRule | None = None
