@@ -165,6 +165,8 @@ class ColumnRule(Strict):
     header: Phrases | None = Field(
         None, description="The words of the header, or alternatives. Not needed if the rows match a pattern."
     )
+    after: Name | None = Field(None, description="For a column without a header: the column to the left of it.")
+    before: Name | None = Field(None, description="For a column without a header: the column to the right of it.")
     type: ValueType = "text"
     decimals: Decimals = None
     required: bool = Field(False, description="A row without this value is a finding.")
@@ -179,6 +181,8 @@ class ColumnRule(Strict):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> ColumnRule:
+        if sum(each is not None for each in (self.header, self.after, self.before)) > 1:
+            raise Mistake(DocumentMessage("mapping.one_way_to_find_a_column"))
         _decimals_are_of_decimals(self)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from waybill_documents.geometry import Box, Word, around
@@ -31,6 +31,10 @@ class Header:
     last_line: int
     strangers: frozenset[str] = frozenset()
     """The boxes of columns that the mapping does not have. Words under them belong to no other column."""
+
+    def with_boxes(self, boxes: dict[str, Box]) -> Header:
+        """The same header with the boxes of further columns."""
+        return replace(self, boxes={**self.boxes, **boxes}) if boxes else self
 
 
 @dataclass(frozen=True, slots=True)

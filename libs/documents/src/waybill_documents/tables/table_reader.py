@@ -21,6 +21,7 @@ from waybill_documents.tables.header import Header, HeaderWords, NearHeader, fin
 from waybill_documents.tables.pattern_rows import MatchingRows
 from waybill_documents.tables.ruled_grid import ruled_grid
 from waybill_documents.tables.spanning_lines import LinesApart, folded
+from waybill_documents.tables.unheaded import Unheaded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
 from waybill_documents.text_lines import Line, Lines
 from waybill_documents.value_text import Unreadable, read
@@ -46,6 +47,7 @@ class TableReader:
         self._locale = locale
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
+        self._unheaded = Unheaded.of(rule)
         self._needed = self._header_words.must  # and what the first header has, for a column does not go away
         self._start = folded(rule.start)
         self._end = folded(rule.end)
@@ -187,8 +189,8 @@ class TableReader:
 
     def _new_grid(self, header: Header, rows: list[list[Word]]) -> Grid:
         if self._sheet is not None:
-            return ruled_grid(header, self._sheet)
-        return grid_for(header, rows, self._kinds)
+            return ruled_grid(header.with_boxes(self._unheaded.on_sheet(header, self._sheet)), self._sheet)
+        return grid_for(header.with_boxes(self._unheaded.on_page(header, rows)), rows, self._kinds)
 
     def _is_stamp(self, line: Line) -> bool:
         return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)
