@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.test_fields import read, value
-from support.pages import line, lines, page, table
+from support.pages import Printed, line, lines, page, table
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import parse
 from waybill_documents.paragraphs import Paragraph, paragraphs
@@ -63,7 +63,7 @@ def test_a_pattern_in_the_lines_below_a_label_matches_across_them() -> None:
 
 
 def test_a_title_is_no_part_of_the_text_below_it() -> None:
-    given = [(30.0, 100.0, "Nomor", 16.0), (30.0, 118.0, "4711")]
+    given: list[Printed] = [(30.0, 100.0, "Nomor", 16.0), (30.0, 118.0, "4711")]
     assert [paragraph.text for paragraph in paragraphs(lines(*given), " ")] == ["Nomor", "4711"]
 
 

@@ -140,3 +140,9 @@ def test_merged_cells_that_claim_the_whole_sheet(tmp_path: Path) -> None:
     body = '<row r="1"><c r="A1" t="inlineStr"><is><t>Summe</t></is></c><c r="B1"><v>5</v></c></row>'
     path = save(tmp_path / "a.xlsx", workbook_parts({"A": sheet_xml(body, f"<mergeCells>{spans}</mergeCells>")}))
     assert survives(path) == "read"
+
+
+def test_an_endless_name_of_a_sheet_is_not_repeated_for_every_value(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", {"x" * 1_000_000: [["a", 5]]})
+    reading = read_sheets(path, GREEDY)
+    assert len(str(reading.to_json())) < 20_000

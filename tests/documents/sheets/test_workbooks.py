@@ -301,7 +301,7 @@ def test_findings_speak_of_cells_and_sheets_not_of_pages(tmp_path: Path) -> None
 
 
 def test_a_row_that_is_not_understood_is_a_finding_with_its_cells(tmp_path: Path) -> None:
-    rows = [*ROWS[:9], [None, None, 7, None, 99], *ROWS[9:]]
+    rows: Rows = [*ROWS[:9], [None, None, 7, None, 99], *ROWS[9:]]
     unread = [finding for finding in invoice(tmp_path, rows).findings if finding.code is FaultCode.UNREAD_LINE]
     assert [(each.message, each.cell) for each in unread] == [
         ("line below row 2 in Rechnung!C10:E10 was not understood: '7 99'", "Rechnung!C10:E10")
@@ -324,7 +324,7 @@ def test_a_record_leads_back_to_what_was_read(tmp_path: Path) -> None:
 
 
 def test_a_value_can_be_corrected_in_the_documents_spelling(tmp_path: Path) -> None:
-    rows = [*ROWS[:6], [1, "Rohr 4 m", 3, "Stk", 30], *ROWS[7:]]
+    rows: Rows = [*ROWS[:6], [1, "Rohr 4 m", 3, "Stk", 30], *ROWS[7:]]
     reading = invoice(tmp_path, rows)
     assert [finding.code for finding in reading.findings] == [FaultCode.CHECK_FAILED]
     revised = revise(reading.loaded, json.loads(json.dumps(reading.to_json())), [("lines[0].amount", "37,05")])

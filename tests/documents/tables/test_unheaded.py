@@ -76,8 +76,8 @@ def test_a_mark_left_of_the_first_header_and_one_right_of_the_last() -> None:
 *     3    Jasa        1      500    JKP
 Total                      13.850
 """
-    places = {"mark": {"before": "no"}, "kind": {"after": "price"}}
-    assert rows(text, "mark", "no", "price", "kind", **places) == [
+    found = rows(text, "mark", "no", "price", "kind", mark={"before": "no"}, kind={"after": "price"})
+    assert found == [
         ("*", "1", "12350", "BKP"),
         (None, "2", "1000", None),
         ("*", "3", "500", "JKP"),

@@ -29,8 +29,8 @@ def cells_box(name: str) -> Box | None:
     if found is None:
         return None
     letters, number, last_letters, last_number = found.groups()
-    one = (_column(letters), int(number) - 1)
-    other = (_column(last_letters), int(last_number) - 1) if last_letters else one
+    one = (column_number(letters), int(number) - 1)
+    other = (column_number(last_letters), int(last_number) - 1) if last_letters else one
     (left, right), (top, bottom) = sorted((one[0], other[0])), sorted((one[1], other[1]))
     return (left, top, right + 1, bottom + 1) if right < MOST_COLUMNS and bottom < MOST_ROWS else None
 
@@ -45,7 +45,8 @@ def column_letters(column: int) -> str:
     return letters
 
 
-def _column(letters: str) -> int:
+def column_number(letters: str) -> int:
+    """The number of a column: A is 0, AA is 26."""
     number = 0
     for letter in letters.upper():
         number = number * 26 + ord(letter) - 64

@@ -20,6 +20,9 @@ from waybill_documents.office.regions import Merged
 from waybill_documents.office.text import read_whole
 from waybill_documents.sheets.sheet_choice import means
 
+_LONGEST_NAME = 100
+"""Characters of a sheet's name. Excel allows 31; a longer one would be repeated for every value."""
+
 SheetKind = Literal["xlsx", "text"]
 """What can be read as sheets: workbooks, and texts of separated values."""
 
@@ -45,7 +48,7 @@ def read_sheets(source: Path, kind: SheetKind, mapping: Mapping, limits: OfficeL
     found = False
     for cells in read_cells(source, limits, _chosen(mapping)):
         found = True
-        yield Sheet(cells.number, cells.name, cells.values, cells.merged, cells.first)
+        yield Sheet(cells.number, cells.name[:_LONGEST_NAME], cells.values, cells.merged, cells.first)
     if not found:
         wanted = [str(each) for each in mapping.sheets or ()]
         message = DocumentMessage("sheet.none_visible")

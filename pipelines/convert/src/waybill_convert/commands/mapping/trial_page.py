@@ -192,7 +192,9 @@ def _fields(trial: Trial) -> Iterator[str]:
     yield "<h2>Fields</h2><table><tbody>"
     for name, value in trial.reading.extracted.fields.items():
         pill = f'<span class="pill {_colour(value.confidence)}">{value.confidence}</span>'
-        yield f"<tr><th>{escape(name)}</th><td>{_linked(f'field-{name}', value)}</td><td>{pill}</td></tr>"
+        cells = " ".join(place.cell for place in value.places if place.cell is not None)
+        shown = _linked(f"field-{name}", value) + (f" <small>{escape(cells)}</small>" if cells else "")
+        yield f"<tr><th>{escape(name)}</th><td>{shown}</td><td>{pill}</td></tr>"
     yield "</tbody></table>"
 
 
