@@ -72,7 +72,7 @@ async def test_the_words_of_a_document_are_shown_line_by_line(bare: Waybill, inv
 
 
 async def test_a_file_that_is_no_pdf_is_refused(bare: Waybill, tmp_path: Path) -> None:
-    (tmp_path / "x.pdf").write_text("hello")
+    (tmp_path / "x.pdf").write_bytes(b"\x89PNG\r\n\x1a\n")
     ran = await bare("mapping", "text", "x.pdf")
     assert (ran.code, ran.out) == (1, "")
     assert "damaged" in ran.err
