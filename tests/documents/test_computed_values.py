@@ -1,14 +1,21 @@
-"""Computed values are made in order, have a confidence, and report texts that a look-up lacks."""
+"""Computed values are made in order, have a confidence, and report texts that have no value."""
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from waybill_documents.computed_values import compute
+from waybill_documents.expressions import Expression, Scope
 from waybill_documents.faults import FaultCode
 from waybill_documents.geometry import Place
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.messages import tell
 from waybill_documents.values import Extracted, Scalar, Value
 
 PLACE = Place(2, (1.0, 2.0, 3.0, 4.0))
@@ -146,3 +153,56 @@ def test_a_table_that_is_not_there_is_an_empty_one() -> None:
     assert compute(mapping({"gross": "quantity * price"}, {"net": "sum(lines.gross)"}), document) == []
     assert document.tables == {"lines": []}
     assert document.fields["net"].value == Decimal(0)
+
+
+# Printed texts
+
+
+def test_a_text_is_read_as_the_document_prints_it() -> None:
+    document = extracted("12.500,50", "Rp 3", "1")
+    assert compute(mapping({"size": "read_number(unit)"}, {"all": "sum(lines.size)"}), document) == []
+    assert column(document, "size") == [Decimal("12500.50"), Decimal(3), Decimal(1)]
+    assert document.fields["all"].value == Decimal("12504.50")
+
+
+def test_a_text_that_cannot_be_read_is_a_finding_at_its_place() -> None:
+    document = extracted("7 Agustus 2025", "soon", "8 Agustus 2025")
+    [finding] = compute(mapping({"due": "read_date(unit)"}), document)
+    assert (finding.code, finding.path, finding.page) == (FaultCode.BAD_VALUE, "lines[1].unit", 2)
+    assert finding.message == "line 2: due: 'soon' is not a date such as 7 Agustus 2025"
+    assert tell(finding, "id").startswith("baris 2: due: ")
+    assert column(document, "due") == [date(2025, 8, 7), None, date(2025, 8, 8)]
+
+
+def test_unreadable_texts_are_counted_beyond_the_first_ones() -> None:
+    findings = compute(mapping({"due": "read_date(unit)"}), extracted(*["soon"] * 23))
+    assert [finding.message for finding in findings[20:]] == ["due cannot be read in 3 more lines"]
+
+
+def test_an_alternative_for_an_unreadable_text_is_no_finding() -> None:
+    document = extracted("soon")
+    assert compute(mapping({"due": "coalesce(read_date(unit), read_date('1 Mei 2025'))"}), document) == []
+    assert column(document, "due") == [date(2025, 5, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("Order 4711/A", "[0-9]+", "4711"),
+        ("Order 4711/A", "Order ([0-9]+)/(.)", "4711"),
+        ("Order 4711/A", "^[0-9]+", None),
+        ("Order 4711/A", "Order(x)?", None),
+        ("", "^$", ""),
+    ],
+)
+def test_a_part_of_a_text_is_extracted_or_nothing(text: str, pattern: str, expected: str | None) -> None:
+    assert Expression(f"extract(x, '{pattern}')").evaluate(Scope({"x": text})) == expected
+
+
+@given(st.text(max_size=30), st.sampled_from(["a+", "(a)b?", "^x", "[0-9]{2}", "()"]))
+def test_what_is_extracted_is_part_of_the_text(text: str, pattern: str) -> None:
+    scope = Scope({"x": text})
+    found = Expression(f"extract(x, '{pattern}')").evaluate(scope)
+    matched = Expression(f"matches(x, '{pattern}')").evaluate(scope)
+    assert (found is not None) is (matched is True)
+    assert found is None or (isinstance(found, str) and found in text)

@@ -45,7 +45,7 @@ def test_every_shipped_mapping_has_golden_cases() -> None:
 def folder(tmp_path: Path) -> Path:
     mapping = {
         "format": 1,
-        "name": "small",
+        "name": "small_v1",
         "title": "Small",
         "fields": {"total": {"type": "decimal", "label": "Total", "required": True}},
         "xml": {"root": {"name": "Total", "value": "total"}},

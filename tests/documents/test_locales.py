@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from waybill_documents.dates import date_format
 from waybill_documents.faults import MappingFault
@@ -103,3 +105,58 @@ def test_formats_of_a_mapping(form: str, text: str, expected: date | None) -> No
     assert date_format(form).read(text, rules.months) == expected
     if expected is not None and "yy" not in form.replace("yyyy", ""):
         assert date_format(form).read(date_format(form).write(expected, rules.month_names), rules.months) == expected
+
+
+PRINTED = {
+    # What CLDR's long, medium and short formats print for 1 August and 9 December 2025, and what vendors print.
+    "es": [
+        "1 de agosto de 2025",
+        "1 ago 2025",
+        "1/8/25",
+        "1/8/2025",
+        "01-08-2025",
+        "1-ago-2025",
+        "1º de agosto de 2025",
+    ],
+    "it": ["1 agosto 2025", "1 ago 2025", "01/08/25", "01/08/2025", "1º agosto 2025", "01.08.2025", "1° agosto 2025"],
+    "pt": ["1 de agosto de 2025", "1 de ago. de 2025", "01/08/2025", "01/08/25", "1.º de agosto de 2025", "01-08-2025"],
+    "pl": ["1 sierpnia 2025", "1 sie 2025", "1.08.2025", "01.08.2025 r.", "1 sierpnia 2025 r.", "1 sierpień 2025"],
+}
+
+
+@pytest.mark.parametrize(("base", "text"), [(base, text) for base, texts in PRINTED.items() for text in texts])
+def test_dates_as_they_are_printed_in_each_language(base: str, text: str) -> None:
+    assert read(text, "date", locale_rules(Locale.model_validate({"base": base}))) == date(2025, 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("base", "text", "expected"),
+    [
+        ("es", "1.234,50 €", "1234.50"),
+        ("it", "€ 1.234,50", "1234.50"),
+        ("pt", "R$ 1.234,50", "1234.50"),
+        ("pl", "1 234,50 zł", "1234.50"),
+        ("pl", "1\u00a0234,50 PLN", "1234.50"),
+    ],
+)
+def test_amounts_as_they_are_printed_in_each_language(base: str, text: str, expected: str) -> None:
+    assert read(text, "decimal", locale_rules(Locale.model_validate({"base": base}))) == Decimal(expected)
+
+
+@pytest.mark.parametrize("base", sorted(MONTHS))
+@settings(max_examples=50)
+@given(number=st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**12), max_value=10**12))
+def test_a_number_that_is_shown_can_be_read_back(base: str, number: Decimal) -> None:
+    rules = locale_rules(Locale.model_validate({"base": base}))
+    assert read(show(number, rules), "decimal", rules) == number
+
+
+@pytest.mark.parametrize("base", sorted(MONTHS))
+@settings(max_examples=50)
+@given(day=st.dates(min_value=date(1000, 1, 1)))
+def test_a_date_that_is_written_in_any_format_can_be_read_back(base: str, day: date) -> None:
+    rules = locale_rules(Locale.model_validate({"base": base}))
+    for form in rules.dates:
+        if "yyyy" in form.text or 1970 <= day.year < 2070:
+            assert form.read(form.write(day, rules.month_names), rules.months) == day
+    assert read(show(day, rules), "date", rules) == day

@@ -14,16 +14,20 @@ import pytest
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
+from support import sheets
+from support.pages import extract_pages, page, table
 from waybill_cli.main import app
 from waybill_documents import confidence
-from waybill_documents.conversion import read_data
+from waybill_documents.conversion import judged, read_data
+from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.functions import FUNCTIONS
+from waybill_documents.expressions.text_functions import as_text
 from waybill_documents.faults import FaultCode
-from waybill_documents.locales import locale_rules
+from waybill_documents.locales import MONTHS, locale_rules
 from waybill_documents.mapping import model
 from waybill_documents.mapping.loader import load, parse
 from waybill_documents.stages import Stages
-from waybill_documents.value_text import read, show
+from waybill_documents.value_text import read, reader, show
 
 PAGE = (Path(__file__).parents[2] / "docs/mappings.md").read_text(encoding="utf-8")
 
@@ -113,7 +117,7 @@ def test_the_sentence_of_a_failed_check_is_the_one_the_page_quotes(tmp_path: Pat
 def section(title: str) -> list[list[str]]:
     """The rows of all tables below a heading, cell by cell."""
     start = PAGE.index(f"\n{title}\n") + len(title) + 2
-    ends = [position for mark in ("\n## ", "\n### ") if (position := PAGE.find(mark, start)) > 0]
+    ends = [position for mark in ("\n## ", "\n### ", "\n#### ") if (position := PAGE.find(mark, start)) > 0]
     rows = [line for line in PAGE[start : min(ends, default=None)].splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows if not row.startswith("| ---")]
 
@@ -127,6 +131,7 @@ REFERENCE = {
     "### Tables": model.TableRule,
     "### Columns": model.ColumnRule,
     "### Rows": model.RowRule,
+    "### Notes": model.NoteRule,
     "### Carry": model.CarryRule,
     "### Checks": model.CheckRule,
     "### XML": model.XmlRule,
@@ -191,6 +196,16 @@ def test_every_function_is_listed_and_none_besides() -> None:
     ]
 
 
+EXAMPLES = [row for row in section("#### Examples of expressions") if row[0] != "expression"]
+
+
+@pytest.mark.parametrize(("expression", "shown"), EXAMPLES, ids=[row[0] for row in EXAMPLES])
+def test_an_expression_gives_what_the_page_says(expression: str, shown: str) -> None:
+    scope = Scope({}, reader=reader(model.Locale(base="de")))
+    value = as_text(Expression(expression.strip("`")).evaluate(scope))
+    assert shown == (f"`{value}`" if value is not None else "empty")
+
+
 def test_every_finding_is_listed() -> None:
     listed = {code for row in section("### Findings") for code in re.findall(r"`(\w+)`", row[0])}
     assert listed == {code.value for code in FaultCode}
@@ -215,7 +230,7 @@ def test_confidence_is_derived_as_the_page_says() -> None:
     assert said[outweighed] == f"at most {confidence.DISPROVED}"
 
 
-@pytest.mark.parametrize("base", ["de", "en", "fr", "id", "nl"])
+@pytest.mark.parametrize("base", MONTHS)
 def test_languages_print_as_the_page_says(base: Any) -> None:
     rules = locale_rules(model.Locale(base=base))
     [row] = [row for row in section("### `locale`") if row[0].startswith(f"`{base}` ")]
@@ -234,6 +249,33 @@ def test_numbers_are_read_as_the_page_says() -> None:
         read("12.34.5", "decimal", german)
     spoken = locale_rules(model.Locale(base="fr", dates=("d 'de' MMMM yyyy",)))
     assert read("7 de août 2025", "date", spoken) == date(2025, 8, 7)
+
+
+EXAMPLE_FILES = [
+    example
+    for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    if "gives" in (example := json.loads(text)) and "mapping" in example
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLE_FILES, ids=lambda example: ", ".join(example["gives"]))
+def test_an_example_gives_what_the_page_says(example: dict[str, Any], tmp_path: Path) -> None:
+    mapping = sheets.loaded(**{"locale": {"base": "en"}} | example["mapping"])
+    if "cells" in example:
+        rows = [[_cell(cell) for cell in row] for row in example["cells"]]
+        reading = sheets.read_sheets(sheets.workbook(tmp_path / "a.xlsx", {"Sheet1": rows}), mapping)
+    else:
+        extraction = extract_pages(mapping.mapping, page(*table(example["printed"])))
+        reading = judged(mapping, extraction, {"kind": "pdf"}, Stages(lambda: 0.0))
+    assert reading.findings == []
+    assert reading.to_json()["data"] == example["gives"]
+
+
+def _cell(given: Any) -> Any:
+    """A cell of an example; dates have no JSON of their own."""
+    if isinstance(given, dict):
+        return float(date.fromisoformat(given["date"]).toordinal() - date(1899, 12, 30).toordinal()), "date"
+    return given
 
 
 def test_links_within_the_page_lead_somewhere() -> None:

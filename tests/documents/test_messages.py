@@ -119,6 +119,8 @@ def placeholders(language: str, key: str) -> list[Placeholder]:
 ADDED_LATER = {
     "check.": {"check", "line", "expression", "left", "right", "after", "found"},
     "en16931.": {"left", "right"},
+    "field.": {"cell"},
+    "table.": {"cell"},
     "xml.": {"schema", "line", "element"},
     "mapping.unknown_": {"name", "meant"},
 }

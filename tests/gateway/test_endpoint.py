@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from docx.oxml.ns import nsdecls
 
 from gateway.conftest import StartGateway
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.patience import PATIENCE
+from support.workbooks import packed, sheet, sheet_xml, strict, workbook_parts
 from waybill_gateway.content_negotiation import XML
 
 MB = 1024 * 1024
@@ -155,11 +157,11 @@ def test_a_bad_embedded_invoice_gets_its_verdict(guarded: Gateway, make: Callabl
 @pytest.mark.parametrize(
     ("name", "status", "fault"),
     [
-        ("protectedFile.xlsx", 415, None),
+        ("protectedFile.xlsx", 422, "encrypted"),
         ("quine.gz", 415, None),
         ("testPDF_protected.pdf", 200, None),  # readable without a password, only printing is forbidden
-        ("testWORD_protected_passtika.docx", 415, None),
-        ("testWORD_truncated.docx", 415, None),
+        ("testWORD_protected_passtika.docx", 422, "encrypted"),
+        ("testWORD_truncated.docx", 422, "unreadable"),
         ("testZIP_corrupted_oom.zip", 415, None),
     ],
 )
@@ -173,31 +175,83 @@ def test_every_hostile_file_of_others_is_in_the_list(guarded: Gateway) -> None:
     if not SHARED.exists():
         pytest.skip("there is no ../shared/data beside the repository")
     for path in (SHARED / "hostile").iterdir():
-        assert guarded.send(path.read_bytes(), accept=XML, mapping=MAPPING).status_code in (415, 422)
+        assert guarded.send(path.read_bytes(), accept=XML, mapping=MAPPING).status_code in (406, 415, 422)
+
+
+_ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + "".join(
+    f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def word(document: str) -> bytes:
+    """A Word document with this as its main part."""
+    document = document.replace("<w:document", f"<w:document {nsdecls('w')}")
+    return packed({**workbook_parts({}), "word/document.xml": document})
+
+
+def workbook(sheet: str) -> bytes:
+    return packed(workbook_parts({"Sheet": sheet}))
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "fault"),
+    [
+        (lambda: workbook(sheet([["number", "amount"], [1, 2.5]])), 200, None),
+        (lambda: strict(workbook(sheet([["number", "amount"], [1, 2.5]]))), 200, None),
+        (lambda: b"number;amount\n1;2,50\n", 200, None),
+        (lambda: b"<note>Not an invoice</note>", 200, None),
+        (lambda: "Grüße".encode("utf-16"), 200, None),
+        (lambda: word("<w:document><w:body>" + " " * 100_000_000 + "</w:body></w:document>"), 422, "too_much_text"),
+        (lambda: workbook(sheet_xml(" " * 100_000_000)), 422, "too_much_text"),
+        (lambda: workbook(_ENTITIES + "]>" + sheet_xml("&i;")), 422, "unreadable"),
+        (lambda: workbook('<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'), 422, "unreadable"),
+        (lambda: workbook("<worksheet>" + "<sheetData>" * 100_000), 422, "unreadable"),
+        (lambda: word("<w:document>"), 422, "unreadable"),
+        (lambda: packed(workbook_parts({}))[:-30], 422, "unreadable"),
+        (lambda: packed({f"{number}/word/document.xml": "" for number in range(20)}), 415, None),
+        (lambda: b"a" * 20_000_001, 422, "too_much_text"),
+        (lambda: b"\f" * 20_000 + b"x", 422, "too_many_pages"),
+        (lambda: b"\x89PNG\r\n\x1a\n" + b"%PDF-1.7", 415, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_office_or_text_file_gets_its_verdict(
+    guarded: Gateway, make: Callable[[], bytes], status: int, fault: str | None
+) -> None:
+    document = make()
+    check(guarded, document, status, fault)
+    assert "root:" not in guarded.send(document).text
+
+
+def test_a_file_in_an_old_format_says_what_to_do(guarded: Gateway) -> None:
+    old = packed({"[Content_Types].xml": "<Types/>", "ppt/presentation.xml": "<p/>"})
+    problem = assert_problem(guarded.send(old), 415, "NOT_PDF")
+    assert problem["key"] == "office.presentation"
+    assert problem["detail"].startswith("This is a presentation.")
 
 
 def _mapping(pattern: str) -> str:
     field = {"pattern": pattern, "required": False}
     return json.dumps(
-        {"format": 1, "name": "mine", "title": "Mine", "locale": {"base": "en"}, "fields": {"word": field}}
+        {"format": 1, "name": "mine_v1", "title": "Mine", "locale": {"base": "en"}, "fields": {"word": field}}
     )
 
 
 def test_a_catastrophic_pattern_takes_no_time(start_gateway: StartGateway, tmp_path: Path) -> None:
     folder = tmp_path / "mappings"
     folder.mkdir()
-    (folder / "mine.json").write_text(_mapping("^(a+)+$|(a|aa)+b|(.*)*x{1,5}y"))
+    (folder / "mine_v1.json").write_text(_mapping("^(a+)+$|(a|aa)+b|(.*)*x{1,5}y"))
     gateway = start_gateway(None, gateway_mappings_dir=str(folder), gateway_parse_timeout="5")
     document = bad_pdfs.write(bad_pdfs.one_page(b"BT /F1 1 Tf 10 700 Td (" + b"a" * 5000 + b"!) Tj ET"))
-    answer = gateway.send(document, mapping="mine.json")
+    answer = gateway.send(document, mapping="mine_v1.json")
     assert answer.status_code == 200, answer.text
-    assert "mine" in [each["name"] for each in gateway.client.get("/mappings").json()["mappings"]]
+    assert "mine_v1" in [each["name"] for each in gateway.client.get("/mappings").json()["mappings"]]
 
 
 def test_a_pattern_that_cannot_be_fast_stops_the_start(start_gateway: StartGateway, tmp_path: Path) -> None:
     folder = tmp_path / "mappings"
     folder.mkdir()
-    (folder / "mine.json").write_text(_mapping(r"(a)\1"))
+    (folder / "mine_v1.json").write_text(_mapping(r"(a)\1"))
     gateway = start_gateway(None, ready=False, gateway_mappings_dir=str(folder))
     assert gateway.process.wait(timeout=PATIENCE) == 2
     assert "fields.word.pattern" in gateway.log_text

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 from lxml import etree
 
+from gateway.conftest import StartGateway
 from support import bad_pdfs
 from support.gateway import Gateway, assert_problem
 from support.invoices import print_invoice, reference_invoice
+from support.sheets import Rows
+from support.workbooks import packed, sheet, workbook_parts
+from waybill_documents import office
 from waybill_gateway.content_negotiation import CONVERSION, JSON, XML
 
 MAPPING = "pt_simon_invoice_v1"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +137,90 @@ def test_50_mb_are_taken_and_more_are_413(gateway: Gateway) -> None:
     assert_problem(gateway.send(largest + b"\n", accept=JSON), 413, "TOO_LARGE")
 
 
-def test_neither_pdf_nor_json_is_415(gateway: Gateway) -> None:
-    assert_problem(gateway.send(b"PK\x03\x04 and so on", accept=JSON), 415, "NOT_PDF")
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and so on", b"\x1f\x8b\x08\0", b"MZ\x90\0\x03\0\0\0", b""])
+def test_what_is_no_document_is_415(gateway: Gateway, content: bytes) -> None:
+    assert_problem(gateway.send(content, accept=JSON), 415, "NOT_PDF")
+
+
+def test_word_and_excel_to_json(gateway: Gateway) -> None:
+    if not (SHARED / "office").exists():
+        pytest.skip("there is no ../shared/data beside the repository")
+    for path in (SHARED / "office").iterdir():
+        answer = gateway.send(path.read_bytes(), accept=JSON)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == JSON
+        assert answer.json() == office.read(path).to_json()
+        assert answer.json()["source"]["kind"] == path.suffix[1:]
+        assert list(stages(answer)) == ["office"]
+
+
+def test_text_to_json(gateway: Gateway) -> None:
+    document = gateway.send("Pos;Menge;Größe\n1;2;3\n".encode("latin-1"), accept=None).json()
+    assert document["source"] == {"kind": "text", "pages": 1}
+    assert document["tables"][0]["rows"] == [["Pos", "Menge", "Größe"], ["1", "2", "3"]]
+
+
+def test_a_mapping_reads_no_word_document(gateway: Gateway) -> None:
+    letter = packed({"[Content_Types].xml": "<Types/>", "word/document.xml": "<document/>"})
+    problem = assert_problem(gateway.send(letter, accept=JSON, mapping=MAPPING), 400, "BAD_MAPPING")
+    assert problem["key"] == "mapping.unread_kind"
+    assert_problem(gateway.send(letter, accept=XML, mapping=MAPPING), 406, "VALIDATION_ERROR")
+
+
+def test_a_text_that_is_for_another_mapping_is_422(gateway: Gateway) -> None:
+    problem = assert_problem(gateway.send(b"hello", accept=XML, mapping=MAPPING), 422, "PARSE_ERROR")
+    assert problem["fault"] == "not_recognised"
+
+
+SHEET_MAPPING = {
+    "format": 1,
+    "name": "sheet_v1",
+    "title": "Sheet",
+    "locale": {"base": "de"},
+    "recognise": {"all": ["Rechnung"]},
+    "fields": {"number": {"label": "Rechnung", "required": True}},
+    "tables": {
+        "lines": {
+            "columns": {
+                "name": {"header": "Artikel"},
+                "amount": {"header": "Betrag", "type": "decimal", "required": True},
+            },
+            "row": {"begins": "amount"},
+        }
+    },
+    "checks": {"positive": {"each": "lines", "expect": "amount > 0"}},
+    "xml": {
+        "root": {
+            "name": "I",
+            "attributes": {"n": "number"},
+            "children": [{"name": "L", "each": "lines", "value": "amount"}],
+        }
+    },
+}
+
+
+def test_workbooks_and_csv_files_are_converted_by_a_mapping(start_gateway: StartGateway, tmp_path: Path) -> None:
+    (tmp_path / "sheet_v1.json").write_text(json.dumps(SHEET_MAPPING))
+    gateway = start_gateway(None, gateway_mappings_dir=str(tmp_path))
+    rows: Rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", "1.234,50"]]
+    book = packed(workbook_parts({"Blatt 1": sheet(rows)}))
+    csv = b"Rechnung;4711\nArtikel;Betrag\nRohr;37,05\nMutter;1.234,50\n"
+    for document, kind, cell in ((book, "xlsx", "'Blatt 1'!B4"), (csv, "text", "B4")):
+        xml = gateway.send(document, accept=XML, mapping="sheet_v1")
+        assert xml.status_code == 200, xml.text
+        assert xml.text.split("?>")[1].strip() == '<I n="4711"><L>37.05</L><L>1234.50</L></I>'
+        whole = gateway.send(document, accept=CONVERSION, mapping="sheet_v1").json()
+        assert whole["xml"] == xml.text
+        assert whole["source"]["kind"] == kind
+        assert whole["provenance"]["tables"]["lines"][1]["amount"]["cell"] == cell
+        plain = gateway.send(document, accept=JSON, mapping="sheet_v1").json()
+        assert plain["data"] == whole["data"]
+        assert plain["tables"][0]["rows"]
+    wrong = packed(workbook_parts({"Blatt 1": sheet([*rows[:2], ["Rohr", -1]])}))
+    problem = assert_problem(gateway.send(wrong, accept=XML, mapping="sheet_v1"), 422, "PARSE_ERROR")
+    assert (problem["findings"][0]["sheet"], problem["findings"][0]["cell"]) == (1, "'Blatt 1'!B3")
+    again = gateway.send(json.dumps(whole).encode(), accept=XML, mapping="sheet_v1")
+    assert again.text == xml.text
 
 
 def test_totals_that_do_not_add_up_are_422_with_the_list_of_what_is_wrong(gateway: Gateway, data: bytes) -> None:

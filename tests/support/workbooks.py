@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -111,6 +112,17 @@ def packed(parts: Mapping[str, str | bytes]) -> bytes:
 def unpacked(package: bytes) -> dict[str, str | bytes]:
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def strict(package: bytes) -> bytes:
+    """The same package as "Strict Open XML": other namespaces and relationships, as Office writes them on demand."""
+    names = re.compile(rb"http://schemas\.openxmlformats\.org/(wordprocessingml|spreadsheetml|officeDocument)/2006/")
+    parts = unpacked(package).items()
+    return packed({name: names.sub(rb"http://purl.oclc.org/ooxml/\1/", _bytes(content)) for name, content in parts})
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
 
 
 def save(path: Path, parts: Mapping[str, str | bytes]) -> Path:

@@ -21,7 +21,7 @@ def zipped(*names: str, comment: bytes = b"") -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in names:
-            archive.writestr(name, "<x/>")
+            archive.writestr(zipfile.ZipInfo(name), "<x/>")
         archive.comment = comment
     return buffer.getvalue()
 
@@ -69,7 +69,11 @@ PADDING = tuple(f"Stream {number}" for number in range(20))
         (zipped("word/document.xml"), FileType.ZIP),
         (zipped("invoice.pdf", "a/b.docx"), FileType.ZIP),
         (zipped(), FileType.ZIP),
-        (zipped(*OPEN_XML, "word/document.xml")[:-30], FileType.ZIP),
+        (zipped(*OPEN_XML, "word/document.xml")[:-30], FileType.DOCX),
+        (zipped(*OPEN_XML, "xl/workbook.xml", "a")[:200], FileType.XLSX),
+        (zipped(*OPEN_XML, "word/document.xml")[:60], FileType.DOCX),
+        (zipped("word/document.xml", "a")[:-30], FileType.ZIP),
+        (b"PK\x03\x04" * 20, FileType.ZIP),
         (compound("WordDocument"), FileType.DOC),
         (compound(*PADDING, "Workbook"), FileType.XLS),
         (compound(*PADDING, "Book", sector_size=4096), FileType.XLS),

@@ -72,7 +72,7 @@ async def test_the_words_of_a_document_are_shown_line_by_line(bare: Waybill, inv
 
 
 async def test_a_file_that_is_no_pdf_is_refused(bare: Waybill, tmp_path: Path) -> None:
-    (tmp_path / "x.pdf").write_text("hello")
+    (tmp_path / "x.pdf").write_bytes(b"\x89PNG\r\n\x1a\n")
     ran = await bare("mapping", "text", "x.pdf")
     assert (ran.code, ran.out) == (1, "")
     assert "damaged" in ran.err
@@ -181,3 +181,23 @@ def test_a_place_is_found_in_the_text(where: str | None, place: tuple[int, int])
 @pytest.mark.parametrize("text", ["", "{", '{"a"', "[" * 5000, '{"a": "', "}", '"'])
 def test_a_text_that_is_broken_has_no_places(text: str) -> None:
     assert place_of(text, "a.b") in {(0, 0), (1, 2)}
+
+
+async def test_rules_for_sheets_and_running_text_are_shown_in_words(bare: Waybill, tmp_path: Path) -> None:
+    mapping = {
+        "format": 1,
+        "name": "a_v1",
+        "title": "A",
+        "fields": {
+            "a": {"label": "L", "sheet": 2, "pattern": "x", "wraps": True},
+            "b": {"cells": "C7", "sheet": "S"},
+            "c": {"label": "L", "cells": "A1:B2"},
+        },
+        "tables": {"t": {"columns": {"q": {"header": "Q"}, "u": {"after": "q"}}, "row": {"begins": "q"}}},
+    }
+    (tmp_path / "m.json").write_text(json.dumps(mapping))
+    lines = (await bare("mapping", "show", "m.json")).lines
+    assert "  a  right of “L”, what matches /x/, also across lines, on the sheet 2" in lines
+    assert "  b  what stands in C7, on the sheet “S”" in lines
+    assert "  c  right of “L”, in A1:B2" in lines
+    assert "  u  right of q" in lines

@@ -16,6 +16,8 @@ from rich.cells import cell_len
 from support.command_line import COLOURS, Waybill, assert_harmless, on_a_terminal
 from support.invoices import LAYOUTS, make_invoice, print_invoice, reference_invoice
 from support.invoices.tamper import unknown_unit, wrong_amount
+from support.sheets import Rows, workbook
+from support.workbooks import packed
 
 SIMON = "pt_simon_invoice_v1"
 
@@ -121,14 +123,61 @@ async def test_a_hybrid_invoice_that_is_none_is_a_finding(bare: Waybill, good: P
     assert "no_embedded_invoice" in ran.out
 
 
+SHEET_MAPPING = {
+    "format": 1,
+    "name": "sheet_v1",
+    "title": "Sheet",
+    "locale": {"base": "de"},
+    "fields": {"total": {"type": "decimal", "label": "Summe", "required": True}},
+    "xml": {"root": {"name": "T", "value": "total"}},
+}
+
+
+async def test_a_workbook_is_tried_like_a_pdf(bare: Waybill, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(json.dumps(SHEET_MAPPING))
+    path = workbook(tmp_path / "a.xlsx", {"Blatt 1": [["Rechnung"], ["Summe", 37.05]], "Notiz": []}, hidden=["Notiz"])
+    ran = await bare("mapping", "try", path, "m.json", "--html", "out.html", COLUMNS="80")
+    assert (ran.code, ran.lines[-1]) == (0, "Converted.")
+    assert "  document    a.xlsx, 1 sheet" in ran.lines
+    assert "  total    95  'Blatt 1'!B2  37.05  37,05" in ran.lines
+    assert "A sheet has no page image." in Path("out.html").read_text()
+    assert "&#x27;Blatt 1&#x27;!B2" in Path("out.html").read_text()
+    found = (await bare("mapping", "try", path, "m.json", "--json")).json
+    assert found["provenance"]["fields"]["total"]["cell"] == "'Blatt 1'!B2"
+    wrong = workbook(tmp_path / "b.xlsx", {"A": [["Summe", "viel"]]})
+    ran = await bare("mapping", "try", wrong, "m.json", COLUMNS="80")
+    assert ran.code == 1
+    assert "  A!B1  bad_value  total: 'viel' is not a number such as 1.234,56" in ran.lines
+
+
+async def test_the_cells_of_a_workbook_are_shown_with_their_names(bare: Waybill, tmp_path: Path) -> None:
+    rows: Rows = [[None, "Kunde", "Huber\nWien"], [], [(45876.0, "date"), 37.05]]
+    path = workbook(tmp_path / "a.xlsx", {"Blatt 1": rows, "Notiz": [[1]]}, hidden=["Notiz"])
+    ran = await bare("mapping", "text", path)
+    assert ran.lines == [
+        "sheet 1 of 2 “Blatt 1”",
+        "B1 Kunde │ C1 Huber ⏎ Wien",
+        "A3 2025-08-07 │ B3 37.05",
+        "sheet 2 of 2 “Notiz”, hidden",
+        "A1 1",
+    ]
+    [sheet] = (await bare("mapping", "text", path, "--page", "2", "--json")).json
+    assert sheet == {"sheet": 2, "name": "Notiz", "hidden": True, "rows": [[{"cell": "A1", "text": "1"}]]}
+    (tmp_path / "a.csv").write_text("Summe;37,05\n\nx;y\n")
+    assert (await bare("mapping", "text", "a.csv")).lines == ["sheet 1 of 1", "A1 Summe │ B1 37,05", "A3 x │ B3 y"]
+    (tmp_path / "a.docx").write_bytes(packed({"[Content_Types].xml": "<a/>", "word/document.xml": "<a/>"}))
+    ran = await bare("mapping", "text", "a.docx")
+    assert (ran.code, ran.out) == (1, "")
+
+
 async def test_a_broken_mapping_is_a_fault_of_its_own(bare: Waybill, good: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('{"format": 1, "name": "x", "title": "X", "fields": {"a": {}}}')
+    (tmp_path / "mine.json").write_text('{"format": 1, "name": "x_v1", "title": "X", "fields": {"a": {}}}')
     ran = await bare("mapping", "try", good, "mine.json")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("mine.json:1:53: fields.a: say how to find it")
+    assert ran.err.startswith("mine.json:1:56: fields.a: say how to find it")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"%PDF-1.7\n"], ids=["empty", "text", "cut"])
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n", b"%PDF-1.7\n"], ids=["empty", "image", "cut"])
 async def test_what_is_no_pdf_is_a_fault_of_the_document(bare: Waybill, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.pdf").write_bytes(content)
     ran = await bare("mapping", "try", "x.pdf", SIMON, "--html", "x.html")
@@ -199,7 +248,7 @@ def evil(tmp_path: Path) -> tuple[Path, Path]:
     canvas.save()
     mapping = {
         "format": 1,
-        "name": "evil",
+        "name": "evil_v1",
         "title": "<b>\x1b]0;owned\x07[bold]evil\u202e",
         "fields": {"name": {"label": "Name"}, "total": {"label": "<i>\x1b[31m", "required": True}},
         "checks": {"c": {"expect": "name == 'x'", "message": "<u>\x1b[2J{name}"}},
@@ -246,7 +295,9 @@ async def test_pages_are_drawn_as_they_are_read(
     """A page whose text stands on its side is turned, and its boxes with it."""
     draw(tmp_path / "turned.pdf")
     (tmp_path / "m.json").write_text(
-        json.dumps({"format": 1, "name": "m", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}})
+        json.dumps(
+            {"format": 1, "name": "m_v1", "title": "M", "fields": {"total": {"type": "decimal", "label": "Total"}}}
+        )
     )
     ran = await bare("mapping", "try", "turned.pdf", "m.json", "--html", "out.html")
     assert ran.code == 0

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from support.reviewed_invoices import RIGHT, Read, broken, good
+from support.sheets import Rows, loaded, read_sheets, workbook
 from waybill.web.languages import LANGUAGES
+from waybill_convert.pages.review_pages import leaves
 from waybill_convert.pages.review_values import see
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Typed
@@ -54,3 +57,36 @@ def test_a_record_of_an_earlier_release_keeps_the_text_that_made_it() -> None:
     for wanted in (sha256, json.loads(good().record)["mapping"]["sha256"], sha256):
         record = {"mapping": {"name": "pt_simon_invoice_v1", "sha256": wanted}}
         assert reviser.mapping_of(record).sha256 == wanted
+
+
+SHEET = {
+    "fields": {
+        "total": {"type": "decimal", "label": "Summe", "required": True},
+        "vat": {"label": "UID", "required": True},
+    },
+    "tables": {
+        "lines": {
+            "columns": {"name": {"header": "Artikel"}, "amount": {"header": "Betrag", "type": "decimal"}},
+            "row": {"begins": "amount"},
+            "end": "Summe",
+        }
+    },
+    "checks": {"total": {"expect": "sum(lines.amount) == total"}},
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_workbook_has_no_page_image_and_its_values_name_their_cells(tmp_path: Path, known: bool) -> None:
+    rows: Rows = [["Artikel", "Betrag"], ["Rohr", 37.05], [None, None], ["Summe", 30]]
+    mapping = loaded(**SHEET)
+    reading = read_sheets(workbook(tmp_path / "a.xlsx", {"Blatt 1": rows}), mapping)
+    record = json.loads(json.dumps(reading.to_json()))
+    for language in LANGUAGES.values():
+        shown = see(mapping if known else None, record, language)
+        cells = {cell.path: cell for cell in shown.cells()}
+        assert not any(cell.placed for cell in cells.values())
+        assert "'Blatt 1'!B4" in cells["total"].says
+        assert "'Blatt 1'!B2" in cells["lines[0].amount"].says
+        assert shown.tables[0].windows[0].pages == []
+        assert leaves(shown, record, language, "/pages") == []
+        assert all(not problem.href.startswith(("#b-", "#page-")) for problem in shown.problems)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from waybill_documents.expressions import FUNCTIONS, Expression, ExpressionError, Scope
 from waybill_documents.expressions.functions import Kind
+from waybill_documents.value_text import reader
 
 ODD_NUMBERS = [
     *map(
@@ -76,7 +77,7 @@ expressions = st.recursive(leaves, _larger, max_leaves=8).filter(lambda text: le
 @given(expressions, data, row)
 def test_evaluation_is_total(text: str, values: dict[str, Any], of_row: dict[str, Any] | None) -> None:
     expression = Expression(text)
-    scope = Scope(values, {"l": {"a": "b", "1": "2"}}, of_row)
+    scope = Scope(values, {"l": {"a": "b", "1": "2"}}, of_row, reader=reader(None))
     found = expression.evaluate(scope)
     assert found is None or isinstance(found, str | int | Decimal | date | list)
     expression.sides(scope)

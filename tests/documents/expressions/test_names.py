@@ -154,7 +154,10 @@ def xml(value: str, **more: Any) -> dict[str, Any]:
         (
             {"computed": {"x": "1 + to"}},
             "computed.x",
-            "to is a text, but a number is needed here; give it the type decimal, or write number(…) (at character 5)",
+            (
+                "to is a text, but a number is needed here; give it the type decimal, or write read_number(…)"
+                " (at character 5)"
+            ),
         ),
         (
             {"computed": {"x": "lines.no * 2"}},

@@ -727,3 +727,33 @@ def test_very_many_cells_that_cannot_be_read_are_counted() -> None:
         "why": {"key": "text.not_a_number", "params": {"text": "1x00", "example": "1.234,56"}},
     }
     assert found.findings[-1].message == "amount cannot be read in 10 more lines"
+
+
+def test_a_header_that_is_there_in_part_is_said_with_what_it_lacks() -> None:
+    columns = COLUMNS | {"tax": {"header": "PPN"}, "place": {"header": "Gudang"}, "batch": {"header": "Partai"}}
+    (finding,) = read(mapping(columns), "No   Nama Barang\n1    Pipa\nTotal   1.000").findings
+    assert finding.message == (
+        "The table 'lines' was not found. The line most like its header on page 1 has “No”, “Nama Barang”, but not"
+        " “Qty”, “Jumlah”, “PPN”, “Gudang”, “Partai” (for qty, amount, tax, place, batch)."
+    )
+    assert (finding.code, finding.page, finding.rule) == (FaultCode.TABLE_MISSING, 1, "tables.lines")
+
+
+def test_a_header_without_a_row_is_said_with_the_column_that_begins_rows() -> None:
+    (finding,) = read(mapping(), f"{HEADER}\nx    Pipa                       5         1.000\nTotal   1.000").findings
+    assert finding.message == (
+        "The table 'lines' has its header on page 1, but no line below it begins a row: none has a value in the column"
+        " 'no'."
+    )
+
+
+def test_a_note_keeps_its_match_or_the_whole_line() -> None:
+    text = f"{HEADER}\nKelompok A besar\n1    Pipa   5     1.000\nTotal   1.000"
+    for note, expected in (
+        ("^Kelompok", "Kelompok"),
+        ("^Kelompok (.)", "A"),
+        ({"pattern": "^Kelompok (.)"}, "A"),
+        ({"pattern": "^Kelompok (.)", "keep": "line"}, "Kelompok A besar"),
+    ):
+        found = read(mapping(notes={"group": note}), text).extracted.tables["lines"]
+        assert [row["group"].value for row in found if "group" in row] == [expected]

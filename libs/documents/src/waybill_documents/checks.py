@@ -23,7 +23,7 @@ from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import CheckRule
 from waybill_documents.mapping.model import Mapping as MappingModel
 from waybill_documents.messages import DocumentMessage
-from waybill_documents.value_text import show
+from waybill_documents.value_text import reader, show
 from waybill_documents.values import Carry, Extracted, Row, Value
 from waybill_documents.worked_formulas import shown
 
@@ -78,7 +78,7 @@ class _Checking:
         carried = {
             table: False if broken else True if carries.get(table) else None for table, broken in self._broken.items()
         }
-        self._scope = Scope(data, mapping.lookups, carried=carried)
+        self._scope = Scope(data, mapping.lookups, carried=carried, reader=reader(mapping.locale))
 
     def results(self) -> list[CheckResult]:
         return [self._result(name, rule) for name, rule in self._mapping.checks.items()]

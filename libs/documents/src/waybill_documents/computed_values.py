@@ -13,6 +13,7 @@ from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.mapping.model import Mapping, TableRule
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.precision import refuse_too_precise
+from waybill_documents.value_text import reader
 from waybill_documents.values import Extracted, Row, Scalar, Value
 
 MOST_FINDINGS = 20
@@ -20,7 +21,7 @@ MOST_FINDINGS = 20
 
 
 def compute(mapping: Mapping, extracted: Extracted) -> list[Finding]:
-    """Fills in the computed values. Returns findings for texts that a look-up lacks and numbers that are too precise.
+    """Fills in the computed values. Returns findings for texts without a value and numbers that are too precise.
 
     A computed value has the lowest confidence of the values it was made from. Every row also gets the columns it
     lacks, as empty values, so that a name in a row never refers to a field of the document by accident.
@@ -32,8 +33,9 @@ def compute(mapping: Mapping, extracted: Extracted) -> list[Finding]:
     for table, rule in mapping.tables.items():
         _complete(table, rule, extracted.tables.setdefault(table, []))
     data = extracted.data()
+    printed = reader(mapping.locale)
     for table, rule in mapping.tables.items():
-        scope = Scope(data, mapping.lookups)
+        scope = Scope(data, mapping.lookups, reader=printed)
         rows = [
             _RowInWork(row, plain, scope.with_row(plain, index))
             for index, (row, plain) in enumerate(zip(extracted.tables[table], data[table], strict=True))
@@ -42,7 +44,7 @@ def compute(mapping: Mapping, extracted: Extracted) -> list[Finding]:
             findings += _compute_column(extracted, table, name, expression, rows)
             scope.memory.clear()  # the rows have one more column now
     for name, expression in mapping.computed.items():
-        scope = Scope(data, mapping.lookups)
+        scope = Scope(data, mapping.lookups, reader=printed)
         value = single(expression.evaluate(scope))
         confidence = min(_confidences(extracted, expression.names), default=100)
         extracted.fields[name] = Value(value, "", f"computed.{name}", (), confidence)
@@ -93,8 +95,11 @@ def _compute_column(
             scope.misses.clear()
     findings = [_miss(miss, rule, expression, extracted, table, index) for index, miss in missed[:MOST_FINDINGS]]
     if more := len(missed) - len(findings):
-        message = DocumentMessage("lookup.unknown_more", name=rule, count=more)
-        findings.append(Finding(FaultCode.UNKNOWN_LOOKUP, message, None, rule))
+        if missed[-1][1].why is not None:
+            message, code = DocumentMessage("value.unreadable_more", name=rule, count=more), FaultCode.BAD_VALUE
+        else:
+            message, code = DocumentMessage("lookup.unknown_more", name=rule, count=more), FaultCode.UNKNOWN_LOOKUP
+        findings.append(Finding(code, message, None, rule))
     return findings
 
 
@@ -116,7 +121,7 @@ def _miss(
     table: str | None = None,
     index: int | None = None,
 ) -> Finding:
-    """A finding for a text that the look-up does not have. It points to where the text is printed."""
+    """A finding for a text that has no value. It points to where the text is printed."""
     row: Row = extracted.tables[table][index] if table is not None and index is not None else {}
     sources = {f"{table}[{index}].{used}": row[used] for used in sorted(expression.names) if used in row}
     sources |= {
@@ -128,5 +133,8 @@ def _miss(
     )
     place = value.places[0] if value and value.places else None
     line = None if index is None else index + 1
+    if miss.why is not None:
+        message = DocumentMessage("value.unreadable", name=rule, why=miss.why, line=line)
+        return Finding.at(place, FaultCode.BAD_VALUE, message, path, rule)
     message = DocumentMessage("lookup.unknown", lookup=miss.lookup, text=miss.text[:100], name=rule, line=line)
     return Finding.at(place, FaultCode.UNKNOWN_LOOKUP, message, path, rule)

@@ -34,6 +34,9 @@ from waybill_documents.text_lines import lines_of
 from waybill_documents.values import Extracted
 from waybill_documents.xml_output import extracted_from_json, read_json, render
 
+Kind = Literal["pdf", "docx", "xlsx", "text", "json", "xml"]
+"""What a document is, by its content."""
+
 Wants = Literal["json", "xml", "conversion"]
 """Plain JSON, the XML alone, or everything in one answer."""
 
@@ -115,7 +118,7 @@ class Reading:
 
 def convert(
     source: Path,
-    kind: Literal["pdf", "json"],
+    kind: Kind,
     *,
     mapping: LoadedMapping | None,
     wants: Wants,
@@ -135,7 +138,7 @@ def convert(
 
 def _converted(
     source: Path,
-    kind: Literal["pdf", "json"],
+    kind: Kind,
     mapping: LoadedMapping | None,
     wants: Wants,
     pretty: bool,
@@ -143,16 +146,36 @@ def _converted(
     stages: Stages,
 ) -> bytes:
     if mapping is None:
-        if kind != "pdf" or wants != "json":
+        if kind == "json" or wants != "json":
             raise MappingFault(DocumentMessage("mapping.needed"))
-        return _dumped(_plain(source, limits, stages))
+        return _dumped(_plain(source, limits, stages) if kind == "pdf" else _plain_office(source, kind, stages))
     if kind == "json":
         if wants != "xml":
             raise MappingFault(DocumentMessage("mapping.json_only_to_xml"))
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
-    return _read_and_answer(source, mapping, wants, pretty, limits, stages)
+    return _read_and_answer(source, kind, mapping, wants, pretty, limits, stages)
+
+
+def read_document(
+    source: Path,
+    kind: Kind,
+    loaded: LoadedMapping,
+    limits: PdfLimits,
+    stages: Stages,
+    *,
+    keep: list[Page] | None = None,
+) -> Reading:
+    """Read a document of any kind by a mapping as far as possible. Raises `MappingFault` for one that none can read."""
+    if kind == "pdf":
+        return read_pdf(source, loaded, limits, stages, keep=keep)
+    if kind not in ("xlsx", "text"):
+        raise MappingFault(DocumentMessage("mapping.unread_kind"))
+    # Imported here for the reason that `_plain_office` gives.
+    from waybill_documents.sheets.workbook_reader import read_workbook
+
+    return read_workbook(source, kind, loaded, stages, keep=keep)
 
 
 def read_pdf(
@@ -222,18 +245,24 @@ def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
 
 
 def _read_and_answer(
-    source: Path, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: PdfLimits, stages: Stages
+    source: Path,
+    kind: Kind,
+    loaded: LoadedMapping,
+    wants: Wants,
+    pretty: bool,
+    limits: PdfLimits,
+    stages: Stages,
 ) -> bytes:
-    kept: list[Page] | None = [] if wants == "json" else None
-    reading = read_pdf(source, loaded, limits, stages, keep=kept)
+    kept: list[Page] | None = [] if wants == "json" and kind == "pdf" else None
+    reading = read_document(source, kind, loaded, limits, stages, keep=kept)
     reading.accept()
     if wants == "xml":
         return _xml(reading, pretty, stages)
     answer = reading.to_json()
     if wants == "conversion":
         answer["xml"] = _xml(reading, pretty, stages).decode()
-    elif kept:
-        whole = _with_tables(kept, stages).to_json()
+    elif kept or kind != "pdf":
+        whole = _with_tables(kept, stages).to_json() if kept else _plain_office(source, kind, stages)
         answer["pages"], answer["tables"] = whole["pages"], whole["tables"]
     answer["stages"] = {stage: round(spent, 2) for stage, spent in stages.milliseconds.items()}
     return _dumped(answer)
@@ -250,6 +279,15 @@ def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     if not any(page.words for page in plain.pages):
         raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
     return plain.to_json()
+
+
+def _plain_office(source: Path, kind: Kind, stages: Stages) -> dict[str, Any]:
+    # Imported here, because python-docx takes a third of a second, and most processes never see a Word document.
+    from waybill_documents import office
+
+    readers = {"docx": office.read_word, "xlsx": office.read_excel}
+    with stages.timed("office"):
+        return readers.get(kind, office.read_text)(source).to_json()
 
 
 def _with_tables(read: Iterable[Page], stages: Stages) -> PlainDocument:

@@ -21,8 +21,8 @@ LONGEST_DATE = 100
 _TOKENS = {"d", "dd", "M", "MM", "MMM", "MMMM", "yy", "yyyy"}
 _PIECE = re.compile(r"(?P<quoted>'(?:[^']|'')*')|(?P<token>d+|M+|y+)|(?P<other>[^\W\d_]+|.)", re.DOTALL)
 
-# What may follow the day: English, French and Dutch ordinals, and the German dot.
-_ORDINAL = r"(?: ?(?:st|nd|rd|th|er|ste|de|e)(?![^\W\d_])|\.)?"
+# What may follow the day: English, French and Dutch ordinals, the German dot, and the º of `1.º de janeiro`.
+_ORDINAL = r"(?: ?(?:st|nd|rd|th|er|ste|de|e)(?![^\W\d_])|\.?[º°]|\.)?"
 _NUMBERS = {"d": r"(?P<day>[0-9]{1,2})", "M": r"(?P<month>[0-9]{1,2})", "yy": r"(?P<year>[0-9]{2})"}
 _FIXED = {"d": r"(?P<day>[0-9]{2})", "M": r"(?P<month>[0-9]{2})", "yy": r"(?P<year>[0-9]{2})"}
 _NAMED = {"MMM", "MMMM"}
@@ -134,4 +134,6 @@ def _as_separator(text: str, *, loose: bool) -> str:
     words = text.split()
     if not words:
         return " ?" if loose else " "
-    return " ?" + " ?".join(re.escape(word) for word in words) + " ?"
+    # `de` must not take the first letters of `dezembro`, unless the format itself joins the two.
+    end = r"(?![^\W\d_]) ?" if text[-1] == " " and words[-1][-1].isalpha() else " ?"
+    return " ?" + " ?".join(re.escape(word) for word in words) + end

@@ -15,7 +15,7 @@ from waybill_documents.geometry import Page
 from waybill_documents.headers_footers import running, with_neighbours
 from waybill_documents.labels import split_labels
 from waybill_documents.locales import LocaleRules, locale_rules
-from waybill_documents.mapping.model import FieldRule, Mapping
+from waybill_documents.mapping.model import FieldRule, Mapping, TableRule
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.recognition import Recognition
 from waybill_documents.search_areas import Looked, looked_for
@@ -61,9 +61,11 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
     sizes: list[PageSize] = []
     recognised: set[int] = set()
     words = 0
+    on_sheets = False
     for lines, neighbours in with_neighbours(_lines(pages, stages)):
         page = lines.page
         words += len(page.words)
+        on_sheets = page.sheet is not None
         if page.recognised:
             recognised.add(page.number)
         sizes.append(PageSize(page.number, page.width, page.height, page.turn))
@@ -75,9 +77,11 @@ def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages)
         with stages.timed("fields"):
             rest = Lines(page, [split_labels(amounts.joined(line), labels) for line in rest])
             for search in searches:
-                search.look(rest, page.number == count)
+                # Cells that a mapping names are read wherever they are, in a table, too.
+                search.look(lines if search.rule.cells else rest, page.number == count)
     if not words:
-        raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("pdf.no_text"))
+        nothing = DocumentMessage("sheet.no_text") if on_sheets else DocumentMessage("pdf.no_text")
+        raise DocumentRejected(FaultCode.NO_TEXT, nothing)
     recognition.conclude()
     for reader in readers.values():
         reader.finish()
@@ -115,9 +119,7 @@ def _typed(
     tables: dict[str, list[Row]] = {}
     for name, reader in readers.items():
         if not reader.rows and mapping.tables[name].required:
-            findings.append(
-                Finding(FaultCode.TABLE_MISSING, DocumentMessage("table.missing", table=name), name, f"tables.{name}")
-            )
+            findings.append(_missing_table(name, mapping.tables[name], reader))
         if reader.rows:
             findings.extend(_missing_columns(name, mapping, reader))
         findings.extend(_unread_lines(name, reader.unread))
@@ -125,6 +127,28 @@ def _typed(
     carries = {name: reader.carries for name, reader in readers.items()}
     extracted = Extracted(fields, tables, carries, len(sizes))
     return Extraction(extracted, findings, sizes, looked_for(mapping, extracted, searches, readers, sizes))
+
+
+def _missing_table(name: str, rule: TableRule, reader: TableReader) -> Finding:
+    """Why a table has no rows: no header, a part of one, or a header with nothing under it that begins a row."""
+    code, path = FaultCode.TABLE_MISSING, f"tables.{name}"
+    if reader.header_place is not None:
+        message = DocumentMessage("table.no_rows", table=name, column=rule.row.begins, page=reader.header_place.page)
+        return Finding.at(reader.header_place, code, message, name, path)
+    headers = {column: its.header[0] for column, its in rule.columns.items() if its.header}
+    near, place = reader.near_header or (None, None)
+    lacking = [column for column in headers if near and column not in near.found and not rule.columns[column].optional]
+    if near is None or place is None or not lacking:
+        return Finding(code, DocumentMessage("table.missing", table=name), name, path)
+    message = DocumentMessage(
+        "table.header_incomplete",
+        table=name,
+        found=[header for column, header in headers.items() if column in near.found],
+        missing=[headers[column] for column in lacking],
+        columns=", ".join(lacking),
+        page=place.page,
+    )
+    return Finding.at(place, code, message, name, path)
 
 
 def _missing_columns(name: str, mapping: Mapping, reader: TableReader) -> Iterator[Finding]:

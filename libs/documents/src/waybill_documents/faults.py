@@ -53,6 +53,8 @@ class Finding:
     """The part of the mapping that found it, as in `checks.line_totals`."""
     page: int | None = None
     box: tuple[float, float, float, float] | None = None
+    cell: str | None = None
+    """The cells it is about, as in `Sheet1!C7`; its page is then the sheet's number."""
 
     @classmethod
     def at(
@@ -64,7 +66,9 @@ class Finding:
         rule: str | None = None,
     ) -> Finding:
         """A finding that points to a place, if there is one."""
-        return cls(code, says, path, rule, place.page if place else None, place.box if place else None)
+        if place is None:
+            return cls(code, says, path, rule)
+        return cls(code, says, path, rule, place.page, place.box, place.cell)
 
     @property
     def message(self) -> str:
@@ -89,8 +93,10 @@ class Finding:
             "key": self.key,
             "path": self.path,
             "rule": self.rule,
-            "page": self.page,
-            "box": list(self.box) if self.box else None,
+            "page": self.page if self.cell is None else None,
+            "box": list(self.box) if self.box and self.cell is None else None,
+            "sheet": self.page if self.cell is not None else None,
+            "cell": self.cell,
             "params": self.params or None,
         }
         return {name: value for name, value in found.items() if value is not None}

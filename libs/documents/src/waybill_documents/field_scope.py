@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from waybill_documents.geometry import Box, Page, Word
 from waybill_documents.mapping.model import FieldRule
+from waybill_documents.sheets.cell_names import cells_box
+from waybill_documents.sheets.sheet_choice import is_sheet
 from waybill_documents.text_lines import Lines, fold, line_of
 
 
@@ -12,12 +14,19 @@ class FieldScope:
 
     def __init__(self, rule: FieldRule) -> None:
         self._area = rule.area
+        self._cells = cells_box(rule.cells) if rule.cells else None
+        self._sheet = rule.sheet
         self._after = fold(rule.after) if rule.after else None
         self._before = fold(rule.before) if rule.before else None
 
     def of(self, lines: Lines) -> Lines | None:
         """The page's lines without the words outside the scope; None if the scope does not include this page."""
-        if self._area is None and self._after is None and self._before is None:
+        sheet = lines.page.sheet
+        if sheet is not None and self._sheet is not None and not is_sheet(self._sheet, sheet):
+            return None
+        if (self._cells if sheet is None else self._area) is not None:
+            return None  # a sheet has no percentages, and a page has no cells
+        if self._area is None and self._cells is None and self._after is None and self._before is None:
             return lines
         after = _anchor(lines, self._after)
         before = _anchor(lines, self._before)
@@ -38,6 +47,8 @@ class FieldScope:
         return Lines(lines.page, kept)
 
     def _area_on(self, page: Page) -> Box | None:
+        if self._cells is not None and page.sheet is not None:
+            return page.sheet.points(self._cells)
         area = self._area
         if area is None:
             return None

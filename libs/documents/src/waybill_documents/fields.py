@@ -18,6 +18,7 @@ from waybill_documents.lines_below import MOST_WORDS, lines_below
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import FieldRule
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.paragraphs import Paragraph, paragraphs
 from waybill_documents.text_lines import Line, Lines, fold, segments
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.values import Scalar
@@ -147,7 +148,10 @@ class FieldSearch:
         return unreadable if self._is_value_like(unreadable.found.raw) and not unreadable.in_longer else None
 
     def _without_label(self, lines: Lines) -> Iterator[Found]:
-        if self._pattern is not None:
+        if self.rule.wraps:
+            for paragraph in paragraphs(lines, self.rule.join):
+                yield from self._across(lines, paragraph)
+        elif self._pattern is not None:
             for line in lines:
                 yield from self._picked(lines, [line.words])
         else:
@@ -161,6 +165,9 @@ class FieldSearch:
                 raw = self.rule.join.join(" ".join(word.text for word in row) for row in rows)
                 yield Found(raw, (Place(lines.page.number, around([word for row in rows for word in row])),))
             return
+        if self.rule.wraps:
+            yield from self._across(lines, Paragraph(rows, self.rule.join))
+            return
         for row in rows:
             match = self._pattern.search(" ".join(word.text for word in row))
             if match is not None:
@@ -169,6 +176,26 @@ class FieldSearch:
                 if words:
                     yield Found(match.group(group), (Place(lines.page.number, around(words)),))
                     return
+
+    def _across(self, lines: Lines, paragraph: Paragraph) -> Iterator[Found]:
+        """What the pattern picks from running text, with a place on each of its lines."""
+        assert self._pattern is not None  # noqa: S101 - the schema asks for one
+        match = self._pattern.search(paragraph.text)
+        if match is not None:
+            group = 1 if self._pattern.groups else 0
+            parts = paragraph.parts(*match.span(group)) if match.group(group) else []
+            if parts:
+                places = tuple(Place(lines.page.number, around(part)) for part in parts)
+                yield Found(match.group(group), places)
+
+    def _onward(self, lines: Lines, label: Word) -> list[list[Word]]:
+        """The text of a paragraph after the last word of a label in it."""
+        for paragraph in paragraphs(lines, self.rule.join):
+            for number, row in enumerate(paragraph.rows):
+                if label in row:
+                    rest = list(row)[list(row).index(label) + 1 :]
+                    return [*([rest] if rest else []), *(list(each) for each in paragraph.rows[number + 1 :])]
+        return []
 
     def _beside_labels(self, lines: Lines) -> Iterator[tuple[LabelPosition, list[list[Word]]]]:
         """The words beside or below each place of a label, the most certain label first if the first one counts."""
@@ -182,7 +209,7 @@ class FieldSearch:
             line = lines.lines[position.line]
             right = self._right_of(line, position.end) if direction != "below" else []
             if direction == "right":
-                rows = [right]
+                rows = self._onward(lines, line.words[position.end - 1]) if self.rule.wraps else [right]
             elif direction == "below":
                 rows = lines_below(lines, position.line, position.box, self._until, self._last)
             else:

@@ -25,6 +25,30 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SheetGrid:
+    """Where the cells of a sheet are on the page that it is laid out on."""
+
+    number: int
+    """Its number in the workbook, hidden sheets included."""
+    name: str | None
+    """None for a CSV file, which has only one sheet."""
+    lefts: tuple[float, ...]
+    """The left edge of each column; the last one is the right edge of the sheet."""
+    tops: tuple[float, ...]
+    """The upper edge of each row; the last one is the lower edge of the sheet."""
+    first: tuple[int, int] = (0, 0)
+    """Row and column of the first cell, counted from 0."""
+
+    def points(self, cells: Box) -> Box:
+        """Where these cells are on the page, given in columns and rows. Cells outside of the sheet have no size."""
+        down, across = self.first
+        columns, rows = len(self.lefts) - 1, len(self.tops) - 1
+        left, right = (min(max(int(side) - across, 0), columns) for side in (cells[0], cells[2]))
+        top, bottom = (min(max(int(side) - down, 0), rows) for side in (cells[1], cells[3]))
+        return self.lefts[left], self.tops[top], self.lefts[right], self.tops[bottom]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """One page of a document, its words in the order of the file."""
 
@@ -38,13 +62,19 @@ class Page:
     """Words in another direction than the page's text, such as watermarks and margin notes. They are in no line."""
     recognised: bool = False
     """Whether its words are invisible, like the text that OCR adds to a scan."""
+    sheet: SheetGrid | None = None
+    """The cells, if it is a sheet of a workbook or a CSV file."""
 
 
 class Place(NamedTuple):
-    """A box on a page. A tuple, because every value has one."""
+    """A box on a page, or cells of a sheet. A tuple, because every value has one."""
 
     page: int
+    """The page, or the number of the sheet."""
     box: Box
+    """In points; for cells, in columns and rows: B3 is (1, 2, 2, 3)."""
+    cell: str | None = None
+    """The name of the cells, as in `Sheet1!C7`; None on a page."""
 
 
 def around(words: Sequence[Word]) -> Box:

@@ -37,7 +37,7 @@ def running(lines: Lines, neighbours: list[Lines]) -> dict[int, int]:
 
     The keys are line numbers; the values say how many of the neighbours have the line.
     """
-    if not neighbours:
+    if not neighbours or lines.page.sheet is not None:  # a sheet has no headers and footers
         return {}
     edge = min(_EDGE, len(lines))
     there = [{_signature(each, number) for number in _edges(each)} for each in neighbours]

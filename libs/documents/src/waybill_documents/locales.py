@@ -21,47 +21,84 @@ _MONTHS_AS_WRITTEN = {
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
     "en": "January February March April May June July August September October November December",
     "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
     "id": "Januari Februari Maret April Mei Juni Juli Agustus September Oktober November Desember",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
     "nl": "januari februari maart april mei juni juli augustus september oktober november december",
+    # In the genitive, which a date needs; the nominative is among the other names.
+    "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
 }
 MONTHS = {language: tuple(names.split()) for language, names in _MONTHS_AS_WRITTEN.items()}
 """The full names, January first."""
 
-# Further abbreviations besides the first three letters.
+_POLISH_NOMINATIVE = "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień"
+
+# Further names and abbreviations besides the first three letters.
 _OTHER_NAMES: dict[str, dict[str, int]] = {
     "de": {"jänner": 1, "feber": 2, "maerz": 3, "mrz": 3, "sept": 9},
     "en": {"sept": 9},
+    "es": {"sept": 9, "setiembre": 9, "set": 9},
     "fr": {"janv": 1, "févr": 2, "avr": 4, "juil": 7, "sept": 9},
     "id": {"pebruari": 2, "ags": 8, "agt": 8, "agst": 8, "sept": 9, "nopember": 11, "nop": 11},
+    "it": {"genn": 1, "febbr": 2, "sett": 9},
     "nl": {"mrt": 3, "sept": 9},
+    "pl": {name: month for month, name in enumerate(_POLISH_NOMINATIVE.split(), start=1)},
+    "pt": {},
 }
 
 _NUMBER_SIGNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "de": (",", (".",)),
     "en": (".", (",",)),
+    "es": (",", (".",)),
     "fr": (",", (" ",)),
     "id": (",", (".",)),
+    "it": (",", (".",)),
     "nl": (",", (".",)),
+    "pl": (",", (" ",)),
+    # As in Brazil. A mapping for Portugal, where a space groups, says so.
+    "pt": (",", (".",)),
 }
 """The decimal sign and the group signs."""
+
+_SLASHES = ("dd/MM/yyyy", "dd-MM-yyyy", "dd.MM.yyyy", "dd/MM/yy")
 
 _DATES: dict[str, tuple[str, ...]] = {
     "de": ("d. MMMM yyyy", "d MMMM yyyy", "dd.MM.yyyy", "dd.MM.yy", "yyyy-MM-dd"),
     # No 03/04/2025: it is in March in one country and in April in another, so a mapping has to choose.
     "en": ("MMMM d, yyyy", "d MMMM yyyy", "MMMM d yyyy", "d-MMM-yyyy", "d-MMM-yy", "yyyy-MM-dd"),
+    "es": ("d 'de' MMMM 'de' yyyy", "d MMMM yyyy", *_SLASHES, "d-MMM-yyyy", "d-MMM-yy", "yyyy-MM-dd"),
     "fr": ("d MMMM yyyy", "dd/MM/yyyy", "dd.MM.yyyy", "dd/MM/yy", "yyyy-MM-dd"),
     "id": ("d MMMM yyyy", "dd/MM/yyyy", "dd-MM-yyyy", "d-MMM-yyyy", "d-MMM-yy", "dd/MM/yy", "yyyy-MM-dd"),
+    "it": ("d MMMM yyyy", *_SLASHES, "d-MMM-yyyy", "d-MMM-yy", "yyyy-MM-dd"),
     "nl": ("d MMMM yyyy", "dd-MM-yyyy", "dd/MM/yyyy", "dd-MM-yy", "yyyy-MM-dd"),
+    # `r.` is short for year.
+    "pl": (
+        *("d MMMM yyyy", "d MMMM yyyy 'r.'", "dd.MM.yyyy", "dd.MM.yyyy 'r.'", "dd-MM-yyyy", "dd/MM/yyyy"),
+        *("dd.MM.yy", "yyyy-MM-dd"),
+    ),
+    "pt": ("d 'de' MMMM 'de' yyyy", "d MMMM yyyy", *_SLASHES, "d-MMM-yyyy", "d-MMM-yy", "yyyy-MM-dd"),
 }
 """Tried in order. The first one is also used to show a date."""
 
 _CURRENCIES = (
     "Rp.", "Rp", "IDR", "€", "EUR", "Euro", "US$", "$", "USD", "£", "GBP", "CHF", "Fr.", "¥", "JPY", "S$", "SGD",
     "₹", "Rs.", "Rs", "INR", "A$", "AUD", "RM", "MYR", "CNY", "DKK", "SEK", "NOK", "PLN", "kr",
+    "R$", "BRL", "zł",
 )  # fmt: skip
 """The same in all languages, because an invoice in German may be in dollars."""
 
-_ANSWERS = {"de": ("ja", "nein"), "en": ("yes", "no"), "fr": ("oui", "non"), "id": ("ya", "tidak"), "nl": ("ja", "nee")}
+_ANSWERS = {
+    "de": ("ja", "nein"),
+    "en": ("yes", "no"),
+    "es": ("sí", "no"),
+    "fr": ("oui", "non"),
+    "id": ("ya", "tidak"),
+    "it": ("sì", "no"),
+    "nl": ("ja", "nee"),
+    "pl": ("tak", "nie"),
+    "pt": ("sim", "não"),
+}
 
 
 class Dress:

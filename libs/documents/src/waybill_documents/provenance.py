@@ -9,6 +9,7 @@ from typing import Any
 
 from waybill_documents.confidence import PROVED
 from waybill_documents.extraction import PageSize
+from waybill_documents.geometry import Place
 from waybill_documents.search_areas import Looked
 from waybill_documents.values import Extracted, Scalar, Value
 
@@ -52,11 +53,10 @@ def carries_of(extracted: Extracted) -> dict[str, Any]:
     return {
         table: [
             {
-                "page": carry.page,
+                **place_as_json(carry.place),
                 "direction": carry.direction,
                 "amount": plain(carry.amount),
                 "after_rows": carry.after_rows,
-                "box": carry.place.box,
                 "raw": carry.raw,
             }
             for carry in carries
@@ -67,7 +67,14 @@ def carries_of(extracted: Extracted) -> dict[str, Any]:
 
 def looked_of(looked: Looked) -> dict[str, Any]:
     """For each value that was not found, where it was looked for."""
-    return {path: [{"page": place.page, "box": place.box} for place in places] for path, places in looked.items()}
+    return {path: [place_as_json(place) for place in places] for path, places in looked.items()}
+
+
+def place_as_json(place: Place) -> dict[str, Any]:
+    """Page and box, or sheet and cells."""
+    if place.cell is not None:
+        return {"sheet": place.page, "cell": place.cell}
+    return {"page": place.page, "box": place.box}
 
 
 def _origin(value: Value) -> dict[str, Any]:
@@ -78,8 +85,7 @@ def _origin(value: Value) -> dict[str, Any]:
         origin["most"] = value.most
     if value.places:
         first, *others = value.places
-        origin["page"] = first.page
-        origin["box"] = first.box
-        if others:  # it runs over a page break
-            origin["continues"] = [{"page": place.page, "box": place.box} for place in others]
+        origin |= place_as_json(first)
+        if others:  # it runs over a line or page break
+            origin["continues"] = [place_as_json(place) for place in others]
     return origin

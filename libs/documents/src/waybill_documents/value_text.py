@@ -6,10 +6,12 @@ import re
 import unicodedata
 from datetime import date
 from decimal import Decimal
+from typing import Literal
 
 from waybill_documents.expressions.numbers import MOST_DIGITS, plain_text
-from waybill_documents.locales import LocaleRules
-from waybill_documents.mapping.model import ValueType
+from waybill_documents.expressions.scope import Reader
+from waybill_documents.locales import LocaleRules, locale_rules
+from waybill_documents.mapping.model import Locale, ValueType
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Scalar
 
@@ -68,6 +70,21 @@ def read(text: str, type: ValueType, locale: LocaleRules) -> Scalar:  # noqa: A0
             raise Unreadable(DocumentMessage("text.not_a_whole_number", text=_short(text)))
         return None if number is None else int(number)
     return _date(stripped, locale)
+
+
+def reader(locale: Locale | None) -> Reader:
+    """Reads printed texts for expressions, which work with a message instead of an exception."""
+    rules: LocaleRules | None = None  # made when an expression first reads something; few do
+
+    def read_or_say(text: str, type: Literal["decimal", "date"]) -> Decimal | date | DocumentMessage | None:  # noqa: A002
+        nonlocal rules
+        rules = rules or locale_rules(locale)
+        try:
+            return read(text, type, rules)  # type: ignore[return-value]  # a value of the type that was asked for
+        except Unreadable as error:
+            return error.says
+
+    return read_or_say
 
 
 def show(value: Scalar, locale: LocaleRules) -> str:

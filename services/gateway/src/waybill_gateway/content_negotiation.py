@@ -12,7 +12,7 @@ from waybill_gateway.refusals import mapping_missing, not_acceptable
 if TYPE_CHECKING:  # the service itself must not import a parser
     from waybill_documents.conversion import Wants
 
-Kind = Literal["pdf", "json"]
+Kind = Literal["pdf", "docx", "xlsx", "text", "json", "xml"]
 
 JSON = "application/json"
 XML = "application/xml"
@@ -35,6 +35,14 @@ OFFERS = (
     Offer("pdf", JSON, "json", needs_mapping=False),
     Offer("pdf", XML, "xml", needs_mapping=True),
     Offer("pdf", CONVERSION, "conversion", needs_mapping=True),
+    Offer("docx", JSON, "json", needs_mapping=False),
+    Offer("xlsx", JSON, "json", needs_mapping=False),
+    Offer("xlsx", XML, "xml", needs_mapping=True),
+    Offer("xlsx", CONVERSION, "conversion", needs_mapping=True),
+    Offer("text", JSON, "json", needs_mapping=False),
+    Offer("text", XML, "xml", needs_mapping=True),
+    Offer("text", CONVERSION, "conversion", needs_mapping=True),
+    Offer("xml", JSON, "json", needs_mapping=False),
     Offer("json", XML, "xml", needs_mapping=True),
 )
 

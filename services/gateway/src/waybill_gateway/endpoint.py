@@ -27,6 +27,7 @@ from waybill.http import Problem
 from waybill.http.multipart import OVERHEAD, BadForm, boundary_of
 from waybill.messages import msg
 from waybill.telemetry import spans
+from waybill.telemetry.metrics import GATEWAY_DOCUMENTS
 from waybill_documents.faults import FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
@@ -34,7 +35,7 @@ from waybill_gateway import refusals
 from waybill_gateway.body import Body
 from waybill_gateway.content_negotiation import Accept, Kind
 from waybill_gateway.doorkeeper import Doorkeeper
-from waybill_gateway.file_signature import sniff
+from waybill_gateway.file_signature import KINDS, sniff
 from waybill_gateway.pool.stage_times import stage_times
 from waybill_gateway.refusals import Refusal
 from waybill_gateway.request_span import request_span
@@ -192,11 +193,13 @@ class Endpoint(ABC):
             )
         if form.size is None:
             raise refusals.bad_form(msg("gateway.no_file"))
-        kind = sniff(files.document)
-        exchange.facts |= {"bytes": form.size, "kind": kind}
+        found = sniff(files.document)
+        kind = KINDS.get(found)
+        exchange.facts |= {"bytes": form.size, "kind": found.value}
         exchange.facts["upload_seconds"] = _seconds_since(exchange.began)
+        GATEWAY_DOCUMENTS.labels(kind or "other").inc()
         if kind is None:
-            raise refusals.not_a_document()
+            raise refusals.unread(found)
         return self.task(form, kind, accept, exchange)
 
     async def _done(self, task: DocumentTask, files: RequestFiles, body: Body, exchange: Exchange) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waybill.errors import Code
+from waybill.files import FileType
 from waybill.http import Problem
 from waybill.http.multipart import BadForm
 from waybill.http.problems import message_of
@@ -18,6 +19,11 @@ from waybill.messages import Message, msg
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.messages import DocumentMessage
 
+_SAVE_ANEW = {
+    FileType.DOC: DocumentMessage("office.old_word"),
+    FileType.XLS: DocumentMessage("office.old_excel"),
+    FileType.PPTX: DocumentMessage("office.presentation"),
+}
 _RECOVERY = 5
 """Seconds to wait for a gateway whose parsers are being killed. At once, the same would probably happen again."""
 
@@ -86,7 +92,13 @@ def too_large(megabytes: int) -> Refusal:
     return Refusal(413, Code.TOO_LARGE, msg("gateway.too_large", megabytes=megabytes))
 
 
-def not_a_document() -> Refusal:
+def unread(found: FileType) -> Refusal:
+    """For a file that is nothing we read. Where the sender can do something about it, the sentence says what."""
+    if found is FileType.ENCRYPTED_OFFICE:
+        return document_fault(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted"))
+    if found in _SAVE_ANEW:
+        says = _SAVE_ANEW[found]
+        return Refusal(415, Code.NOT_PDF, says.english, more={"key": says.key})
     return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_document"))
 
 

@@ -32,6 +32,15 @@ def zip_names(file: BinaryIO) -> Iterator[str]:
     yield from _entries(file.read(min(length, _MOST_DIRECTORY)))
 
 
+def leading_names(head: bytes) -> Iterator[str]:
+    """The names in front of a ZIP's first files, for a ZIP that lost its directory."""
+    at = 0
+    while (at := head.find(b"PK\x03\x04", at)) >= 0 and at + 30 <= len(head):
+        (name,) = struct.unpack_from("<H", head, at + 26)
+        yield head[at + 30 : at + 30 + name].decode("utf-8", "replace")
+        at += 30 + name
+
+
 def _end_record(tail: bytes) -> int | None:
     """Where the end record starts. A comment may contain its signature, so the comment must reach to the end."""
     at = len(tail)

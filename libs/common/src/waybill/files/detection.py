@@ -12,7 +12,7 @@ import re
 from enum import StrEnum
 from typing import BinaryIO
 
-from waybill.files.containers import ole2_names, zip_names
+from waybill.files.containers import leading_names, ole2_names, zip_names
 
 HEAD = 64 * 1024
 """The most bytes that are read from the beginning."""
@@ -72,6 +72,7 @@ _SIGNATURES = (
     (b"\xff\xd8\xff", FileType.JPEG),
     (b"\x1f\x8b\x08", FileType.GZIP),
 )
+_CONTENT_TYPES = "[Content_Types].xml"
 _OPEN_XML_PARTS = {
     "word/document.xml": FileType.DOCX,
     "xl/workbook.xml": FileType.XLSX,
@@ -115,7 +116,7 @@ def _detect(file: BinaryIO) -> FileType:
         return FileType.EMPTY
     found = next((kind for start, kind in _SIGNATURES if head.startswith(start)), None)
     if found is FileType.ZIP:
-        return _inside_zip(file)
+        return _inside_zip(file, head)
     if found is FileType.OLE2:
         names = ole2_names(file)
         return next((_OLE2_STREAMS[name] for name in names if name in _OLE2_STREAMS), FileType.OLE2)
@@ -126,11 +127,25 @@ def _detect(file: BinaryIO) -> FileType:
     return _detect_text(head, whole=len(head) < HEAD)
 
 
-def _inside_zip(file: BinaryIO) -> FileType:
+def _inside_zip(file: BinaryIO, head: bytes) -> FileType:
     names = set(zip_names(file))
-    if "[Content_Types].xml" not in names:
+    if not names:
+        return _cut_off(head)
+    if _CONTENT_TYPES not in names:
         return FileType.ZIP
     return next((kind for part, kind in _OPEN_XML_PARTS.items() if part in names), FileType.ZIP)
+
+
+def _cut_off(head: bytes) -> FileType:
+    """The type of a ZIP without a directory, so that its sender hears that a document is damaged, not that it is none.
+
+    Open XML begins with a part that no other ZIP has. If the file ends before it says more, it is most likely a letter.
+    """
+    names = list(leading_names(head))
+    if _CONTENT_TYPES not in names:
+        return FileType.ZIP
+    folders = {name.partition("/")[0] for name in names}
+    return FileType.XLSX if "xl" in folders else FileType.PPTX if "ppt" in folders else FileType.DOCX
 
 
 def _is_late_pdf(file: BinaryIO, head: bytes) -> bool:

@@ -145,6 +145,12 @@ GATEWAY_REQUEST = Histogram(
     buckets=_WORK,
     shown_by=(GATEWAY,),
 )
+GATEWAY_DOCUMENTS = Counter(
+    "waybill_gateway_documents_total",
+    "Documents that arrived, by what their content is: pdf, docx, xlsx, text, json, xml, or other.",
+    ("kind",),
+    shown_by=(GATEWAY,),
+)
 GATEWAY_STAGE = Histogram(
     "waybill_gateway_stage_seconds",
     "How long each stage inside the parser took.",

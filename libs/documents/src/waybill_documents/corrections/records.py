@@ -13,6 +13,7 @@ from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.sheets.cell_names import cells_box
 from waybill_documents.values import Carry, Extracted, Row, Value
 
 _MOST_PLACES = 1_000
@@ -101,7 +102,8 @@ def _take_confidence(value: Value, origin: Any, path: str) -> None:
 
 
 def _page_count(record: dict[str, Any]) -> int | None:
-    pages = part(record, "source", dict).get("pages")
+    source = part(record, "source", dict)
+    pages = source.get("pages", source.get("sheets"))
     return len(pages) if isinstance(pages, list) else None
 
 
@@ -153,7 +155,7 @@ def _value(data: dict[str, Any], origins: dict[str, Any], name: str, type_: Valu
     if type(rule) is not str or type(raw) is not str or len(raw) > LONGEST_TEXT:
         raise MappingFault(DocumentMessage("record.no_rule"), path)
     places: tuple[Place, ...] = ()
-    if "page" in origin:
+    if "page" in origin or "cell" in origin:
         places = (_place(origin, path),)
         if "continues" in origin:
             places += places_of(origin["continues"], path)
@@ -177,10 +179,20 @@ def _unchecked(origin: dict[str, Any], path: str) -> int | None:
 
 
 def _place(given: Any, path: str) -> Place:
+    if isinstance(given, dict) and "cell" in given:
+        return _cells(given, path)
     page = given.get("page") if isinstance(given, dict) else None
     if type(page) is not int or page < 1:
         raise MappingFault(DocumentMessage("record.no_page"), path)
     return Place(page, _box(given.get("box"), path))
+
+
+def _cells(given: dict[str, Any], path: str) -> Place:
+    sheet, cell = given.get("sheet"), given["cell"]
+    box = cells_box(cell) if type(cell) is str else None
+    if type(sheet) is not int or sheet < 1 or box is None:
+        raise MappingFault(DocumentMessage("record.bad_cell"), path)
+    return Place(sheet, box, cell)
 
 
 def _box(given: Any, path: str) -> Box:
@@ -217,5 +229,8 @@ def _finding(given: Any) -> Finding:
         code = FaultCode(str(given.get("code")))
     except ValueError:
         raise MappingFault(DocumentMessage("record.bad_finding")) from None
+    says = DocumentMessage.stored(given["message"], key, params)
+    if "cell" in given:
+        return Finding.at(_cells(given, "findings"), code, says, path, rule)
     box = _box(given["box"], "findings") if "box" in given else None
-    return Finding(code, DocumentMessage.stored(given["message"], key, params), path, rule, page, box)
+    return Finding(code, says, path, rule, page, box)

@@ -108,6 +108,16 @@ def _lookup(scope: Scope, lookup: Run, text: Run) -> str | None:
     return scope.look_up(lookup(scope), wanted) if wanted else None
 
 
+def _read_number(scope: Scope, text: Run) -> Any:
+    value = text(scope)
+    return scope.read(value, "decimal") if isinstance(value, str) else numbers.number(value)
+
+
+def _read_date(scope: Scope, text: Run) -> Any:
+    value = text(scope)
+    return scope.read(value, "date") if isinstance(value, str) else text_functions.as_date(value)
+
+
 def _carried(scope: Scope, table: Run) -> bool | None:
     return scope.carried.get(table(scope))
 
@@ -133,7 +143,13 @@ _TABLE = (
     Function("precision(x)", (N,), N, numbers.precision,
              doc="The value of the last printed digit of `x`: 1 for `37.500`, 0.01 for `37.500,00`."),
     Function("number(text)", (ANY,), N, text_functions.as_number,
-             doc="The number in a text such as `-1234.50`: a decimal point, no grouping."),
+             doc="The number in a text such as `-1234.50`: a decimal point, no grouping. Empty for any other text."),
+    Function("read_number(text)", (ANY,), N, _read_number, lazy=True,
+             doc="The number in a text as the document prints it, by the mapping's locale: `1.234,50` in German. A text"
+                 " that is not a number is a finding."),
+    Function("read_date(text)", (ANY,), D, _read_date, lazy=True,
+             doc="The date in a text as the document prints it, by the mapping's locale: `7. Mai 2014` in German. A"
+                 " text that is not a date is a finding."),
     Function("min(a, ...)", (ANY,), ANY, columns.smallest, repeats=True,
              doc="The smallest of several values, or of a column. Empty ones do not count."),
     Function("max(a, ...)", (ANY,), ANY, columns.largest, repeats=True,
@@ -191,7 +207,10 @@ _TABLE = (
     Function("matches(text, 'pattern')", (ANY, Kind.PATTERN), C, text_functions.matches,
              doc="Whether the RE2 pattern is found anywhere in the text; `^` and `$` are its ends."),
     Function("replace(text, 'pattern', 'by')", (ANY, Kind.PATTERN, Kind.TEMPLATE), T, text_functions.replace,
-             doc="The text with all matches of the RE2 pattern replaced; `\\1` to `\\9` are its groups."),
+             doc="The text with all matches of the RE2 pattern replaced; `\\1` to `\\9` are its groups. A text without"
+                 " a match stays as it is; to pick a part of a text, use `extract`."),
+    Function("extract(text, 'pattern')", (ANY, Kind.PATTERN), T, text_functions.extract,
+             doc="The first match of the RE2 pattern, or its first group if it has one. Empty if there is no match."),
     Function("date(value, 'format')", (D, Kind.FORMAT), T, text_functions.date_text,
              doc="A date as a text, as in `date(issued, 'yyyy-MM-dd')`. Months have English names."),
 )

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from waybill_documents.messages import DocumentMessage
+
+Reader = Callable[[str, Literal["decimal", "date"]], Decimal | date | DocumentMessage | None]
+"""Reads a printed text by the mapping's locale. Returns a message that says why, if it is not of that type."""
 
 
 class Miss(NamedTuple):
-    """A text that a look-up does not have."""
+    """A text without a value: a look-up does not have it, or it cannot be read."""
 
-    lookup: str
+    lookup: str | None
     text: str
+    why: DocumentMessage | None = None
+    """Why it cannot be read; None if a look-up does not have it."""
 
 
 class Scope:
@@ -24,7 +33,7 @@ class Scope:
     therefore not change while a scope is in use. Making a new scope is cheap.
     """
 
-    __slots__ = ("_folded", "carried", "data", "index", "lookups", "memory", "misses", "row")
+    __slots__ = ("_folded", "_reader", "carried", "data", "index", "lookups", "memory", "misses", "row")
 
     def __init__(
         self,
@@ -33,6 +42,7 @@ class Scope:
         row: Mapping[str, Any] | None = None,
         *,
         carried: Mapping[str, bool | None] | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self.data = data
         self.lookups = lookups or {}
@@ -42,9 +52,10 @@ class Scope:
         self.carried = carried or {}
         """For each table, whether the carried sums agree; None if there are none and none are needed."""
         self.misses: list[Miss] = []
-        """Texts that look-ups did not have, in order; shared with the scopes of rows."""
+        """Texts without a value, in order; shared with the scopes of rows."""
         self.memory: dict[str, Any] = {}
         self._folded: dict[str, dict[str, str]] = {}
+        self._reader = reader
 
     def with_row(self, row: Mapping[str, Any], index: int | None = None) -> Scope:
         """The same scope for one row. It is cheap, and all rows share the cache."""
@@ -57,6 +68,7 @@ class Scope:
         scope.misses = self.misses
         scope.memory = self.memory
         scope._folded = self._folded
+        scope._reader = self._reader
         return scope
 
     def column(self, table: str, column: str) -> list[Any]:
@@ -67,6 +79,14 @@ class Scope:
             rows = self.data.get(table)
             found = [row.get(column) for row in rows] if isinstance(rows, list) else []
             self.memory[name] = found
+        return found
+
+    def read(self, text: str, type: Literal["decimal", "date"]) -> Decimal | date | None:  # noqa: A002 - as in a mapping
+        """The value of a printed text by the mapping's locale. A text that cannot be read is a miss."""
+        found = self._reader(text, type) if self._reader is not None else None
+        if isinstance(found, DocumentMessage):
+            self.misses.append(Miss(None, text, found))
+            return None
         return found
 
     def look_up(self, lookup: str, text: str) -> str | None:

@@ -197,6 +197,18 @@ def replace(value: Any, pattern: Any, by: Template) -> str | None:
     return _bounded("".join(pieces))
 
 
+def extract(value: Any, pattern: Any) -> str | None:
+    """The first match, or its first group. Without a match, it is empty, where `replace` keeps the whole text."""
+    text = as_text(value)
+    if text is None:
+        return None
+    try:
+        match = pattern.search(text)
+    except UnicodeEncodeError:
+        return None
+    return None if match is None else match.group(1 if pattern.groups else 0)
+
+
 def date_text(value: Any, form: DateFormat) -> str | None:
     """The date as the format says."""
     day = as_date(value)

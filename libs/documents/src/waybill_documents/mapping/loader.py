@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,13 +25,14 @@ from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.mistakes import mistakes
-from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
+from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule
 from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.precision import too_precise
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
 
 _MOST_BYTES = 1_000_000
+_VERSIONED = re.compile(r"_v[1-9][0-9]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ def parse(content: bytes) -> Mapping:
         mapping = Mapping.model_validate(document)
     except ValidationError as error:
         raise mistakes(error) from error
+    if mapping.embedded is None and not _VERSIONED.search(mapping.name):
+        raise MappingFault(DocumentMessage("mapping.no_version", name=mapping.name), "name")
     for where, pattern in _patterns(mapping):
         _check_pattern(where, pattern)
     _check_references(mapping)
@@ -129,8 +133,8 @@ def _patterns(mapping: Mapping) -> Iterator[tuple[str, str]]:
         for column, rule in table.columns.items():
             if rule.pattern:
                 yield f"tables.{name}.columns.{column}.pattern", rule.pattern
-        for note, pattern in table.notes.items():
-            yield f"tables.{name}.notes.{note}", pattern
+        for note, its in table.notes.items():
+            yield f"tables.{name}.notes.{note}", its.pattern
 
 
 def _check_pattern(where: str, pattern: str) -> None:
@@ -164,8 +168,7 @@ def _check_references(mapping: Mapping) -> None:
             raise MappingFault(DocumentMessage("mapping.table_name_taken", name=name), where)
         for column, rule in table.columns.items():
             _check_fixed(f"{where}.columns.{column}", rule.default, rule, locale)
-            if rule.header is None and table.row.pattern is None:
-                raise MappingFault(DocumentMessage("mapping.no_header"), f"{where}.columns.{column}.header")
+            _check_place(f"{where}.columns.{column}", rule, table)
         if table.row.begins is not None and table.row.begins not in table.columns:
             raise MappingFault(DocumentMessage("mapping.unknown_column", name=table.row.begins), f"{where}.row.begins")
         if table.row.pattern is not None:
@@ -179,6 +182,24 @@ def _check_references(mapping: Mapping) -> None:
     _check_titles(mapping)
     if mapping.embedded is not None and (mapping.fields or mapping.tables or mapping.xml or mapping.checks):
         raise MappingFault(DocumentMessage("mapping.embedded_with_fields"), "embedded")
+
+
+def _check_place(where: str, rule: ColumnRule, table: TableRule) -> None:
+    """A column has a header, or is beside one that has, unless the rows match a pattern."""
+    beside = rule.after or rule.before
+    if beside is None:
+        if rule.header is None and table.row.pattern is None:
+            raise MappingFault(DocumentMessage("mapping.no_header"), f"{where}.header")
+        return
+    key = f"{where}.{'after' if rule.after else 'before'}"
+    if beside not in table.columns:
+        raise MappingFault(DocumentMessage("mapping.unknown_column", name=beside), key)
+    if table.columns[beside].header is None or table.row.pattern is not None:
+        raise MappingFault(DocumentMessage("mapping.neighbour_without_header", name=beside), key)
+    # One column on each side of a header: which of two would be the nearer one?
+    same = [name for name, its in table.columns.items() if (its.after, its.before) == (rule.after, rule.before)]
+    if len(same) > 1:
+        raise MappingFault(DocumentMessage("mapping.neighbours", names=", ".join(same)), key)
 
 
 def _check_titles(mapping: Mapping) -> None:

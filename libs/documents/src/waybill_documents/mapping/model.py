@@ -34,6 +34,14 @@ Phrases = Annotated[
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 """A regular expression for RE2, which always takes linear time; its first group, if any, is the value."""
 
+SheetChoice = Annotated[int, Field(ge=1, le=1000)] | Annotated[str, StringConstraints(min_length=1, max_length=100)]
+"""A sheet of a workbook, by its number or its name. Case and spacing of names do not matter."""
+
+_ON_SHEET = "Only on this sheet of a workbook: its name, or its number, hidden sheets included. No effect elsewhere."
+
+CellRange = Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,3}[1-9][0-9]{0,6}(:[A-Z]{1,3}[1-9][0-9]{0,6})?$")]
+"""Cells of a sheet: `C7` or `B2:D9`."""
+
 ValueType = Literal["text", "digits", "integer", "decimal", "date"]
 
 Decimals = Annotated[
@@ -61,7 +69,7 @@ class Strict(BaseModel):
 class Locale(Strict):
     """How numbers and dates are printed: a language, and the differences from it."""
 
-    base: Literal["de", "en", "fr", "id", "nl"]
+    base: Literal["de", "en", "es", "fr", "id", "it", "nl", "pl", "pt"]
     decimal: Literal[",", "."] | None = None
     group: tuple[Literal[".", ",", " ", "'"], ...] | None = None
     dates: tuple[str, ...] | None = Field(None, description="Formats like `d MMMM yyyy`, tried in order.")
@@ -115,6 +123,8 @@ class FieldRule(Strict):
     constant: str | None = Field(None, description="A fixed value that is not on the page.")
     page: Literal["first", "last", "any"] = "any"
     area: Area | None = None
+    sheet: SheetChoice | None = Field(None, description=_ON_SHEET)
+    cells: CellRange | None = Field(None, description="Only in these cells of a sheet: `C7` or `B2:D9`.")
     after: Phrase | None = Field(None, description="Search only below or to the right of this text on the same page.")
     before: Phrase | None = Field(None, description="Search only above or to the left of this text on the same page.")
     until: tuple[Phrase, ...] = Field(
@@ -124,6 +134,11 @@ class FieldRule(Strict):
         "1",
         description="Which lines of a `below`, a `block` or an area: `1`, `2-4` or `2-` for the second to the last.",
     )
+    wraps: bool = Field(
+        False,
+        description="Whether the pattern may match across the end of a line, as in running text. The lines of a"
+        " paragraph are then joined.",
+    )
     join: str = Field(" ", max_length=10, description="The text between two joined lines.")
     pick: Literal["first", "last"] = Field("first", description="Which one to use when several are found.")
     required: bool = False
@@ -131,12 +146,15 @@ class FieldRule(Strict):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> FieldRule:
-        if self.constant is not None and (self.label or self.pattern or self.area):
+        searched = self.label or self.pattern or self.area or self.cells
+        if self.constant is not None and searched:
             raise Mistake(DocumentMessage("mapping.constant_is_not_searched"))
-        if self.constant is None and not (self.label or self.pattern or self.area):
+        if self.constant is None and not searched:
             raise Mistake(DocumentMessage("mapping.no_way_to_find"))
         if self.required and self.default is not None:
             raise Mistake(DocumentMessage("mapping.required_with_default"))
+        if self.wraps and self.pattern is None:
+            raise Mistake(DocumentMessage("mapping.wraps_without_pattern"))
         _decimals_are_of_decimals(self)
         return self
 
@@ -147,6 +165,8 @@ class ColumnRule(Strict):
     header: Phrases | None = Field(
         None, description="The words of the header, or alternatives. Not needed if the rows match a pattern."
     )
+    after: Name | None = Field(None, description="For a column without a header: the column to the left of it.")
+    before: Name | None = Field(None, description="For a column without a header: the column to the right of it.")
     type: ValueType = "text"
     decimals: Decimals = None
     required: bool = Field(False, description="A row without this value is a finding.")
@@ -161,6 +181,8 @@ class ColumnRule(Strict):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> ColumnRule:
+        if sum(each is not None for each in (self.header, self.after, self.before)) > 1:
+            raise Mistake(DocumentMessage("mapping.one_way_to_find_a_column"))
         _decimals_are_of_decimals(self)
         return self
 
@@ -184,6 +206,23 @@ class RowRule(Strict):
         return self
 
 
+class NoteRule(Strict):
+    """Lines that match a pattern and become rows of their own. A pattern alone is a note that keeps the match."""
+
+    pattern: Pattern
+    keep: Literal["match", "line"] = Field(
+        "match", description="What the row has: the pattern's first group or match, or the whole line."
+    )
+
+
+def _as_note(given: object) -> object:
+    return {"pattern": given} if isinstance(given, str) else given
+
+
+Note = Annotated[NoteRule, BeforeValidator(_as_note, json_schema_input_type=Pattern | NoteRule)]
+"""A note, or only its pattern."""
+
+
 class CarryRule(Strict):
     """Sums that are carried from one page to the next. They prove that no line is missing."""
 
@@ -197,12 +236,13 @@ class TableRule(Strict):
 
     columns: dict[Name, ColumnRule] = Field(min_length=1, max_length=40)
     row: RowRule
+    sheet: SheetChoice | None = Field(None, description=_ON_SHEET)
     start: Phrases | None = Field(
         None, description="The table starts below a line that begins with one of these; only without a header."
     )
     end: Phrases | None = Field(None, description="The table ends before a line that begins with one of these.")
     skip: tuple[Phrase, ...] = Field((), description="Lines that begin with one of these are ignored.")
-    notes: dict[Name, Pattern] = Field(
+    notes: dict[Name, Note] = Field(
         default_factory=dict, description="Matching lines become rows of their own with only this column."
     )
     carry: CarryRule | None = None
@@ -291,6 +331,9 @@ class Mapping(Strict):
     )
     embedded: EmbeddedRule | None = None
     recognise: Recognise = Recognise()
+    sheets: Annotated[tuple[SheetChoice, ...], Field(min_length=1, max_length=100)] | None = Field(
+        None, description="For workbooks: the sheets to read, by name or number. Without it, all visible ones."
+    )
     locale: Locale | None = None
     fields: dict[Name, FieldRule] = Field(default_factory=dict, max_length=200)
     tables: dict[Name, TableRule] = Field(default_factory=dict, max_length=5)

@@ -70,6 +70,12 @@ class DocumentMessage:
         made._stored = self._stored
         return made
 
+    def without(self, *names: str) -> DocumentMessage:
+        """The same message without some parameters."""
+        made = self.adding()
+        made.params = {name: value for name, value in self.params.items() if name not in names}
+        return made
+
     def to_json(self) -> dict[str, Any]:
         """The message as a parameter of another one."""
         if self.key is None:

@@ -24,17 +24,42 @@ _CHOSEN = re.compile(r"^sep=(.)\n")
 
 
 def rows_of(text: str, limits: OfficeLimits) -> list[list[str]] | None:
-    """The rows of a CSV text, all of the same length; None if it is not CSV."""
+    """The rows of a CSV text without the blank ones, all of the same length; None if it is not CSV."""
+    text, chosen = _chosen(text)
+    sign = chosen or _sign(text)
+    rows = [row for row in _parsed(text, sign) or () if any(row)] if sign is not None else []
+    return _same_length(rows, limits) if rows else None
+
+
+def cells_of(text: str, limits: OfficeLimits) -> list[list[str]]:
+    """The rows of a text that is read as a table, whatever it is, with the blank rows.
+
+    In doubt, the sign is the one that most lines have. An invoice has lines above its table, of another length. A text
+    without any of the signs has one column.
+    """
+    text, chosen = _chosen(text)
+    sign = chosen or _sign(text) or _most_frequent(text)
+    rows = _parsed(text, sign) if sign is not None else None
+    return _same_length(rows if rows is not None else [[line.strip()] for line in text.split("\n")], limits)
+
+
+def _chosen(text: str) -> tuple[str, str | None]:
+    """The text, and the sign that it names itself, in Excel's way."""
     chosen = _CHOSEN.match(text)
-    if chosen:  # Excel's own way to say it
-        text = text[chosen.end() :]
-    sign = chosen[1] if chosen else _sign(text)
-    if sign is None or sign in '"\n':
-        return None
-    rows = _parsed(text, sign)
-    if not rows:
-        return None
-    width = max(map(len, rows))
+    if chosen is None or chosen[1] in '"\n':
+        return text, None
+    return text[chosen.end() :], chosen[1]
+
+
+def _most_frequent(text: str) -> str | None:
+    lines = text.split("\n", _SAMPLE)[:_SAMPLE]
+    counts = {sign: sum(sign in line for line in lines) for sign in _SIGNS}
+    best = max(_SIGNS, key=counts.__getitem__)
+    return best if counts[best] else None
+
+
+def _same_length(rows: list[list[str]], limits: OfficeLimits) -> list[list[str]]:
+    width = max(map(len, rows), default=0)
     if len(rows) > limits.rows:
         raise DocumentRejected(
             FaultCode.TOO_MANY_ROWS, DocumentMessage("text_file.too_many_rows", rows=len(rows), most=limits.rows)
@@ -49,7 +74,7 @@ def _sign(text: str) -> str | None:
     best: tuple[float, int] | None = None
     found = None
     for sign in _SIGNS:
-        rows = _parsed(sample, sign) if sign in sample else None
+        rows = [row for row in _parsed(sample, sign) or () if any(row)] if sign in sample else None
         score = _score(rows, sample, sign) if rows else None
         if score is not None and (best is None or score > best):
             best, found = score, sign
@@ -77,7 +102,6 @@ def _is_decimal(row: list[str]) -> bool:
 
 def _parsed(text: str, sign: str) -> list[list[str]] | None:
     try:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=sign)]
+        return [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=sign)]
     except csv.Error:  # a cell of more than 128 KB: an unclosed quotation mark in a text that is not a table
         return None
-    return [row for row in rows if any(row)]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from python_calamine import CalamineSheet, CalamineWorkbook, SheetMetadata, SheetTypeEnum, SheetVisibleEnum
+from python_calamine import CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
@@ -31,6 +32,33 @@ _EXACT = 2**53
 def read_excel(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     """The sheets and tables of an xlsx or xlsm; macros are ignored."""
     limits = limits or OfficeLimits()
+    budget = Budget(limits)
+    sheets = [_sheet(cells, budget) for cells in read_cells(path, limits)]
+    return PlainDocument(
+        kind="xlsx",
+        pages=tuple(page for page, _ in sheets),
+        tables=tuple(table for _, tables in sheets for table in tables),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SheetCells:
+    """The values of one sheet, from the first filled cell on."""
+
+    number: int
+    name: str
+    hidden: bool
+    values: list[list[Any]]
+    merged: Merged
+    """Relative to the first filled cell."""
+    first: tuple[int, int]
+    """Row and column of that cell, counted from 0."""
+
+
+def read_cells(
+    path: Path, limits: OfficeLimits, wanted: Callable[[int, str, bool], bool] | None = None
+) -> Iterator[SheetCells]:
+    """The sheets that are wanted, by number, name and whether they are hidden; without a choice, all of them."""
     package = open_package(path, limits)
     check_workbook(package, limits)
     workbook = _opened(package)
@@ -39,29 +67,23 @@ def read_excel(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
         raise DocumentRejected(
             FaultCode.TOO_MANY_PAGES, DocumentMessage("workbook.too_many_sheets", sheets=len(names), most=limits.sheets)
         )
-    budget = Budget(limits)
-    sheets = [_sheet(workbook, metadata, number, budget) for number, metadata in enumerate(names, start=1)]
-    return PlainDocument(
-        kind="xlsx",
-        pages=tuple(page for page, _ in sheets),
-        tables=tuple(table for _, tables in sheets for table in tables),
-    )
+    for number, metadata in enumerate(names, start=1):
+        hidden = metadata.visible != SheetVisibleEnum.Visible
+        if wanted is None or wanted(number, metadata.name, hidden):
+            yield SheetCells(number, metadata.name, hidden, *_values(workbook, metadata.name))
 
 
-def _sheet(
-    workbook: CalamineWorkbook, metadata: SheetMetadata, number: int, budget: Budget
-) -> tuple[PlainPage, list[PlainTable]]:
-    values, merged = _values(workbook, metadata.name)
+def _sheet(sheet: SheetCells, budget: Budget) -> tuple[PlainPage, list[PlainTable]]:
+    values = sheet.values
     cells = [[shown(value) for value in row] for row in values]
     budget.spend(2 * sum(len(text) + 1 for row in cells for text in row))
 
     def is_text(row: int, column: int) -> bool:
         return isinstance(values[row][column], str)
 
-    hidden = metadata.visible != SheetVisibleEnum.Visible
-    page = PlainPage(number=number, text=_text(cells), name=metadata.name, hidden=hidden)
-    islands = find_tables(cells, merged, is_text)
-    return page, [PlainTable(page=number, rows=island.rows, title=island.title) for island in islands]
+    page = PlainPage(number=sheet.number, text=_text(cells), name=sheet.name, hidden=sheet.hidden)
+    islands = find_tables(cells, sheet.merged, is_text)
+    return page, [PlainTable(page=sheet.number, rows=island.rows, title=island.title) for island in islands]
 
 
 def shown(value: Any) -> str:
@@ -133,8 +155,8 @@ def _opened(package: Package) -> CalamineWorkbook:
         return CalamineWorkbook.from_filelike(package.repacked())
 
 
-def _values(workbook: CalamineWorkbook, name: str) -> tuple[list[list[Any]], Merged]:
-    """The cells from the first filled one on, and the merged ranges relative to it."""
+def _values(workbook: CalamineWorkbook, name: str) -> tuple[list[list[Any]], Merged, tuple[int, int]]:
+    """The cells from the first filled one on, the merged ranges relative to it, and its row and column."""
     with _at_fault():
         sheet: CalamineSheet = workbook.get_sheet_by_name(name)
         values = sheet.to_python(skip_empty_area=True)
@@ -144,7 +166,7 @@ def _values(workbook: CalamineWorkbook, name: str) -> tuple[list[list[Any]], Mer
             for first, last in sheet.merged_cell_ranges or ()
             if first[0] >= top and first[1] >= left
         ]
-    return values, merged
+    return values, merged, (top, left)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 The ZIP is read once, with every limit checked while reading, and passed on as a new ZIP: uncompressed, without
 duplicates, pictures, macros or odd names. A library therefore sees exactly what was checked, whatever the original's
-directory claims, and we need not trust it with a zip bomb.
+directory claims, and we need not trust it with a zip bomb. Strict Open XML is the usual Transitional one with other
+names; it gets the usual names here, because the libraries know no others.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from waybill_documents.office.office_limits import OfficeLimits
 _CHUNK = 256 * 1024
 _RATIO_MATTERS_FROM = 4 * 2**20
 _DECLARATION = re.compile(rb"""^(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
+_STRICT = re.compile(rb"""\b(xmlns(?::[\w.-]+)?|Type)(\s*=\s*["'])http://purl\.oclc\.org/ooxml/(\w+)/""", re.ASCII)
+"""Where a part names the namespaces and relationships of Strict Open XML. Text never looks like this."""
+_TRANSITIONAL = rb"\1\2http://schemas.openxmlformats.org/\3/2006/"
 _ENCODINGS = {b"utf-8", b"utf8", b"us-ascii", b"ascii"}
 
 
@@ -84,6 +88,7 @@ def _read_all(archive: zipfile.ZipFile, size: int, limits: OfficeLimits) -> dict
         parts[name] = _read(archive, info, size, total, limits)
         total += len(parts[name])
         _check_xml(name, parts[name])
+        parts[name] = _STRICT.sub(_TRANSITIONAL, parts[name])
     return parts
 
 

@@ -18,6 +18,7 @@ from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits, too_much_text
 from waybill_documents.office.package import Package, damaged
+from waybill_documents.sheets.cell_names import column_number
 
 _ERROR_CELL = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt\s*=\s*)(["'])e\2""")
 _NAME_ENDS = (b" ", b">", b"/", b"\t", b"\n", b"\r")
@@ -118,7 +119,7 @@ class _Bounds:
         if len(rows) != cells:
             return False
         numbers = [int(row) - 1 for row in set(rows)]
-        columns = [_column(letters.decode()) for letters in set(_USUAL_COLUMN.findall(content))]
+        columns = [column_number(letters.decode()) for letters in set(_USUAL_COLUMN.findall(content))]
         top, bottom, left, right = min(numbers), max(numbers), min(columns), max(columns)
         if bottom - top >= limits.rows or (bottom - top + 1) * (right - left + 1) > limits.cells:
             return False
@@ -193,7 +194,7 @@ class _Bounds:
                 found = _REFERENCE.match(attributes[at + 1])
                 if found is None:
                     raise damaged(DocumentMessage("office.damage.impossible_cell"))
-                self._column = _column(found[1])
+                self._column = column_number(found[1])
                 row = int(found[2]) - 1  # may contradict its row; calamine uses the cell's reference
             elif attributes[at] == "t":
                 self._shared = attributes[at + 1] == "s"
@@ -210,10 +211,3 @@ class _Bounds:
             text = text.strip()
             if text.isascii() and text.isdigit() and len(text) <= 9 and int(text) < len(self._lengths):
                 self.characters += self._lengths[int(text)]
-
-
-def _column(letters: str) -> int:
-    number = 0
-    for letter in letters.upper():
-        number = number * 26 + ord(letter) - 64
-    return number - 1

@@ -21,8 +21,26 @@ _MOST_PAGES = 10_000
 
 
 def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
-    """Read a text in any of the usual encodings, with plain line ends and without control characters."""
+    """Read a text in any of the usual encodings, page by page, with its tables."""
     limits = limits or OfficeLimits()
+    pages = read_whole(path, limits).split("\f")
+    if len(pages) > _MOST_PAGES:
+        raise DocumentRejected(
+            FaultCode.TOO_MANY_PAGES, DocumentMessage("text_file.too_many_pages", pages=len(pages), most=_MOST_PAGES)
+        )
+    return PlainDocument(
+        kind="text",
+        pages=tuple(PlainPage(number=number, text=page.strip("\n")) for number, page in enumerate(pages, start=1)),
+        tables=tuple(
+            PlainTable(page=number, rows=rows)
+            for number, page in enumerate(pages, start=1)
+            if (rows := rows_of(page, limits)) is not None
+        ),
+    )
+
+
+def read_whole(path: Path, limits: OfficeLimits) -> str:
+    """The text of a file in any of the usual encodings, with plain line ends and without control characters."""
     if path.stat().st_size > limits.text_bytes:
         raise DocumentRejected(
             FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_large", megabytes=limits.text_bytes // 1_000_000)
@@ -38,20 +56,7 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     Budget(limits).spend(len(text))
     if not text.strip():
         raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("text_file.blank"))
-    pages = text.split("\f")
-    if len(pages) > _MOST_PAGES:
-        raise DocumentRejected(
-            FaultCode.TOO_MANY_PAGES, DocumentMessage("text_file.too_many_pages", pages=len(pages), most=_MOST_PAGES)
-        )
-    return PlainDocument(
-        kind="text",
-        pages=tuple(PlainPage(number=number, text=page.strip("\n")) for number, page in enumerate(pages, start=1)),
-        tables=tuple(
-            PlainTable(page=number, rows=rows)
-            for number, page in enumerate(pages, start=1)
-            if (rows := rows_of(page, limits)) is not None
-        ),
-    )
+    return text
 
 
 def clean(text: str) -> str:

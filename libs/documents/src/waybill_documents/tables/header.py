@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from waybill_documents.geometry import Box, Word, around
@@ -32,6 +32,10 @@ class Header:
     strangers: frozenset[str] = frozenset()
     """The boxes of columns that the mapping does not have. Words under them belong to no other column."""
 
+    def with_boxes(self, boxes: dict[str, Box]) -> Header:
+        """The same header with the boxes of further columns."""
+        return replace(self, boxes={**self.boxes, **boxes}) if boxes else self
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderWords:
@@ -51,15 +55,26 @@ class HeaderWords:
         return cls(phrases, frozenset(name for name in phrases if not rule.columns[name].optional))
 
 
+@dataclass(frozen=True, slots=True)
+class NearHeader:
+    """The line most like a header that a page without one has. It tells the author of a mapping what is missing."""
+
+    found: frozenset[str]
+    box: Box
+
+
+def near_header(lines: Lines, words: HeaderWords) -> NearHeader | None:
+    """The line with the most columns of the header; None if no line has at least two of them."""
+    hits = _hits(lines, words)
+    number = max(hits, key=lambda line: (len(hits[line]), -line), default=None)
+    if number is None or len(hits[number]) < 2:
+        return None
+    return NearHeader(frozenset(hits[number]), around(lines.lines[number].words))
+
+
 def find_header(lines: Lines, words: HeaderWords) -> Header | None:
     """The first header on the page, if there is one."""
-    hits: dict[int, dict[str, PhrasePosition]] = {}
-    for name, phrases in words.phrases.items():
-        for phrase in phrases:
-            for span in lines.find(phrase):
-                longest = hits.setdefault(span.line, {})
-                if name not in longest or _rank(lines, longest[name]) < _rank(lines, span):
-                    longest[name] = span
+    hits = _hits(lines, words)
     needed = max(1, round(_ENOUGH * len(words.must)))
     best: Header | None = None
     for number in sorted(hits):
@@ -80,6 +95,18 @@ def find_header(lines: Lines, words: HeaderWords) -> Header | None:
             if len(boxes) == len(words.phrases):
                 break
     return best
+
+
+def _hits(lines: Lines, words: HeaderWords) -> dict[int, dict[str, PhrasePosition]]:
+    """By line, where it has the words of which column."""
+    hits: dict[int, dict[str, PhrasePosition]] = {}
+    for name, phrases in words.phrases.items():
+        for phrase in phrases:
+            for span in lines.find(phrase):
+                longest = hits.setdefault(span.line, {})
+                if name not in longest or _rank(lines, longest[name]) < _rank(lines, span):
+                    longest[name] = span
+    return hits
 
 
 def _strangers(lines: Lines, band: range, taken: set[tuple[int, int]], boxes: Mapping[str, Box]) -> dict[str, Box]:

@@ -25,7 +25,7 @@ class LinesApart:
         self._assembly = assembly
         self._skip = folded(rule.skip)
         self._carry = {"out": folded(rule.carry.out), "into": folded(rule.carry.into)} if rule.carry else {}
-        self._notes = [(column, re2.compile(pattern)) for column, pattern in rule.notes.items()]
+        self._notes = [(column, re2.compile(its.pattern), its.keep == "line") for column, its in rule.notes.items()]
 
     def has(self, line: Line) -> bool:
         """Whether a line looks like a spanning line."""
@@ -33,7 +33,7 @@ class LinesApart:
             self.skips(line)
             or self.carries_out(line)
             or line.begins_with(self._carry.get("into", ()))
-            or any(pattern.search(line.text) for _, pattern in self._notes)
+            or any(pattern.search(line.text) for _, pattern, _ in self._notes)
         )
 
     def skips(self, line: Line) -> bool:
@@ -46,10 +46,10 @@ class LinesApart:
 
     def takes_note(self, line: Line, page: int) -> bool:
         """Whether the line is a note. A note becomes a row of its own."""
-        for column, pattern in self._notes:
+        for column, pattern, is_whole in self._notes:
             found = pattern.search(line.text)
             if found is not None:
-                words = cut(line.words, *found.span(1 if pattern.groups else 0))
+                words = line.words if is_whole else cut(line.words, *found.span(1 if pattern.groups else 0))
                 if words:
                     self._assembly.add(RawRow({column: [Piece(page, words)]}))
                 return True

@@ -10,17 +10,20 @@ from itertools import takewhile
 from math import inf
 
 from waybill_documents.currencies import Amounts, Headers
-from waybill_documents.geometry import Place, Word, around
+from waybill_documents.geometry import Place, SheetGrid, Word, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
+from waybill_documents.sheets.sheet_choice import is_sheet
 from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, RawRow
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
-from waybill_documents.tables.header import Header, HeaderWords, find_header
+from waybill_documents.tables.header import Header, HeaderWords, NearHeader, find_header, near_header
 from waybill_documents.tables.pattern_rows import MatchingRows
 from waybill_documents.tables.row_shape import RowShape
+from waybill_documents.tables.ruled_grid import ruled_grid
 from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.table_end import FoundEnd, TableEnd
+from waybill_documents.tables.unheaded import Unheaded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
 from waybill_documents.tables.vertical_centring import Centring, MarkedLine, centring, misplaced
 from waybill_documents.text_lines import Line, Lines
@@ -37,18 +40,21 @@ class TableReader:
         self.missing: dict[str, Place] = {}
         """Required columns that a header lacks, and the place of the first such header."""
         self.header_place: Place | None = None
+        self.near_header: tuple[NearHeader, Place] | None = None
+        """If there is no header, the line that is most like one."""
         self._rule = rule
         self._fields = fields
         self._locale = locale
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
+        self._unheaded = Unheaded.of(rule)
         self._needed = self._header_words.must  # and what the first header has, for a column does not go away
         self._start = folded(rule.start)
         self._shape = shape = RowShape(rule, locale)
         self._kinds = ColumnKinds(shape.numeric, shape.required)
         self._assembly = Assembly(name, rule.max_rows, shape.wrapping, rule.row.anchor)
         self._apart = LinesApart(rule, locale, self._assembly)
-        self._end = TableEnd(folded(rule.end), shape, self._kinds, self._apart)
+        self._end = TableEnd(folded(rule.end), shape, self._new_grid, self._apart)
         self._unread = UnreadLines()
         self._matching: MatchingRows | None = None
         if rule.row.pattern:
@@ -56,6 +62,7 @@ class TableReader:
             parts = self._assembly, self._apart, self._unread, fields
             self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
         self._grid: Grid | None = None
+        self._sheet: SheetGrid | None = None
         self._started = False
         self._ended = False
         self._after_end: list[Line] = []
@@ -84,6 +91,9 @@ class TableReader:
         `running` has the numbers of lines that are repeated on neighbouring pages, and on how many. They are probably
         headers and footers and do not belong to a row.
         """
+        self._sheet = sheet = lines.page.sheet
+        if sheet and self._rule.sheet is not None and not is_sheet(self._rule.sheet, sheet):
+            return lines.lines
         if self._ended and not self._after_end:
             return lines.lines
         header = find_header(lines, self._header_words) if self._matching is None else None
@@ -91,8 +101,9 @@ class TableReader:
         if first is None:
             return lines.lines
         plain = lines.lines[first:]
+        # The cells of a sheet are never parts of one amount.
         headers = self._headers(header)
-        body = [self._amounts.joined(line, headers) for line in plain]
+        body = [self._amounts.joined(line, headers) for line in plain] if sheet is None else plain
         if self._ended and not self._resume(body, header, lines.page.number):
             return lines.lines
         if self._matching is not None:
@@ -130,11 +141,7 @@ class TableReader:
         known = self._grid
         if known is None:
             return False
-        grid = (
-            known
-            if header is None or known.fits(header)
-            else grid_for(header, [each.words for each in body], self._kinds)
-        )
+        grid = known if header is None or known.fits(header) else self._new_grid(header, [each.words for each in body])
         if not self._end.resumes(body, grid, page):
             return False
         self._ended = False
@@ -161,12 +168,19 @@ class TableReader:
             self._started = True
             return header.last_line + 1
         if self._started:
-            return 0
-        if self._matching is not None:
+            return 0 if self._sheet is None or self._matching is not None else None  # each sheet has its own columns
+        if self._matching is None:
+            self._note_near_header(lines)
+        else:
             number = next((number for number, line in enumerate(lines) if line.begins_with(self._start)), -1)
             self._started = number >= 0 or not self._start
             return number + 1 if self._started else None
         return None
+
+    def _note_near_header(self, lines: Lines) -> None:
+        near = near_header(lines, self._header_words)
+        if near is not None and (self.near_header is None or len(near.found) > len(self.near_header[0].found)):
+            self.near_header = near, Place(lines.page.number, near.box)
 
     def _headers(self, header: Header | None) -> Headers:
         """The header of the page, or the one above the rows so far."""
@@ -188,7 +202,12 @@ class TableReader:
         grid = self._grid
         if grid is not None and grid.fits(header) and not grid.cuts_any(rows):
             return
-        self._grid = grid_for(header, rows, self._kinds)
+        self._grid = self._new_grid(header, rows)
+
+    def _new_grid(self, header: Header, rows: list[list[Word]]) -> Grid:
+        if self._sheet is not None:
+            return ruled_grid(header.with_boxes(self._unheaded.on_sheet(header, self._sheet)), self._sheet)
+        return grid_for(header.with_boxes(self._unheaded.on_page(header, rows)), rows, self._kinds)
 
     def _is_stamp(self, line: Line) -> bool:
         return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)

@@ -16,6 +16,7 @@ from waybill_documents.expressions import Expression, Scope
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.value_text import reader
 from waybill_documents.xml_output.safe_xml import parse
 from waybill_documents.xml_output.validation import MOST_FINDINGS, Origin, XmlSchema, not_more_than
 from waybill_documents.xml_output.value_spelling import DECLARATION, NotForXml, escape, escape_attribute, spell
@@ -185,8 +186,12 @@ def _spelt(out: _Written, row: _Row, expression: Expression, name: str, escaped:
     if row.scope.misses:
         miss = row.scope.misses.pop()
         row.scope.misses.clear()
-        unknown = DocumentMessage("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
-        out.findings.append(_unwritable(row, name, expression, unknown, FaultCode.UNKNOWN_LOOKUP))
+        if miss.why is not None:
+            reason, fault = DocumentMessage("xml.unreadable", why=miss.why), FaultCode.BAD_VALUE
+        else:
+            reason = DocumentMessage("xml.unknown_lookup", lookup=miss.lookup, text=miss.text)
+            fault = FaultCode.UNKNOWN_LOOKUP
+        out.findings.append(_unwritable(row, name, expression, reason, fault))
     return text
 
 
@@ -199,7 +204,7 @@ def _write(mapping: Mapping, data: dict[str, Any], *, pretty: bool, explained: b
     )
     written = _Written(origins=[] if explained else None)
     root = _Element(xml.root, 0, pretty=pretty, declared=declared)
-    root.write(written, _Row(Scope(data, mapping.lookups)), data)
+    root.write(written, _Row(Scope(data, mapping.lookups, reader=reader(mapping.locale))), data)
     if written.findings:
         findings = not_more_than(MOST_FINDINGS, written.findings)
         raise DocumentRejected(findings[0].code, DocumentMessage("xml.unwritable_values"), findings)

@@ -66,7 +66,7 @@ def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDoc
     if not isinstance(xml, str) or not xml:
         raise GatewayUnavailable(msg("convert.gateway.no_xml"))
     source = answer.get("source")
-    pages = source.get("pages") if isinstance(source, dict) else None
+    pages = source.get("pages", source.get("sheets")) if isinstance(source, dict) else None
     try:
         encoded = xml.encode()
         root = _root(encoded)

@@ -205,7 +205,7 @@ class _Showing:
             lines_at=self._draft.at or ((self._draft.edit,) if self._draft.edit else ()),
             seen=seen,
             leaves=self._leaves,
-            no_paper=language.say("convert.review_page.no_paper"),
+            no_paper=self._no_paper(),
             trace_url=page.view.trace_url,
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("convert.review_page.hint") if self._editable else "",
@@ -265,6 +265,12 @@ class _Showing:
             Wrong(text, f"#v-{id_of(path)}", id_of(path), "" if path in sent or window_of(path) is None else path)
             for text, path in said
         ]
+
+    def _no_paper(self) -> str:
+        """Why there are no pages to see."""
+        if self._record is not None and "sheets" in self._record.get("source", {}):
+            return self._language.say("convert.review_page.no_page_image")
+        return self._language.say("convert.review_page.no_paper")
 
     def _has_xml(self, number: int) -> bool:
         return number > 0 or self._page.first_xml

@@ -20,7 +20,7 @@ from waybill_convert.pages.shown_record import (
 )
 from waybill_convert.pages.value_labels import column_types
 from waybill_documents.corrections import CORRECTED, choices, read_record
-from waybill_documents.geometry import Place
+from waybill_documents.corrections.records import places_of
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
@@ -92,10 +92,7 @@ class _RecordView:
             tables,
             [self._problem(finding, sent) for finding in self._findings],
             [Choices(of, texts) for of, texts in self._choices.items() if texts],
-            {
-                id_of(path): tuple(Place(each["page"], tuple(each["box"])) for each in places)
-                for path, places in self._looked.items()
-            },
+            {id_of(path): places_of(places, path) for path, places in self._looked.items()},
         )
 
     def _tell(self, finding: Mapping[str, Any]) -> str:
@@ -139,7 +136,8 @@ class _RecordView:
             label = self._language.say("convert.review_page.lines", first=first + 1, last=last)
             lines = [line(index) for index in range(first, last)] if first in sent else None
             doubtful = sum(self._doubts(f"{name}[{index}].", rows[index], shown) for index in range(first, last))
-            pages = {place.page for row in rows[first:last] for value in row.values() for place in value.places}
+            places = [place for row in rows[first:last] for value in row.values() for place in value.places]
+            pages = {place.page for place in places if place.cell is None}
             return ShownWindow(Window(name, first).path, label, last - first, sorted(pages), doubtful, lines)
 
         numbered = any(all(row[column].value == index for index, row in enumerate(rows, 1)) for column in types)
@@ -197,6 +195,7 @@ class _RecordView:
             says.append(self._language.say("convert.review_page.changed"))
         elif value.rule == CORRECTED:
             says.append(self._language.say("convert.review_page.corrected"))
+        says += [place.cell for place in value.places if place.cell is not None]
         return " ".join(looks), ", ".join(says)
 
     def _list(self, path: str) -> str:
@@ -215,7 +214,7 @@ class _RecordView:
             return Wrong(text, f"#v-{goes}", goes)
         if path and self._is_on_line(path):
             return Wrong(text, f"#v-{goes}", goes, at=path)
-        if goes and path in self._looked:
+        if goes and any("page" in place for place in self._looked.get(path or "", ())):
             return Wrong(text, f"#b-{goes}", goes)
         return Wrong(text, f"#page-{page}" if page else "", goes)
 
@@ -247,8 +246,8 @@ def _untyped(record: Mapping[str, Any]) -> Extracted:
     """A record whose mapping is gone or has changed: it can be shown, but not corrected."""
 
     def value(given: Any, origin: Mapping[str, Any]) -> Value:
-        first = [origin] if "box" in origin else []
-        places = tuple(Place(each["page"], tuple(each["box"])) for each in [*first, *origin.get("continues", ())])
+        first = [origin] if "box" in origin or "cell" in origin else []
+        places = places_of([*first, *origin.get("continues", ())], origin["rule"])
         return Value(given, origin["raw"], origin["rule"], places, origin["confidence"])
 
     data, provenance = record["data"], record["provenance"]

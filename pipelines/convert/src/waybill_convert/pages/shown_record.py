@@ -28,7 +28,8 @@ class ShownCell(NamedTuple):
 
     @property
     def placed(self) -> bool:
-        return bool(self.places)
+        """Whether it has a box on a page. A cell of a workbook has none."""
+        return bool(self.places) and self.places[0].cell is None
 
     @property
     def doubtful(self) -> bool:

@@ -16,6 +16,10 @@ def described(rule: FieldRule) -> str:
         parts.append(f"after “{rule.after}”")
     if rule.before:
         parts.append(f"before “{rule.before}”")
+    if rule.sheet is not None:
+        parts.append(f"on the sheet {rule.sheet}" if isinstance(rule.sheet, int) else f"on the sheet “{rule.sheet}”")
+    if rule.cells and (rule.label or rule.pattern):
+        parts.append(f"in {rule.cells}")
     if rule.page != "any":
         parts.append(f"on the {rule.page} page")
     if rule.required:
@@ -36,12 +40,15 @@ def _kind(rule: FieldRule | ColumnRule) -> list[str]:
 
 def _found(rule: FieldRule) -> str:
     lines = "" if rule.lines == "1" else f", line{'s' if '-' in rule.lines else ''} {rule.lines}"
-    picked = f", what matches /{rule.pattern}/" if rule.pattern else ""
+    wraps = ", also across lines" if rule.wraps else ""
+    picked = f", what matches /{rule.pattern}/{wraps}" if rule.pattern else ""
     if rule.label:
         labels = " or ".join(f"“{label}”" for label in rule.label)
         return f"{_WHERE[rule.direction]} {labels}{lines}{picked}"
     if rule.pattern:
-        return f"what matches /{rule.pattern}/"
+        return f"what matches /{rule.pattern}/{wraps}"
+    if rule.cells:
+        return f"what stands in {rule.cells}{lines}"
     area = rule.area
     return f"what stands in {area.left}–{area.right} % across, {area.top}–{area.bottom} % down{lines}" if area else ""
 
@@ -51,6 +58,8 @@ def described_column(rule: ColumnRule) -> str:
     parts = _kind(rule)
     if rule.header:
         parts.append(f"under {' or '.join(f'“{header}”' for header in rule.header)}")
+    if rule.after or rule.before:
+        parts.append(f"right of {rule.after}" if rule.after else f"left of {rule.before}")
     if rule.pattern:
         parts.append(f"what matches /{rule.pattern}/")
     if rule.required:

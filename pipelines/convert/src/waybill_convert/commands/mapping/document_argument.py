@@ -11,12 +11,28 @@ import typer
 
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain
+from waybill.files import FileType, detect
+from waybill_documents.conversion import Kind
 from waybill_documents.faults import DocumentRejected, Finding
 from waybill_documents.messages import tell
 
 Source = Annotated[
-    Path, typer.Argument(metavar="FILE.pdf", exists=True, dir_okay=False, readable=True, help="The document.")
+    Path,
+    typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A PDF, workbook or CSV file."),
 ]
+
+_KINDS: dict[FileType, Kind] = {
+    FileType.XLSX: "xlsx",
+    FileType.DOCX: "docx",
+    FileType.TEXT: "text",
+    FileType.XML: "xml",
+}
+
+
+def kind_of(source: Path) -> Kind:
+    """What a file is, by its content. What is nothing else is read as a PDF, whose reader says what is wrong."""
+    with source.open("rb") as file:
+        return _KINDS.get(detect(file), "pdf")
 
 
 @contextmanager

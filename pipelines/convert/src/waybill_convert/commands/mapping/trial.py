@@ -7,7 +7,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from waybill_documents.conversion import Reading, read_pdf
+from waybill_convert.commands.mapping.document_argument import kind_of
+from waybill_documents.conversion import Reading, read_document
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
@@ -36,6 +37,11 @@ class Trial:
     def recognised(self) -> bool:
         """Whether the mapping is for this document."""
         return self.reading is not None
+
+    @property
+    def on_sheets(self) -> bool:
+        """Whether its places are cells and not boxes on pages."""
+        return any(page.sheet is not None for page in self.pages)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -68,7 +74,7 @@ def attempt(source: Path, loaded: LoadedMapping) -> Trial:
     stages = Stages(perf_counter)
     trial = Trial(source, loaded)
     try:
-        trial.reading = read_pdf(source, loaded, PdfLimits(), stages, keep=trial.pages)
+        trial.reading = read_document(source, kind_of(source), loaded, PdfLimits(), stages, keep=trial.pages)
         trial.reading.accept()
         if loaded.mapping.xml is not None or loaded.mapping.embedded is not None:
             with stages.timed("xml"):

@@ -82,6 +82,9 @@ def _pages(trial: Trial, language: str) -> Iterator[str]:
     sizes = {page.number: page for page in trial.pages}
     boxes = _boxes(trial, language)
     yield '<section class="pages" aria-label="Pages">'
+    if trial.on_sheets:
+        yield '<p class="more">A sheet has no page image. Each value names its cell.</p></section>'
+        return
     try:
         with opened(trial.source, PdfLimits()) as document:
             wanted = sorted(sizes) or list(range(1, len(document) + 1))
@@ -166,6 +169,7 @@ def _findings(findings: Sequence[Finding], language: str) -> Iterator[str]:
     yield "<h2>What is wrong</h2><ol class='findings'>"
     for number, finding in enumerate(findings):
         page = f'<a href="#finding-{number}">page {finding.page}</a>' if finding.box else ""
+        page = f"<small>{escape(finding.cell)}</small>" if finding.cell is not None else page
         yield f"<li>{escape(finding_text(finding, language))} {page}</li>"
     yield "</ol>"
 
@@ -188,7 +192,9 @@ def _fields(trial: Trial) -> Iterator[str]:
     yield "<h2>Fields</h2><table><tbody>"
     for name, value in trial.reading.extracted.fields.items():
         pill = f'<span class="pill {_colour(value.confidence)}">{value.confidence}</span>'
-        yield f"<tr><th>{escape(name)}</th><td>{_linked(f'field-{name}', value)}</td><td>{pill}</td></tr>"
+        cells = " ".join(place.cell for place in value.places if place.cell is not None)
+        shown = _linked(f"field-{name}", value) + (f" <small>{escape(cells)}</small>" if cells else "")
+        yield f"<tr><th>{escape(name)}</th><td>{shown}</td><td>{pill}</td></tr>"
     yield "</tbody></table>"
 
 
@@ -229,4 +235,6 @@ def _linked(anchor: str, value: Value) -> str:
     else:
         shown = escape(str(plain(value.value)))
     colour = _colour(value.confidence)
+    if value.places and value.places[0].cell is not None:
+        return f'<span class="{colour}" title="{escape(value.places[0].cell)}">{shown}</span>'
     return f'<a class="{colour}" href="#{anchor}">{shown}</a>' if value.places else f"<span>{shown}</span>"

@@ -32,7 +32,7 @@ def print_report(trial: Trial, *, rows: int, language: str) -> None:
     if reading is not None:
         if reading.extracted.fields:
             _heading("Fields")
-            _print_fields(reading.extracted.fields, mapping)
+            _print_fields(reading.extracted.fields, mapping, on_sheets=trial.on_sheets)
         for name, found in reading.extracted.tables.items():
             _heading(f"{name}: {_counted(len(found), 'row')}")
             print_rows(found, rows, mapping.tables.get(name))
@@ -41,7 +41,7 @@ def print_report(trial: Trial, *, rows: int, language: str) -> None:
             _print_checks(reading.checks, language)
     if trial.findings:
         _heading("Findings")
-        _print_findings(trial.findings, language)
+        _print_findings(trial.findings, language, on_sheets=trial.on_sheets)
     if trial.xml is not None:
         _heading("XML")
         _print_xml(trial.xml)
@@ -68,7 +68,8 @@ def confidence_style(confidence: int) -> str:
 
 
 def _facts(trial: Trial) -> Iterator[tuple[str, Text]]:
-    pages = f", {_counted(len(trial.pages), 'page')}" if trial.pages else ""
+    what = "sheet" if trial.on_sheets else "page"
+    pages = f", {_counted(len(trial.pages), what)}" if trial.pages else ""
     yield "document", styled(f"{trial.source.name}{pages}")
     yield "mapping", styled(f"sha256 {trial.loaded.sha256[:16]}…")
     yield "recognised", _recognised(trial)
@@ -96,11 +97,11 @@ def _recognised(trial: Trial) -> Text:
     return styled(f"yes, by {', '.join(f'“{phrase}”' for phrase in wanted)}" if wanted else "yes", "green")
 
 
-def _print_fields(fields: dict[str, Value], mapping: Mapping) -> None:
+def _print_fields(fields: dict[str, Value], mapping: Mapping, *, on_sheets: bool) -> None:
     columns = [
         Column("NAME", most=24),
         Column("SURE", right=True),
-        Column("PAGE", right=True, drop=2),
+        Column("CELL", most=24, drop=2) if on_sheets else Column("PAGE", right=True, drop=2),
         Column("VALUE", most=30),
         Column("PRINTED", drop=1, least=12),
     ]
@@ -119,7 +120,7 @@ def _field(name: str, value: Value, rule: FieldRule | None) -> Sequence[Text]:
     return (
         styled(name),
         styled(value.confidence, confidence_style(value.confidence)),
-        styled(value.places[0].page if value.places else ""),
+        styled(value.places[0].cell or value.places[0].page if value.places else ""),
         text,
         printed,
     )
@@ -150,13 +151,17 @@ def _print_checks(checks: Sequence[CheckResult], language: str) -> None:
     print_table([Column(""), Column("", most=28), Column("", least=30, wraps=True)], table, indent=2)
 
 
-def _print_findings(findings: Sequence[Finding], language: str) -> None:
+def _print_findings(findings: Sequence[Finding], language: str, *, on_sheets: bool) -> None:
     shown = findings[:_MOST_FINDINGS]
     print_table(
-        [Column("PAGE", right=True), Column("CODE", drop=1), Column("WHAT IS WRONG", least=30, wraps=True)],
+        [
+            Column("CELL", most=24) if on_sheets else Column("PAGE", right=True),
+            Column("CODE", drop=1),
+            Column("WHAT IS WRONG", least=30, wraps=True),
+        ],
         [
             (
-                styled(finding.page or "–"),
+                styled(finding.cell or finding.page or "–"),
                 styled(finding.code.value, "dim"),
                 styled(finding_text(finding, language), "red"),
             )

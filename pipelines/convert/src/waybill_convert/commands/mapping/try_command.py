@@ -32,7 +32,7 @@ def try_(
     language: Annotated[LanguageCode, typer.Option("--lang", help="The language of the checks' messages.")] = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Read a PDF with a mapping, and report the result.
+    """Read a document with a mapping, and report the result.
 
     The report shows what was found, what is wrong and how long it took. The file is read in this process, as your user.
     Exits with 1 if the document is at fault, and with 2 if the mapping is.
