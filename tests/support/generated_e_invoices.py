@@ -143,7 +143,7 @@ def _parties(draw: Draw, invoice: Group) -> None:
         payee = Group()
         payee.add("BT-59", value(draw(TEXT) + " payee"))
         if draw(st.booleans()):
-            payee.add("BT-60", _identifier(draw))
+            payee.add("BT-60", value("payee " + draw(ID)))  # a payee with the seller's identifier would be the seller
         invoice.add("BG-10", payee)
     if draw(st.booleans()):
         agent = Group()

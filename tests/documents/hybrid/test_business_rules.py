@@ -52,7 +52,7 @@ def test_the_published_samples_keep_the_rules_in_the_other_syntax(rules: Busines
 
 
 @settings(
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     database=None,
     phases=[Phase.generate],

@@ -12,7 +12,7 @@ from waybill_documents.hybrid.en16931 import Group, read, write
 from waybill_documents.hybrid.validity import validate_written
 
 _SETTINGS = settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -6,8 +6,9 @@ from waybill_documents.hybrid.en16931.entries import Entry, filler, ignored, par
 from waybill_documents.hybrid.en16931.kinds import CODE, DAY, FILE, ID
 from waybill_documents.hybrid.en16931.line_terms import LINES
 from waybill_documents.hybrid.en16931.party_terms import AGREEMENT, DELIVERY, PARTIES, SETTLEMENT
+from waybill_documents.hybrid.en16931.payment_entries import TaxPointCode
 from waybill_documents.hybrid.en16931.payment_terms import MONEY, PAYMENT
-from waybill_documents.hybrid.en16931.special_entries import Note, TaxPointCode
+from waybill_documents.hybrid.en16931.special_entries import Note
 
 _CONTEXT = "rsm:ExchangedDocumentContext"
 _DOCUMENT = "rsm:ExchangedDocument"

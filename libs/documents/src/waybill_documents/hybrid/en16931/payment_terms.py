@@ -6,7 +6,7 @@ from waybill_documents.hybrid.en16931.entries import Entry, filler, part, term
 from waybill_documents.hybrid.en16931.kinds import AMOUNT, CODE, DAY, ID
 from waybill_documents.hybrid.en16931.party_terms import SETTLEMENT
 from waybill_documents.hybrid.en16931.paths import path
-from waybill_documents.hybrid.en16931.special_entries import Account, InPaymentMeans, TaxTotal
+from waybill_documents.hybrid.en16931.payment_entries import Account, InPaymentMeans, TaxTotal
 
 TERMS = f"{SETTLEMENT}/ram:SpecifiedTradePaymentTerms"
 

@@ -10,9 +10,9 @@ from lxml import etree
 
 from waybill_documents.hybrid.en16931.document_terms import INVOICE
 from waybill_documents.hybrid.en16931.model import Group, Value
+from waybill_documents.hybrid.en16931.payment_entries import UNDEFINED_MEANS
 from waybill_documents.hybrid.en16931.payment_terms import TAX_TYPE
 from waybill_documents.hybrid.en16931.source import Source
-from waybill_documents.hybrid.en16931.special_entries import UNDEFINED_MEANS
 from waybill_documents.hybrid.en16931.syntaxes import Paths, Syntax, qualified, text_of
 
 _MOST_DETAILS = 1_000
