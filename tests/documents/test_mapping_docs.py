@@ -171,6 +171,7 @@ def _defaults(value: Any, *, required: bool) -> set[str]:
             return {"none", "of the language", "of the language and English", "the common ones", "English"} | {
                 "texts do",
                 "made from the expression",
+                "whoever runs Waybill decides",
             }
         case bool():
             return {str(value).lower()}

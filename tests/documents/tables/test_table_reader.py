@@ -740,11 +740,12 @@ def test_a_header_that_is_there_in_part_is_said_with_what_it_lacks() -> None:
 
 
 def test_a_header_without_a_row_is_said_with_the_column_that_begins_rows() -> None:
-    (finding,) = read(mapping(), f"{HEADER}\nx    Pipa                       5         1.000\nTotal   1.000").findings
-    assert finding.message == (
+    rows, line = read(mapping(), f"{HEADER}\nx    Pipa                       5         1.000\nTotal   1.000").findings
+    assert rows.message == (
         "The table 'lines' has its header on page 1, but no line below it begins a row: none has a value in the column"
         " 'no'."
     )
+    assert line.says.params["text"] == "x Pipa 5 1.000"
 
 
 def test_a_note_keeps_its_match_or_the_whole_line() -> None:
