@@ -25,7 +25,7 @@ from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.table_end import FoundEnd, TableEnd
 from waybill_documents.tables.unheaded import Unheaded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
-from waybill_documents.tables.vertical_centring import Centring, MarkedLine, centring, misplaced
+from waybill_documents.tables.vertical_centring import MarkedLine, judged
 from waybill_documents.text_lines import Line, Lines
 from waybill_documents.values import Carry
 
@@ -97,6 +97,7 @@ class TableReader:
         if self._ended and not self._after_end:
             return lines.lines
         header = find_header(lines, self._header_words) if self._matching is None else None
+        missing = dict(self.missing)
         first = self._first_line(lines, header)
         if first is None:
             return lines.lines
@@ -105,6 +106,7 @@ class TableReader:
         headers = self._headers(header)
         body = [self._amounts.joined(line, headers) for line in plain] if sheet is None else plain
         if self._ended and not self._resume(body, header, lines.page.number):
+            self.missing = missing
             return lines.lines
         if self._matching is not None:
             end = self._end.among(body)
@@ -227,7 +229,8 @@ class TableReader:
         last_row = next((at for at in numbers if begins[at] and self._shape.is_complete(divided[at].cells)), -1)
         if any(number > last_row and self._apart.carries_out(line) for number, line in enumerate(body)):
             running = {}  # the page footer is below the carried sum
-        self._judge_centring(divided, begins, start, header, running)
+        if not self._assembly.centred:
+            self._judge_centring(divided, begins, header is not None and not self.rows, running)
         used: set[int] = set()
         near = bool(self.rows)  # the first lines of a page may continue a row of the previous page
         unread, apart, shape = self._unread, self._apart, self._shape
@@ -265,9 +268,11 @@ class TableReader:
                 self._not_understood(given)
                 continue
             unread.understood(line)
-        for given in self._assembly.end_page():
-            used.discard(divided.index(given))
-            self._not_understood(given)
+        left = {id(given.line) for given in self._assembly.end_page()}
+        for number, given in enumerate(divided):
+            if id(given.line) in left:
+                used.discard(number)
+                self._not_understood(given)
         return used
 
     def _not_understood(self, given: CellLine) -> None:
@@ -283,40 +288,22 @@ class TableReader:
             )
 
     def _judge_centring(
-        self,
-        divided: list[CellLine],
-        begins: list[bool],
-        start: int,
-        header: Header | None,
-        running: Mapping[int, int],
+        self, divided: list[CellLine], begins: list[bool], is_first: bool, running: Mapping[int, int]
     ) -> None:
         """Find out whether the page's rows are centred vertically, and doubt texts that may be of the next row."""
-        if self._assembly.centred:
-            return
-        runs: list[list[int]] = [[]]
-        for number, given in enumerate(divided[start:], start=start):
-            if begins[number] or (
-                self._shape.is_text(given.cells)
-                and number not in running
-                and not self._apart.has(given.line)
-                and not self._is_stamp(given.line)
-            ):
-                runs[-1].append(number)
-            else:
-                runs.append([])
-        begins_here = header is not None and not self.rows
-        found: set[Centring] = set()
-        doubtful: list[int] = []
-        for at, run in enumerate(runs):
-            marked = [MarkedLine(divided[each].line, begins[each]) for each in run]
-            if any(each.is_anchor for each in marked):
-                ends_here = self._ended and at == len(runs) - 1
-                found.add(centring(marked, is_first=begins_here and at == 0, is_last=ends_here))
-                doubtful += run if found == {Centring.UNKNOWN} else [run[each] for each in misplaced(marked)]
-        self._assembly.centred = found == {Centring.MIDDLE}
-        if not self._assembly.centred:
-            for number in doubtful:
-                divided[number].doubtful.update(divided[number].cells.keys() & self._shape.wrapping)
+        shape, apart = self._shape, self._apart
+        marked = [
+            MarkedLine(
+                given.line,
+                starts,
+                shape.is_text(given.cells) and number not in running and not apart.has(given.line),
+            )
+            for number, (given, starts) in enumerate(zip(divided, begins, strict=True))
+        ]
+        found = judged(marked, is_first=is_first, is_last=self._ended)
+        self._assembly.centred = found.is_centred
+        for number in found.doubtful:
+            divided[number].doubtful.update(divided[number].cells.keys() & shape.wrapping)
 
     def _goes_on(self, given: CellLine, near: bool) -> bool:
         """Whether a line, or the texts in it, continue a row. The rest of the line is reported as unread."""
