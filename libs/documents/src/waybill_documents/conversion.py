@@ -16,7 +16,7 @@ from waybill_documents.check_explanations import MISSING
 from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
-from waybill_documents.extraction import Extraction, extract
+from waybill_documents.extraction import Extraction, PageSize, extract
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
@@ -25,6 +25,7 @@ from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.word_reader import pages
 from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
+from waybill_documents.printed import compare_with_pages
 from waybill_documents.provenance import carries_of, data_of, looked_of, pages_of, provenance_of
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Clock, Stages
@@ -157,10 +158,7 @@ def read_pdf(
     """
     with opened(source, limits) as document:
         if loaded.mapping.embedded is not None:
-            reading = _read_embedded(document, loaded, limits, stages)
-            if keep is not None:
-                keep.extend(stages.through("words", pages(document, limits)))
-            return reading
+            return _read_embedded(document, loaded, limits, stages, keep)
         read = _kept(stages.through("words", pages(document, limits)), keep)
         extraction = extract(read, len(document), loaded.mapping, stages)
     return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages)}, stages)
@@ -190,7 +188,11 @@ def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any]
 
 
 def _read_embedded(
-    document: pypdfium2.PdfDocument, loaded: LoadedMapping, limits: PdfLimits, stages: Stages
+    document: pypdfium2.PdfDocument,
+    loaded: LoadedMapping,
+    limits: PdfLimits,
+    stages: Stages,
+    keep: list[Page] | None,
 ) -> Reading:
     with stages.timed("attachment"):
         embedded = hybrid.required(hybrid.embedded_in(document, limits))
@@ -199,8 +201,30 @@ def _read_embedded(
         extracted = hybrid.extract(embedded)
     with stages.timed("checks"):
         results = hybrid.check_embedded(embedded, extracted)
-    source = {"kind": "pdf", "attachment": embedded.name, "profile": embedded.profile.value}
+    printed = _printed(document, limits, stages, keep)
+    with stages.timed("printed"):
+        results += compare_with_pages(extracted, hybrid.accounts_of(embedded), printed)
+    sizes = [PageSize(page.number, page.width, page.height, page.turn) for page in printed]
+    source = {
+        "kind": "pdf",
+        "attachment": embedded.name,
+        "profile": embedded.profile.value,
+        "pages": pages_of(sizes),
+    }
     return Reading(loaded, source, extracted, results, list(_failures(results)), embedded)
+
+
+def _printed(document: pypdfium2.PdfDocument, limits: PdfLimits, stages: Stages, keep: list[Page] | None) -> list[Page]:
+    """The pages of an invoice that is read from its attachment. If they exceed a limit, it is read without them."""
+    try:
+        printed = list(stages.through("words", pages(document, limits)))
+    except DocumentRejected:
+        if keep is not None:  # somebody asked for the pages themselves
+            raise
+        return []
+    if keep is not None:
+        keep.extend(printed)
+    return printed
 
 
 def _is_told(failure: Finding, known: Collection[str | None]) -> bool:

@@ -36,6 +36,8 @@ class FaultCode(StrEnum):
     NO_EMBEDDED_INVOICE = "no_embedded_invoice"
     UNSUPPORTED_CONSTRUCT = "unsupported_construct"
     INVALID_XML = "invalid_xml"
+    PRINTED_DIFFERS = "printed_differs"
+    NOT_PRINTED = "not_printed"
     TOOK_TOO_LONG = "took_too_long"
     TOO_MUCH_MEMORY = "too_much_memory"
     PARSER_CRASHED = "parser_crashed"

@@ -13,7 +13,7 @@ from waybill_documents.hybrid.attachments import (
     parse_invoice,
     required,
 )
-from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, extract
+from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, accounts_of, extract
 from waybill_documents.hybrid.en16931_sums import check_embedded
 from waybill_documents.hybrid.profiles import Profile, to_cii, validate
 from waybill_documents.hybrid.ubl import to_ubl
@@ -23,6 +23,7 @@ __all__ = [
     "TYPES",
     "EmbeddedInvoice",
     "Profile",
+    "accounts_of",
     "check_embedded",
     "embedded_in",
     "extract",

@@ -117,6 +117,13 @@ def extract(embedded: EmbeddedInvoice) -> Extracted:
     return Extracted(fields, {"lines": lines})
 
 
+def accounts_of(embedded: EmbeddedInvoice) -> tuple[str, ...]:
+    """The accounts to which the invoice can be paid."""
+    path = f"{SETTLEMENT}/ram:SpecifiedTradeSettlementPaymentMeans/ram:PayeePartyCreditorFinancialAccount/ram:IBANID"
+    found = (text_of(element) for element in all_of(embedded.root, path))
+    return tuple(dict.fromkeys(number for number in found if number))
+
+
 def _tax_total(root: etree._Element) -> _Of:
     """The total tax in the invoice's currency. A second total may exist in the accounting currency."""
     currency = text_of(first(root, FIELDS["currency"].path))

@@ -131,7 +131,7 @@ def _print_checks(checks: Sequence[CheckResult], language: str) -> None:
             style = "yellow"
         first = finding_text(result.findings[0], language) if result.findings else ""
         more = f" (and {len(result.findings) - 1} more)" if len(result.findings) > 1 else ""
-        remark = "did not apply" if result.passed is None else f"{first}{more}"
+        remark = f"{first}{more}" if first or result.passed is not None else "did not apply"
         if result.passed is False and not result.required:
             remark = f"{remark} (not required)"
         table.append((styled(mark, style), styled(result.name), styled(remark, style if first else "dim")))
