@@ -18,12 +18,12 @@ from lxml import etree
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.hybrid import (
     EmbeddedInvoice,
+    Syntax,
     check_embedded,
+    convert,
     embedded_in,
     extract,
     parse_invoice,
-    to_cii,
-    to_ubl,
 )
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
@@ -40,6 +40,15 @@ SAMPLES = (
     "EN16931_Rabatte",
     "XRECHNUNG_Einfach",
 )
+
+
+def to_cii(embedded: EmbeddedInvoice) -> bytes:
+    return convert(embedded, Syntax.CII).xml
+
+
+def to_ubl(embedded: EmbeddedInvoice, *, pretty: bool = False) -> bytes:
+    return convert(embedded, Syntax.UBL, pretty=pretty).xml
+
 
 Said = tuple[str, str, tuple[tuple[str, str], ...]]
 """The path of an element, its text and its attributes."""
@@ -90,7 +99,16 @@ def _without_known_differences(document: list[Said], *, ours: bool) -> list[Said
         if (path, text) == (f"{_SELLER}/Contact/Name", "Max Mustermann, Muster-Einkauf"):
             text = "Max Mustermann"
         kept.append((path, text, attributes))
-    return kept
+    return _tax_numbers_in_order(kept)
+
+
+def _tax_numbers_in_order(document: list[Said]) -> list[Said]:
+    """UBL has BT-31 and BT-32 in elements of one name, whose order says nothing. We write the VAT number first."""
+    at = [index for index, (path, _, _) in enumerate(document) if path == f"{_SELLER}/PartyTaxScheme"]
+    blocks = sorted(document[index : index + 4] for index in at)
+    for index, block in zip(at, blocks, strict=True):
+        document[index : index + 4] = block
+    return document
 
 
 def sample(shared_data: Path, name: str, kind: str) -> Path:
@@ -193,13 +211,6 @@ _FAX = (
             "/ram:FaxUniversalCommunication/ram:CompleteNumber",
             "+49 40 1",
         ),
-        ([(">Project reference<", ">New quay lights<")], "/ram:SpecifiedProcuringProject/ram:Name", "New quay lights"),
-        (
-            [("<ram:ID>K-77</ram:ID>", '<ram:ID>K-77</ram:ID><ram:GlobalID schemeID="0088">40</ram:GlobalID>')],
-            "/ram:BuyerTradeParty/ram:ID",
-            "K-77",
-        ),
-        ([("<ram:TypeCode>59<", "<ram:TypeCode>30<")], "/ram:DirectDebitMandateID", "MANDATE-1"),
         ([("<ram:ID>HL-2025-0117<", '<ram:ID schemeID="X">HL-2025-0117<')], "/ram:ID/@schemeID", "X"),
         ([("Amount>185.00", 'Amount currencyID="SEK">185.00')], "/ram:LineTotalAmount", "185.00"),
         ([("<ram:ChargeAmount>12.50<", "<ram:ChargeAmount currencyID='SEK'>12.50<")], "/ram:ChargeAmount", "12.50"),

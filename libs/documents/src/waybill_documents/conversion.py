@@ -101,7 +101,7 @@ class Reading:
         """The XML that the mapping describes."""
         rule = self.loaded.mapping.embedded
         if self.embedded is not None and rule is not None:
-            return hybrid.to_cii(self.embedded) if rule.output == "cii" else hybrid.to_ubl(self.embedded, pretty=pretty)
+            return hybrid.convert(self.embedded, hybrid.Syntax(rule.output), pretty=pretty).xml
         return render(self.loaded.mapping, self.extracted.data(), pretty=pretty, schema=self.loaded.schema)
 
 

@@ -1,37 +1,33 @@
-"""Finds the invoice inside a PDF by its name or its content, and parses it as untrusted XML."""
+"""Finds the invoice inside a PDF by its name or its content."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pypdfium2
 import pypdfium2.raw
-from lxml import etree
 
 from waybill_documents.faults import DocumentRejected, FaultCode
-from waybill_documents.hybrid.cii import GUIDELINE, ROOT, first, text_of
-from waybill_documents.hybrid.profiles import Profile, profile_of
+from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice, parse_invoice
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
-from waybill_documents.xml_output.safe_xml import HostileXml, local, parse
 
-_NAMES = ("factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml", "cross-industry-invoice.xml", "order-x.xml")
-"""In lower case. The first three are the names in the standards; ZUGFeRD 1 wrote ZUGFeRD-invoice.xml."""
+_NAMES = (
+    "factur-x.xml",
+    "xrechnung.xml",
+    "zugferd-invoice.xml",
+    "cross-industry-invoice.xml",
+    "order-x.xml",
+)
+"""The names of the standards in lower case, the newest first: a file may carry an older edition beside it."""
 
-_MOST_ATTACHMENTS = 100
+_ROOTS = (b"CrossIndustryInvoice", b"oasis:names:specification:ubl:schema:xsd:")
 
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedInvoice:
-    """A Cross Industry Invoice with its guideline and profile."""
-
-    name: str
-    xml: bytes
-    root: etree._Element
-    guideline: str
-    profile: Profile
+_MOST_NAMES = 10_000
+_MOST_LOOKED_INTO = 100
+"""How many attachments with other names are opened."""
 
 
 def required(embedded: EmbeddedInvoice | None) -> EmbeddedInvoice:
@@ -42,45 +38,44 @@ def required(embedded: EmbeddedInvoice | None) -> EmbeddedInvoice:
 
 
 def embedded_in(document: pypdfium2.PdfDocument, limits: PdfLimits) -> EmbeddedInvoice | None:
-    """The invoice embedded in a PDF, or None when there is none."""
-    unnamed = []
-    for index in range(min(document.count_attachments(), _MOST_ATTACHMENTS)):
-        try:
-            attachment = document.get_attachment(index)
-            name = attachment.get_name()
-        except pypdfium2.PdfiumError:
-            continue
-        if name.lower() in _NAMES:
+    """The invoice embedded in a PDF, or None when there is none.
+
+    Raises DocumentRejected TOO_MUCH_TEXT if there are too many attachments to say that.
+    """
+    named: dict[str, tuple[str, Any]] = {}
+    others = []
+    for name, attachment in _attachments(document):
+        known = name.lower()
+        if known in _NAMES:
+            named.setdefault(known, (name, attachment))
+        elif known.endswith(".xml") or "." not in known:
+            others.append((name, attachment))
+    for known in _NAMES:
+        if known in named:
+            name, attachment = named[known]
             return parse_invoice(name, _content(attachment, name, limits))
-        if name.lower().endswith(".xml") or "." not in name:
-            unnamed.append((name, attachment))
-    for name, attachment in unnamed:
+    for name, attachment in others[:_MOST_LOOKED_INTO]:
         try:
             content = _content(attachment, name, limits)
         except DocumentRejected:
             continue
         # Look at the beginning, in any encoding. Only a file that claims to be an invoice may raise a fault.
-        if b"CrossIndustryInvoice" in content[:65_536].replace(b"\0", b""):
+        beginning = content[:65_536].replace(b"\0", b"")
+        if any(root in beginning for root in _ROOTS):
             return parse_invoice(name, content)
+    if len(others) > _MOST_LOOKED_INTO or document.count_attachments() > _MOST_NAMES:
+        message = DocumentMessage("embedded.too_many", count=document.count_attachments(), most=_MOST_LOOKED_INTO)
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, message)
     return None
 
 
-def parse_invoice(name: str, xml: bytes) -> EmbeddedInvoice:
-    """The invoice in an attachment. Raises DocumentRejected if we cannot read it."""
-    try:
-        root = parse(xml)
-    except HostileXml as hostile:
-        raise DocumentRejected(
-            FaultCode.UNREADABLE, DocumentMessage("embedded.refused", name=name, why=hostile.says)
-        ) from None
-    except etree.XMLSyntaxError as broken:
-        raise DocumentRejected(
-            FaultCode.UNREADABLE, DocumentMessage("embedded.not_xml", name=name, detail=str(broken))
-        ) from None
-    if root.tag != ROOT:
-        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, _another_format(name, root))
-    guideline = text_of(first(root, GUIDELINE))
-    return EmbeddedInvoice(name, xml, root, guideline, profile_of(guideline))
+def _attachments(document: pypdfium2.PdfDocument) -> Iterator[tuple[str, Any]]:
+    for index in range(min(document.count_attachments(), _MOST_NAMES)):
+        try:
+            attachment = document.get_attachment(index)
+            yield attachment.get_name(), attachment
+        except pypdfium2.PdfiumError:
+            continue
 
 
 def _content(attachment: Any, name: str, limits: PdfLimits) -> bytes:
@@ -94,12 +89,3 @@ def _content(attachment: Any, name: str, limits: PdfLimits) -> bytes:
         return bytes(attachment.get_data())
     except pypdfium2.PdfiumError:
         raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("embedded.damaged", name=name)) from None
-
-
-def _another_format(name: str, root: etree._Element) -> DocumentMessage:
-    kind = local(str(root.tag))
-    if kind == "CrossIndustryDocument":
-        return DocumentMessage("embedded.zugferd_1", name=name)
-    if kind == "SCRDMCCBDACIOMessageStructure":
-        return DocumentMessage("embedded.order", name=name)
-    return DocumentMessage("embedded.other_format", name=name, element=kind)

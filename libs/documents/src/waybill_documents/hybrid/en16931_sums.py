@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import NamedTuple
-
-from lxml import etree
 
 from waybill_documents.checks import CheckResult
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding
-from waybill_documents.hybrid.attachments import EmbeddedInvoice
-from waybill_documents.hybrid.cii import SETTLEMENT, all_of, decimal_of, path_of, text_of
+from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice
+from waybill_documents.hybrid.embedded_values import decimal_of, not_a_number
+from waybill_documents.hybrid.en16931.syntaxes import path_of
+from waybill_documents.hybrid.profiles import Profile
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted
 
 _NOTHING = Decimal(0)
+_DIGITS = 100
+"""Enough for an exact sum of the longest amounts that are read."""
 
 
 class _Rule(NamedTuple):
@@ -29,7 +31,8 @@ class _Rule(NamedTuple):
 
 def check_embedded(embedded: EmbeddedInvoice, extracted: Extracted) -> list[CheckResult]:
     """One result for each rule. The standard rounds to two decimals and allows no difference."""
-    return [_result(rule, extracted) for rule in _rules(embedded, extracted)]
+    with localcontext(prec=_DIGITS):
+        return [_result(rule, extracted) for rule in _rules(embedded, extracted)]
 
 
 def _rules(embedded: EmbeddedInvoice, extracted: Extracted) -> Iterable[_Rule]:
@@ -46,7 +49,7 @@ def _rules(embedded: EmbeddedInvoice, extracted: Extracted) -> Iterable[_Rule]:
     sum_of_lines = sum(amounts, _NOTHING) if complete else None
     yield _Rule("br_co_10", "line_total", DocumentMessage("en16931.br_co_10"), sum_of_lines)
 
-    allowances, charges = _allowances(embedded, charge=False), _allowances(embedded, charge=True)
+    allowances, charges = _sum_of(embedded, "BG-20", "BT-92"), _sum_of(embedded, "BG-21", "BT-99")
     yield _Rule("br_co_11", "allowances", DocumentMessage("en16931.br_co_11"), allowances)
     yield _Rule("br_co_12", "charges", DocumentMessage("en16931.br_co_12"), charges)
 
@@ -54,13 +57,14 @@ def _rules(embedded: EmbeddedInvoice, extracted: Extracted) -> Iterable[_Rule]:
     net = None if total is None else total - or_nothing("allowances") + or_nothing("charges")
     yield _Rule("br_co_13", "net", DocumentMessage("en16931.br_co_13"), net)
 
-    yield _Rule("br_co_14", "tax", DocumentMessage("en16931.br_co_14"), _taxes(embedded))
+    yield _Rule("br_co_14", "tax", DocumentMessage("en16931.br_co_14"), _sum_of(embedded, "BG-23", "BT-117"))
 
     without = of("net")
     gross = None if without is None else without + or_nothing("tax")
     yield _Rule("br_co_15", "gross", DocumentMessage("en16931.br_co_15"), gross)
 
-    whole = of("gross")
+    # The profile MINIMUM has neither what was paid nor the rounding, so its payable amount follows from nothing.
+    whole = None if embedded.profile is Profile.MINIMUM else of("gross")
     payable = None if whole is None else whole - or_nothing("prepaid") + or_nothing("rounding")
     yield _Rule("br_co_16", "payable", DocumentMessage("en16931.br_co_16"), payable)
 
@@ -83,32 +87,22 @@ def _result(rule: _Rule, extracted: Extracted) -> CheckResult:
     return CheckResult(rule.name, passed=False, required=True, findings=(finding,), values=looked, doubted=looked)
 
 
-def _allowances(embedded: EmbeddedInvoice, *, charge: bool) -> Decimal | None:
-    """The sum of the document's allowances or charges; None if there are none."""
-    found = []
-    for one in all_of(embedded.root, f"{SETTLEMENT}/ram:SpecifiedTradeAllowanceCharge"):
-        indicator = next((text_of(element) for element in all_of(one, "ram:ChargeIndicator/udt:Indicator")), "")
-        if (indicator in {"true", "1"}) is charge:
-            found += _amounts(all_of(one, "ram:ActualAmount"))
-    return sum(found, _NOTHING) if found else None
-
-
-def _taxes(embedded: EmbeddedInvoice) -> Decimal | None:
-    path = f"{SETTLEMENT}/ram:ApplicableTradeTax/ram:CalculatedAmount"
-    found = _amounts(all_of(embedded.root, path))
-    return sum(found, _NOTHING) if found else None
-
-
-def _amounts(elements: Iterable[etree._Element]) -> list[Decimal]:
-    found = []
-    for element in elements:
-        text = text_of(element)
+def _sum_of(embedded: EmbeddedInvoice, group: str, term: str) -> Decimal | None:
+    """The sum of a term over all groups of that number; None if there are none."""
+    found = [value for one in embedded.read.invoice.groups_of(group) for value in one.values_of(term)]
+    total = _NOTHING
+    for value in found:
         try:
-            found += [decimal_of(text)] if text else []
+            total += decimal_of(value.text)
         except ValueError:
-            message = DocumentMessage("embedded.not_a_number", text=text[:60])
-            finding = Finding(FaultCode.BAD_VALUE, message, rule=f"embedded:{path_of(element)}")
+            element = value.at
+            message = DocumentMessage("embedded.not_a_number", text=value.text[:60])
+            if element is not None:
+                message = not_a_number(element, value.text)
+            rule = f"embedded:{path_of(element)}" if element is not None else None
             raise DocumentRejected(
-                FaultCode.BAD_VALUE, DocumentMessage("embedded.unreadable_values"), (finding,)
+                FaultCode.BAD_VALUE,
+                DocumentMessage("embedded.unreadable_values"),
+                (Finding(FaultCode.BAD_VALUE, message, rule=rule),),
             ) from None
-    return found
+    return total if found else None

@@ -1,7 +1,7 @@
 """The profiles of Factur-X / ZUGFeRD and their schemas.
 
-The published schemas come with the drafthorse package. We only look up its folder, because importing the package would
-load its whole object model.
+These schemas come with the drafthorse package. We only look up its folder, because importing the package would load its
+whole object model.
 """
 
 from __future__ import annotations
@@ -10,14 +10,8 @@ import functools
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from lxml import etree
 
 from waybill_documents.xml_output.validation import XmlSchema, load_schema
-
-if TYPE_CHECKING:
-    from waybill_documents.hybrid.attachments import EmbeddedInvoice
 
 _VERSION = "1.0.07"
 
@@ -60,20 +54,3 @@ def schema_of(profile: Profile) -> XmlSchema:
     folder = Path(found.origin).parent / "schema"
     name = f"Factur-X_{_VERSION}_{profile.value}.xsd"
     return load_schema((folder / name).read_bytes(), beside=folder, name=name)
-
-
-def validate(embedded: EmbeddedInvoice) -> None:
-    """Raise DocumentRejected INVALID_XML unless the invoice fits the schema of its profile."""
-    schema_of(embedded.profile).explain(embedded.root)
-
-
-def to_cii(embedded: EmbeddedInvoice) -> bytes:
-    """The embedded invoice after validation: byte for byte, or converted to UTF-8 from any other encoding.
-
-    It is also sent inside JSON, which is UTF-8, and must not declare another encoding there.
-    """
-    validate(embedded)
-    document = embedded.root.getroottree()
-    if (document.docinfo.encoding or "UTF-8").upper() in {"UTF-8", "US-ASCII", "ASCII"}:
-        return embedded.xml
-    return etree.tostring(document, encoding="UTF-8", xml_declaration=True)
