@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
 
 import httpx
@@ -155,6 +156,25 @@ def test_text_to_json(gateway: Gateway) -> None:
     document = gateway.send("Pos;Menge;Größe\n1;2;3\n".encode("latin-1"), accept=None).json()
     assert document["source"] == {"kind": "text", "pages": 1}
     assert document["tables"][0]["rows"] == [["Pos", "Menge", "Größe"], ["1", "2", "3"]]
+
+
+def test_an_e_invoice_without_a_pdf(gateway: Gateway) -> None:
+    cii = (files("waybill_documents") / "mappings/en16931_ubl/golden/invoice.cii.xml").read_bytes()
+    ubl = gateway.send(cii, accept=XML, mapping="en16931_ubl")
+    assert ubl.status_code == 200, ubl.text
+    assert etree.fromstring(ubl.content).tag.endswith("}Invoice")
+    record = gateway.send(ubl.content, accept=CONVERSION, mapping="en16931_cii").json()
+    assert record["source"]["kind"] == "xml"
+    assert etree.fromstring(record["xml"].encode()).tag.endswith("}CrossIndustryInvoice")
+    assert gateway.send(cii, accept=JSON).json()["source"]["kind"] == "text"
+
+
+def test_other_xml_is_422_and_says_what_it_is(gateway: Gateway) -> None:
+    problem = assert_problem(gateway.send(b"<note/>", accept=XML, mapping="en16931_ubl"), 422, "PARSE_ERROR")
+    assert problem["fault"] == "unsupported_construct"
+    assert "<note>" in problem["detail"]
+    problem = assert_problem(gateway.send(b"<note/>", accept=CONVERSION, mapping=MAPPING), 400, "BAD_MAPPING")
+    assert problem["key"] == "mapping.reads_pdf"
 
 
 def test_a_mapping_for_pdfs_reads_no_text(gateway: Gateway) -> None:

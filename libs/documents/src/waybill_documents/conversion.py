@@ -144,9 +144,9 @@ def _converted(
         reading = read_data(source, mapping, stages)
         reading.accept()
         return _xml(reading, pretty, stages)
-    if kind != "pdf":
+    if kind != "pdf" and (kind != "xml" or mapping.mapping.embedded is None):
         raise MappingFault(DocumentMessage("mapping.reads_pdf", mapping=mapping.mapping.name))
-    return _read_and_answer(source, mapping, wants, pretty, limits, stages)
+    return _read_and_answer(source, kind, mapping, wants, pretty, limits, stages)
 
 
 def read_pdf(
@@ -173,6 +173,22 @@ def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages)
     return judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
 
 
+def read_xml(source: Path, loaded: LoadedMapping, limits: PdfLimits, stages: Stages) -> Reading:
+    """Read an e-invoice that is no part of a PDF, by a mapping for embedded ones."""
+    if loaded.mapping.embedded is None:
+        raise MappingFault(DocumentMessage("mapping.reads_pdf", mapping=loaded.mapping.name))
+    size = source.stat().st_size
+    if size > limits.attachment_bytes:
+        message = DocumentMessage("xml.too_large", bytes=size, most=limits.attachment_bytes)
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, message)
+    with stages.timed("attachment"):
+        invoice = hybrid.parse_invoice("", source.read_bytes())
+        hybrid.validate(invoice)
+    extracted, results = _values(invoice, stages)
+    origin = {"kind": "xml", "syntax": invoice.syntax.value, "profile": invoice.profile.value}
+    return Reading(loaded, origin, extracted, results, list(_failures(results)), invoice)
+
+
 def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any], stages: Stages) -> Reading:
     """Adds computed values, checks and confidence to what was read."""
     extracted = extraction.extracted
@@ -197,10 +213,7 @@ def _read_embedded(
     with stages.timed("attachment"):
         embedded = hybrid.required(hybrid.embedded_in(document, limits))
         hybrid.validate(embedded)  # before any value is used, whatever the answer will contain
-    with stages.timed("values"):
-        extracted = hybrid.extract(embedded)
-    with stages.timed("checks"):
-        results = hybrid.check_embedded(embedded, extracted)
+    extracted, results = _values(embedded, stages)
     printed = _printed(document, limits, stages, keep)
     with stages.timed("printed"):
         results += compare_with_pages(extracted, hybrid.accounts_of(embedded), printed)
@@ -212,6 +225,13 @@ def _read_embedded(
         "pages": pages_of(sizes),
     }
     return Reading(loaded, source, extracted, results, list(_failures(results)), embedded)
+
+
+def _values(invoice: hybrid.EmbeddedInvoice, stages: Stages) -> tuple[Extracted, list[CheckResult]]:
+    with stages.timed("values"):
+        extracted = hybrid.extract(invoice)
+    with stages.timed("checks"):
+        return extracted, hybrid.check_embedded(invoice, extracted)
 
 
 def _printed(document: pypdfium2.PdfDocument, limits: PdfLimits, stages: Stages, keep: list[Page] | None) -> list[Page]:
@@ -239,10 +259,13 @@ def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
 
 
 def _read_and_answer(
-    source: Path, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: PdfLimits, stages: Stages
+    source: Path, kind: Kind, loaded: LoadedMapping, wants: Wants, pretty: bool, limits: PdfLimits, stages: Stages
 ) -> bytes:
     kept: list[Page] | None = [] if wants == "json" else None
-    reading = read_pdf(source, loaded, limits, stages, keep=kept)
+    if kind == "xml":
+        reading = read_xml(source, loaded, limits, stages)
+    else:
+        reading = read_pdf(source, loaded, limits, stages, keep=kept)
     reading.accept()
     if wants == "xml":
         return _xml(reading, pretty, stages)

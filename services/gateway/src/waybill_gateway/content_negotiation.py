@@ -39,6 +39,8 @@ OFFERS = (
     Offer("xlsx", JSON, "json", needs_mapping=False),
     Offer("text", JSON, "json", needs_mapping=False),
     Offer("xml", JSON, "json", needs_mapping=False),
+    Offer("xml", XML, "xml", needs_mapping=True),
+    Offer("xml", CONVERSION, "conversion", needs_mapping=True),
     Offer("json", XML, "xml", needs_mapping=True),
 )
 

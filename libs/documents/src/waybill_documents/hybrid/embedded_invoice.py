@@ -42,16 +42,19 @@ class EmbeddedInvoice:
 
 
 def parse_invoice(name: str, xml: bytes) -> EmbeddedInvoice:
-    """The invoice in an XML document of either syntax. Raises DocumentRejected if we cannot read it."""
+    """The invoice in an XML document of either syntax. Raises DocumentRejected if we cannot read it.
+
+    The name is that of the attachment; it is empty for a document that is no part of a PDF.
+    """
     try:
         root = parse(xml)
     except HostileXml as hostile:
         raise DocumentRejected(
-            FaultCode.UNREADABLE, DocumentMessage("embedded.refused", name=name, why=hostile.says)
+            FaultCode.UNREADABLE, DocumentMessage("embedded.refused", name=name or None, why=hostile.says)
         ) from None
     except etree.XMLSyntaxError as broken:
         raise DocumentRejected(
-            FaultCode.UNREADABLE, DocumentMessage("embedded.not_xml", name=name, detail=str(broken))
+            FaultCode.UNREADABLE, DocumentMessage("embedded.not_xml", name=name or None, detail=str(broken))
         ) from None
     syntax = syntax_of(root)
     if syntax is None:
@@ -72,5 +75,5 @@ def _another_format(name: str, root: etree._Element) -> DocumentMessage:
     if kind == "CrossIndustryDocument":
         return DocumentMessage("embedded.zugferd_1", name=name)
     if kind == "SCRDMCCBDACIOMessageStructure":
-        return DocumentMessage("embedded.order", name=name)
-    return DocumentMessage("embedded.other_format", name=name, element=kind)
+        return DocumentMessage("embedded.order", name=name or None)
+    return DocumentMessage("embedded.other_format", name=name or None, element=kind)
