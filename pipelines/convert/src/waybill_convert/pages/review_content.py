@@ -184,12 +184,15 @@ class _Showing:
             lines_at=self._draft.at or ((self._draft.edit,) if self._draft.edit else ()),
             seen=seen,
             leaves=self._leaves,
-            no_paper=language.say("convert.review_page.no_paper"),
+            no_paper=language.say(f"convert.review_page.{'no_pages' if self._is_xml() else 'no_paper'}"),
             trace_url=page.view.trace_url,
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("convert.review_page.hint") if self._editable else "",
             news=self._news(),
         )
+
+    def _is_xml(self) -> bool:
+        return self._record is not None and self._record.get("source", {}).get("kind") == "xml"
 
     def _find_mapping(self, reviser: MappingReviser) -> LoadedMapping | None:
         if self._record is None:
