@@ -21,6 +21,7 @@ from waybill_documents.faults import DocumentRejected, FaultCode, Finding, Mappi
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.embedded_files import embedded_files
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.word_reader import pages
@@ -158,10 +159,19 @@ def read_pdf(
     """
     with opened(source, limits) as document:
         if loaded.mapping.embedded is not None:
-            return _read_embedded(document, loaded, limits, stages, keep)
+            reading = _read_embedded(document, loaded, limits, stages, keep)
+            reading.source |= _attachments(document, limits)
+            return reading
         read = _kept(stages.through("words", pages(document, limits)), keep)
         extraction = extract(read, len(document), loaded.mapping, stages)
-    return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages)}, stages)
+        attachments = _attachments(document, limits)
+    return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages), **attachments}, stages)
+
+
+def _attachments(document: pypdfium2.PdfDocument, limits: PdfLimits) -> dict[str, Any]:
+    """What the record says about embedded files; nothing if there are none."""
+    found = embedded_files(document, limits)
+    return {"attachments": [each.to_json() for each in found]} if found else {}
 
 
 def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages) -> Reading:

@@ -23,6 +23,7 @@ class FaultCode(StrEnum):
     ENCRYPTED = "encrypted"
     NO_TEXT = "no_text"
     NO_SUCH_PAGE = "no_such_page"
+    NO_SUCH_ATTACHMENT = "no_such_attachment"
     TOO_MANY_PAGES = "too_many_pages"
     TOO_MUCH_TEXT = "too_much_text"
     TOO_MANY_ROWS = "too_many_rows"

@@ -18,6 +18,7 @@ JSON = "application/json"
 XML = "application/xml"
 CONVERSION = "application/vnd.waybill.conversion+json"
 PNG = "image/png"
+BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,6 +56,11 @@ class Note(NamedTuple):
     icon: str = "hold"
 
 
+class ShownAttachment(NamedTuple):
+    text: str
+    href: str
+
+
 class FormField(NamedTuple):
     """A value in the form."""
 
@@ -99,6 +105,8 @@ class Review:
     seen: ShownRecord
     leaves: list[Leaf]
     no_paper: str
+    attachments: list[ShownAttachment]
+    attachments_title: str
     history: list[HistoryEntry]
     trace_url: str | None
     hint: str
@@ -159,6 +167,7 @@ class _Showing:
         download = f"/api/jobs/{page.view.id}/revisions/{page.number}/download" if self._has_xml(page.number) else ""
         query = urlencode({"revision": page.number} if page.number != page.latest else {})
         problems = [*self._refused, *seen.problems]
+        attachments = list(self._attachments())
         return Review(
             id=str(page.view.id),
             name=page.view.original_name,
@@ -185,11 +194,22 @@ class _Showing:
             seen=seen,
             leaves=self._leaves,
             no_paper=language.say(f"convert.review_page.{'no_pages' if self._is_xml() else 'no_paper'}"),
+            attachments=attachments,
+            attachments_title=language.say("convert.review_page.attachments", count=len(attachments)),
             trace_url=page.view.trace_url,
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("convert.review_page.hint") if self._editable else "",
             news=self._news(),
         )
+
+    def _attachments(self) -> Iterator[ShownAttachment]:
+        """The files that are embedded in the document, while it is stored."""
+        if self._record is None or not self._page.view.source_kept:
+            return
+        for each in self._record.get("source", {}).get("attachments", ()):
+            size = self._language.size(each["bytes"])
+            text = self._language.say("convert.review_page.attachment", name=each["name"], size=size)
+            yield ShownAttachment(text, f"/api/jobs/{self._page.view.id}/attachments/{each['number']}")
 
     def _is_xml(self) -> bool:
         return self._record is not None and self._record.get("source", {}).get("kind") == "xml"

@@ -7,7 +7,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from waybill_documents.conversion import Reading, read_pdf
+from waybill.files import FileType, detect
+from waybill_documents.conversion import Reading, read_pdf, read_xml
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
@@ -62,13 +63,21 @@ class Trial:
         }
 
 
+def _read(trial: Trial, stages: Stages) -> Reading:
+    if trial.loaded.mapping.embedded is not None:
+        with trial.source.open("rb") as file:
+            if detect(file) is FileType.XML:
+                return read_xml(trial.source, trial.loaded, PdfLimits(), stages)
+    return read_pdf(trial.source, trial.loaded, PdfLimits(), stages, keep=trial.pages)
+
+
 def attempt(source: Path, loaded: LoadedMapping) -> Trial:
     """Read, check and render a document. The trial has the document's faults; a mapping's fault is raised."""
     start = perf_counter()
     stages = Stages(perf_counter)
     trial = Trial(source, loaded)
     try:
-        trial.reading = read_pdf(source, loaded, PdfLimits(), stages, keep=trial.pages)
+        trial.reading = _read(trial, stages)
         trial.reading.accept()
         if loaded.mapping.xml is not None or loaded.mapping.embedded is not None:
             with stages.timed("xml"):

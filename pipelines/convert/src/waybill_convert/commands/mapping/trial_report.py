@@ -70,6 +70,8 @@ def _facts(trial: Trial) -> Iterator[tuple[str, Text]]:
     yield "document", styled(f"{trial.source.name}{pages}")
     yield "mapping", styled(f"sha256 {trial.loaded.sha256[:16]}…")
     yield "recognised", _recognised(trial)
+    for each in trial.reading.source.get("attachments", ()) if trial.reading is not None else ():
+        yield "attachment", styled(f"{each['name']}, {each['media_type']}, {each['bytes']:,} bytes")
 
 
 def _recognised(trial: Trial) -> Text:
@@ -77,7 +79,8 @@ def _recognised(trial: Trial) -> Text:
     if trial.reading is None:
         return styled("no", "red")
     if rule.embedded is not None:
-        return styled(f"yes, by its attachment {trial.reading.source.get('attachment', '')}", "green")
+        attachment = trial.reading.source.get("attachment")
+        return styled(f"yes, by its attachment {attachment}" if attachment else "yes, an e-invoice as XML", "green")
     wanted = [*rule.recognise.all, *rule.recognise.any]
     if not wanted and not rule.recognise.none:
         return styled("yes, like any document, because the mapping has no `recognise`", "yellow")
