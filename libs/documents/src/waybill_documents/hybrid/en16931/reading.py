@@ -65,6 +65,8 @@ def _currency(root: etree._Element, syntax: Syntax) -> str:
 
 def _settle(invoice: Group, source: Source) -> None:
     """Make equal what says the same: values that follow from others, and values that say nothing."""
+    if invoice.text("BT-6") == invoice.text("BT-5"):
+        invoice.pop("BT-6", None)
     if invoice.text("BT-13") == "NA" and "BT-14" in invoice:
         del invoice["BT-13"]
     means = [one for one in invoice.groups_of("BG-16") if set(one) != {"BT-81"} or one.text("BT-81") != UNDEFINED_MEANS]

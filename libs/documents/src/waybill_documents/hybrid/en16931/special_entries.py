@@ -169,68 +169,33 @@ class Account:
             ID.write(target, target.place(context, at), value)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A term of the whole invoice that one syntax writes inside each of several groups."""
-
-    term: Term
-    groups: Path
-    """The groups, from the root."""
-    within: str
-    """The place in a group."""
-    syntax: Syntax
-    """The syntax that repeats it."""
-
-    def read(self, source: Source, context: Context, group: Group) -> None:
-        self.term.read(source, context, group)
-
-    def write(self, target: Target, context: Context, group: Group) -> None:
-        if target.syntax is not self.syntax:
-            self.term.write(target, context, group)
-            return
-        for value in group.values_of(self.term.name):
-            found = target.all_at(context, self.groups)
-            if not found:
-                target.lost.append(value)
-            for one in found:
-                self.term.kind.write(target, target.place(one, path(self.within)), value)
+_TAX_POINTS = {"5": "3", "29": "35", "72": "432"}
+"""UNTDID 2475 in CII, UNTDID 2005 in UBL."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaxPointCode:
-    """BT-8: a code of UNTDID 2475 in CII and of UNTDID 2005 in UBL. The model has the latter."""
+    """BT-8, for which the two syntaxes have codes of different lists. The model has that of UBL."""
 
-    repeated: Repeated
-    to_ubl = {"5": "3", "29": "35", "72": "432"}  # noqa: RUF012 - a table, never changed
+    term: Term
 
     def read(self, source: Source, context: Context, group: Group) -> None:
-        name = self.repeated.term.name
         unused = set(source.used)
-        self.repeated.read(source, context, group)
-        value = group.value(name)
-        if value is None:
-            return
-        if source.syntax is Syntax.CII:
-            translated = self.to_ubl.get(value.text)
-        else:
-            translated = value.text if value.text in self.to_ubl.values() else None
-        del group[name]
-        if translated is None:
-            source.used = unused
-        else:
-            group.add(name, replace(value, text=translated))
+        found = Group()
+        self.term.read(source, context, found)
+        for value in found.values_of(self.term.name):
+            code = _TAX_POINTS.get(value.text) if source.syntax is Syntax.CII else value.text
+            if code is not None and code in _TAX_POINTS.values():
+                group.add(self.term.name, replace(value, text=code))
+            else:
+                source.used = unused
 
     def write(self, target: Target, context: Context, group: Group) -> None:
-        name = self.repeated.term.name
-        value = group.value(name)
-        if value is None:
-            return
-        code = value.text
-        if target.syntax is Syntax.CII:
-            code = {ubl: cii for cii, ubl in self.to_ubl.items()}[code]
+        codes = {ubl: cii if target.syntax is Syntax.CII else ubl for cii, ubl in _TAX_POINTS.items()}
         written = Group()
-        written.add(name, replace(value, text=code))
-        self.repeated.write(target, context, written)
+        for value in group.values_of(self.term.name):
+            written.add(self.term.name, replace(value, text=codes[value.text]))
+        self.term.write(target, context, written)
 
 
 _MEANS = path("cac:PaymentMeans")
