@@ -195,7 +195,7 @@ def read_xml(source: Path, loaded: LoadedMapping, limits: PdfLimits, stages: Sta
         invoice = hybrid.parse_invoice("", source.read_bytes())
         hybrid.validate(invoice)
     extracted, results = _values(invoice, stages)
-    origin = {"kind": "xml", "syntax": invoice.syntax.value, "profile": invoice.profile.value}
+    origin = {"kind": "xml", "syntax": invoice.syntax.value, "profile": invoice.profile.value, **_edition(invoice)}
     return Reading(loaded, origin, extracted, results, list(_failures(results)), invoice)
 
 
@@ -232,9 +232,14 @@ def _read_embedded(
         "kind": "pdf",
         "attachment": embedded.name,
         "profile": embedded.profile.value,
+        **_edition(embedded),
         "pages": pages_of(sizes),
     }
     return Reading(loaded, source, extracted, results, list(_failures(results)), embedded)
+
+
+def _edition(invoice: hybrid.EmbeddedInvoice) -> dict[str, str]:
+    return {"edition": "ZUGFeRD 1"} if invoice.from_zugferd_1 is not None else {}
 
 
 def _values(invoice: hybrid.EmbeddedInvoice, stages: Stages) -> tuple[Extracted, list[CheckResult]]:
