@@ -174,6 +174,31 @@ class TestWrongInvoices:
         json.dumps(found.partial)
 
 
+FAX = (
+    b"<ram:FaxUniversalCommunication><ram:CompleteNumber>+49 40 1</ram:CompleteNumber></ram:FaxUniversalCommunication>"
+)
+MAIL = b"<ram:EmailURIUniversalCommunication>"
+
+
+def test_the_caller_chooses_what_may_be_lost_of_an_e_invoice(tmp_path: Path) -> None:
+    pdf = with_attachment("factur-x.xml", GOLDEN_CII.replace(MAIL, FAX + MAIL, 1))
+    strict = mapping("en16931_ubl")
+    with pytest.raises(DocumentRejected) as refused:
+        converted(tmp_path, pdf, "conversion", strict)
+    assert [finding.params["value"] for finding in refused.value.findings] == ["+49 40 1"]
+    answer = json.loads(converted(tmp_path, pdf, "conversion", strict.with_loss("lenient")).body)
+    assert [(finding["code"], finding["params"]["value"]) for finding in answer["dropped"]] == [
+        ("unsupported_construct", "+49 40 1")
+    ]
+    assert answer["findings"] == []
+    assert "+49 40 1" not in answer["xml"]
+    unchanged = json.loads(converted(tmp_path, pdf, "conversion", mapping("en16931_cii")).body)
+    assert unchanged["dropped"] == []
+    assert "+49 40 1" in unchanged["xml"]
+    with pytest.raises(MappingFault, match="no choice"):
+        mapping().with_loss("lenient")
+
+
 def test_a_document_of_another_sort_is_not_recognised(tmp_path: Path, hello_pdf: bytes) -> None:
     with pytest.raises(DocumentRejected) as raised:
         converted(tmp_path, hello_pdf, "xml")

@@ -131,6 +131,7 @@ REFERENCE = {
     "### Checks": model.CheckRule,
     "### XML": model.XmlRule,
     "### Elements": model.XmlNode,
+    "### E-invoices": model.EmbeddedRule,
 }
 
 
@@ -143,9 +144,7 @@ def rules() -> set[type[BaseModel]]:
 
 
 def test_every_part_of_the_language_has_a_section() -> None:
-    # `embedded` has a single key, and a row of its own among those of the mapping.
-    assert rules() - set(REFERENCE.values()) == {model.EmbeddedRule}
-    assert '`{"output": "cii"}`' in PAGE
+    assert rules() == set(REFERENCE.values())
 
 
 @pytest.mark.parametrize(("title", "rule"), REFERENCE.items(), ids=[rule.__name__ for rule in REFERENCE.values()])

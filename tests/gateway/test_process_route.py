@@ -69,6 +69,18 @@ def test_pdf_to_xml(gateway: Gateway, invoice: bytes) -> None:
     assert list(stages(answer))[-1] == "xml"
 
 
+def test_the_request_chooses_what_may_be_lost(gateway: Gateway, invoice: bytes) -> None:
+    golden = (files("waybill_documents") / "mappings/en16931_ubl/golden/invoice.cii.xml").read_bytes()
+    mail = b"<ram:EmailURIUniversalCommunication>"
+    fax = b"<ram:FaxUniversalCommunication><ram:CompleteNumber>1</ram:CompleteNumber></ram:FaxUniversalCommunication>"
+    pdf = bad_pdfs.with_attachment(golden.replace(mail, fax + mail, 1))
+    assert gateway.send(pdf, accept=XML, mapping="en16931_ubl").json()["fault"] == "unsupported_construct"
+    assert gateway.send(pdf, accept=XML, mapping="en16931_ubl", loss="strict").status_code == 422
+    assert gateway.send(pdf, accept=XML, mapping="en16931_ubl", loss="lenient").status_code == 200
+    refused = gateway.send(invoice, accept=XML, mapping=MAPPING, loss="lenient")
+    assert (refused.status_code, refused.json()["code"]) == (400, "BAD_MAPPING")
+
+
 def test_pretty_changes_only_how_it_looks(gateway: Gateway, invoice: bytes) -> None:
     compact = gateway.send(invoice, accept=XML, mapping=MAPPING, pretty="0").content
     pretty = gateway.send(invoice, accept=XML, mapping=MAPPING, pretty="1").content

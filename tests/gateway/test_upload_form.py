@@ -119,6 +119,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing(obedient: Gateway) ->
         (form(part("file", b"%PDF-1"), part("file", b"%PDF-2")), "more than one 'file'"),
         (form(part("file", b"%PDF-1"), part("pretty", b"1"), part("pretty", b"0")), "twice"),
         (form(part("file", b"%PDF-1"), part("pretty", b"yes")), "0 or 1"),
+        (form(part("file", b"%PDF-1"), part("loss", b"some")), "strict or lenient"),
         (form(part("file", b"%PDF-1"), part("mapping", b"\xff\xfe")), "UTF-8"),
         (form(part("file", b"%PDF-1"), part("mapping", b"x" * 2000)), "longer than"),
         (form(part("file", b"%PDF-1"), *(part(f"f{n}", b"x") for n in range(30))), "more than 20 parts"),

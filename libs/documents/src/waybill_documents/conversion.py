@@ -75,6 +75,8 @@ class Reading:
     embedded: hybrid.EmbeddedInvoice | None = None
     looked: Looked = field(default_factory=dict)
     """For each value that was not found, where it was looked for."""
+    dropped: tuple[Finding, ...] = ()
+    """What the XML lacks of an e-invoice; known when it has been written."""
 
     def to_json(self) -> dict[str, Any]:
         """The record: everything about the document, for an answer or for a person who investigates a failure."""
@@ -102,7 +104,11 @@ class Reading:
         """The XML that the mapping describes."""
         rule = self.loaded.mapping.embedded
         if self.embedded is not None and rule is not None:
-            return hybrid.convert(self.embedded, hybrid.Syntax(rule.output), pretty=pretty).xml
+            converted = hybrid.convert(
+                self.embedded, hybrid.Syntax(rule.output), loss=hybrid.Loss(rule.loss), pretty=pretty
+            )
+            self.dropped = converted.dropped
+            return converted.xml
         return render(self.loaded.mapping, self.extracted.data(), pretty=pretty, schema=self.loaded.schema)
 
 
@@ -287,6 +293,8 @@ def _read_and_answer(
     answer = reading.to_json()
     if wants == "conversion":
         answer["xml"] = _xml(reading, pretty, stages).decode()
+        if reading.embedded is not None:
+            answer["dropped"] = [finding.to_json() for finding in reading.dropped]
     elif kept:
         whole = _with_tables(kept, stages).to_json()
         answer["pages"], answer["tables"] = whole["pages"], whole["tables"]

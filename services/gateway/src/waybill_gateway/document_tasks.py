@@ -65,10 +65,13 @@ def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     name = call["mapping"]
+    mapping = _mappings[name] if name is not None else None
+    if mapping is not None and call["loss"] is not None:
+        mapping = mapping.with_loss(call["loss"])
     result = convert(
         Path(call["source"]),
         call["kind"],
-        mapping=_mappings[name] if name is not None else None,
+        mapping=mapping,
         wants=call["wants"],
         pretty=call["pretty"],
         clock=time.perf_counter,

@@ -20,7 +20,7 @@ class ProcessEndpoint(Endpoint):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return ("mapping", "pretty")
+        return ("mapping", "pretty", "loss")
 
     def check_accept(self, accept: Accept) -> None:
         accept.check_any()
@@ -32,6 +32,8 @@ class ProcessEndpoint(Endpoint):
                 raise refusals.mapping_unknown(value, self.mappings.names)
         if name == "pretty" and value not in ("", "0", "1"):
             raise refusals.bad_form(msg("gateway.pretty"))
+        if name == "loss" and value not in ("", "strict", "lenient"):
+            raise refusals.bad_form(msg("gateway.loss"))
 
     def task(self, form: DocumentForm, kind: Kind, accept: Accept, exchange: Exchange) -> DocumentTask:
         exchange.facts["mapping"] = exchange.mapping
@@ -42,5 +44,6 @@ class ProcessEndpoint(Endpoint):
             "mapping": exchange.mapping,
             "wants": offer.wants,
             "pretty": form.fields.get("pretty") == "1",
+            "loss": form.fields.get("loss") or None,
         }
         return DocumentTask(call, offer.media_type)

@@ -89,17 +89,18 @@ def _result(rule: _Rule, extracted: Extracted) -> CheckResult:
 
 def _sum_of(embedded: EmbeddedInvoice, group: str, term: str) -> Decimal | None:
     """The sum of a term over all groups of that number; None if there are none."""
-    found = [value for one in embedded.read.invoice.groups_of(group) for value in one.values_of(term)]
+    found = [
+        (value.text, value.at)
+        for one in embedded.read.invoice.groups_of(group)
+        for value in one.values_of(term)
+        if value.at is not None
+    ]
     total = _NOTHING
-    for value in found:
+    for text, element in found:
         try:
-            total += decimal_of(value.text)
+            total += decimal_of(text)
         except ValueError:
-            element = value.at
-            message = DocumentMessage("embedded.not_a_number", text=value.text[:60])
-            if element is not None:
-                message = not_a_number(element, value.text)
-            rule = f"embedded:{path_of(element)}" if element is not None else None
+            message, rule = not_a_number(element, text), f"embedded:{path_of(element)}"
             raise DocumentRejected(
                 FaultCode.BAD_VALUE,
                 DocumentMessage("embedded.unreadable_values"),

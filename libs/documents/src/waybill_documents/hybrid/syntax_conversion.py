@@ -6,7 +6,6 @@ invoice that says more than both syntaxes can say, `lenient` converts it and lis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,10 +19,6 @@ from waybill_documents.hybrid.validity import validate, validate_written
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.validation import MOST_FINDINGS, and_more
 from waybill_documents.xml_output.value_spelling import DECLARATION
-
-_NO_PLACE = {Syntax.UBL: "embedded.no_place_in_ubl", Syntax.CII: "embedded.no_place_in_cii"}
-_BEYOND = {Syntax.UBL: "embedded.beyond_ubl", Syntax.CII: "embedded.beyond_cii"}
-_NO_LINES = {Syntax.UBL: "embedded.no_lines", Syntax.CII: "embedded.no_lines_for_cii"}
 
 
 class Loss(StrEnum):
@@ -51,20 +46,20 @@ def convert(embedded: EmbeddedInvoice, syntax: Syntax, *, loss: Loss = Loss.STRI
     if syntax is embedded.syntax and embedded.from_zugferd_1 is None:
         return Converted(_unchanged(embedded))
     if "BG-25" not in embedded.read.invoice:
-        message = DocumentMessage(_NO_LINES[syntax], profile=embedded.profile.name)
-        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, message)
+        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, _no_lines(embedded, syntax))
     root, lost = write(embedded.read.invoice, syntax)
     left = [*embedded.read.left_over]
     left += [Detail(path_of(value.at) if value.at is not None else "", value.text) for value in lost]
     if left and loss is Loss.STRICT:
         findings = [_no_place(detail, syntax) for detail in left[:MOST_FINDINGS]]
-        more = and_more(findings, len(left) - len(findings))
-        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, DocumentMessage(_BEYOND[syntax]), more)
+        more = and_more(findings, len(left) - len(findings) + embedded.read.more_left_over)
+        raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, _beyond(syntax), more)
     if pretty:
         etree.indent(root)
     validate_written(root, syntax, embedded.profile, embedded.read.invoice)
     xml = DECLARATION.encode() + etree.tostring(root, encoding="UTF-8", xml_declaration=False) + b"\n"
-    return Converted(xml, tuple(_dropped([*left, *embedded.read.fillers], syntax)))
+    dropped = [_no_place(detail, syntax) for detail in (*left, *embedded.read.fillers)]
+    return Converted(xml, and_more(dropped, embedded.read.more_left_over))
 
 
 def _unchanged(embedded: EmbeddedInvoice) -> bytes:
@@ -78,12 +73,22 @@ def _unchanged(embedded: EmbeddedInvoice) -> bytes:
     return etree.tostring(document, encoding="UTF-8", xml_declaration=True)
 
 
-def _dropped(details: Iterable[Detail], syntax: Syntax) -> Iterable[Finding]:
-    return (_no_place(detail, syntax) for detail in details)
+def _no_lines(embedded: EmbeddedInvoice, syntax: Syntax) -> DocumentMessage:
+    if syntax is Syntax.UBL:
+        return DocumentMessage("embedded.no_lines", profile=embedded.profile.name)
+    return DocumentMessage("embedded.no_lines_for_cii")
+
+
+def _beyond(syntax: Syntax) -> DocumentMessage:
+    return DocumentMessage("embedded.beyond_ubl") if syntax is Syntax.UBL else DocumentMessage("embedded.beyond_cii")
 
 
 def _no_place(detail: Detail, syntax: Syntax) -> Finding:
-    message = DocumentMessage(_NO_PLACE[syntax], element=detail.path, value=_short(detail.value))
+    value = _short(detail.value)
+    if syntax is Syntax.UBL:
+        message = DocumentMessage("embedded.no_place_in_ubl", element=detail.path, value=value)
+    else:
+        message = DocumentMessage("embedded.no_place_in_cii", element=detail.path, value=value)
     return Finding(FaultCode.UNSUPPORTED_CONSTRUCT, message, rule=f"en16931_{syntax}")
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
 import re2
 from pydantic import ValidationError
@@ -40,6 +40,13 @@ class LoadedMapping:
     mapping: Mapping
     sha256: str
     schema: XmlSchema | None
+
+    def with_loss(self, loss: Literal["strict", "lenient"]) -> LoadedMapping:
+        """The same mapping with another choice of what becomes of details that have no place in the result."""
+        if self.mapping.embedded is None:
+            raise MappingFault(DocumentMessage("mapping.loss_without_embedded", mapping=self.mapping.name))
+        rule = self.mapping.embedded.model_copy(update={"loss": loss})
+        return replace(self, mapping=self.mapping.model_copy(update={"embedded": rule}))
 
 
 def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:

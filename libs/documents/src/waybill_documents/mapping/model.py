@@ -273,9 +273,17 @@ class XmlRule(Strict):
 
 
 class EmbeddedRule(Strict):
-    """For hybrid PDFs: read the embedded invoice and write it unchanged (`cii`) or as UBL (`ubl`)."""
+    """For e-invoices: read the invoice that a hybrid PDF embeds, and write it as CII or UBL.
+
+    An invoice that has that syntax already stays as it is.
+    """
 
     output: Literal["cii", "ubl"]
+    loss: Literal["strict", "lenient"] = Field(
+        "strict",
+        description="`strict` refuses an invoice with details that the other syntax has no place for; `lenient` drops"
+        " them and lists each one.",
+    )
 
 
 class Mapping(Strict):

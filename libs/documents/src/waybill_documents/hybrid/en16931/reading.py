@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 
 from lxml import etree
 
@@ -12,7 +13,10 @@ from waybill_documents.hybrid.en16931.model import Group, Value
 from waybill_documents.hybrid.en16931.payment_terms import TAX_TYPE
 from waybill_documents.hybrid.en16931.source import Source
 from waybill_documents.hybrid.en16931.special_entries import UNDEFINED_MEANS
-from waybill_documents.hybrid.en16931.syntaxes import Syntax, path_of, qualified, text_of
+from waybill_documents.hybrid.en16931.syntaxes import Paths, Syntax, qualified, text_of
+
+_MOST_DETAILS = 1_000
+"""More details of one invoice help nobody, and a hostile one may have a million."""
 
 _CURRENCY = {
     Syntax.CII: ("rsm:SupplyChainTradeTransaction", "ram:ApplicableHeaderTradeSettlement", "ram:InvoiceCurrencyCode"),
@@ -34,7 +38,9 @@ class Read:
 
     invoice: Group
     left_over: tuple[Detail, ...]
-    """What the model cannot hold."""
+    """What the model cannot hold: the first thousand details."""
+    more_left_over: int
+    """How many there are beside those."""
     fillers: tuple[Detail, ...]
     """What only the syntax demands: its loss changes no business term."""
     unreadable: tuple[tuple[str, etree._Element], ...]
@@ -48,12 +54,14 @@ def read(root: etree._Element, syntax: Syntax) -> Read:
     for entry in INVOICE:
         entry.read(source, root, invoice)
     _settle(invoice, source)
-    left = tuple(
-        Detail(path_of(element) + (f"/@{attribute}" if attribute else ""), value)
-        for element, attribute, value in source.left_over()
+    left = source.left_over()
+    paths = Paths()
+    details = tuple(
+        Detail(paths.of(element) + (f"/@{attribute}" if attribute else ""), value)
+        for element, attribute, value in islice(left, _MOST_DETAILS)
     )
-    fillers = tuple(Detail(path_of(element), text_of(element)) for element in source.fillers)
-    return Read(invoice, left, fillers, tuple(source.unreadable))
+    fillers = tuple(Detail(paths.of(one), text_of(one)) for one in source.fillers[:_MOST_DETAILS])
+    return Read(invoice, details, sum(1 for _ in left), fillers, tuple(source.unreadable))
 
 
 def _currency(root: etree._Element, syntax: Syntax) -> str:

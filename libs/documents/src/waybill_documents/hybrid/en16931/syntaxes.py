@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from enum import StrEnum
 
 from lxml import etree
@@ -65,16 +66,37 @@ def new_root(syntax: Syntax, *, credit_note: bool) -> etree._Element:
 
 
 def path_of(element: etree._Element) -> str:
-    """The path of an element with the usual prefixes, whatever prefixes the document uses."""
-    steps = []
-    current: etree._Element | None = element
-    while current is not None:
-        step = name_of(current)
-        before = sum(1 for _ in current.itersiblings(current.tag, preceding=True))
-        alone = not before and next(current.itersiblings(current.tag), None) is None
-        steps.append(step if alone else f"{step}[{before + 1}]")
-        current = current.getparent()
-    return "/" + "/".join(reversed(steps))
+    """The path of one element with the usual prefixes, whatever prefixes the document uses."""
+    return Paths().of(element)
+
+
+class Paths:
+    """The paths of many elements of one document. Siblings are counted once, so a thousand paths take no longer."""
+
+    def __init__(self) -> None:
+        self._steps: dict[etree._Element, dict[etree._Element, str]] = {}
+
+    def of(self, element: etree._Element) -> str:
+        """The path of an element."""
+        steps = []
+        current: etree._Element | None = element
+        while current is not None:
+            parent = current.getparent()
+            steps.append(name_of(current) if parent is None else self._below(parent)[current])
+            current = parent
+        return "/" + "/".join(reversed(steps))
+
+    def _below(self, parent: etree._Element) -> dict[etree._Element, str]:
+        """The step to each child."""
+        if parent not in self._steps:
+            children = list(parent.iterchildren("*"))
+            total, seen = Counter(child.tag for child in children), Counter[object]()
+            self._steps[parent] = {}
+            for child in children:
+                seen[child.tag] += 1
+                name = name_of(child)
+                self._steps[parent][child] = f"{name}[{seen[child.tag]}]" if total[child.tag] > 1 else name
+        return self._steps[parent]
 
 
 def name_of(element: etree._Element) -> str:
