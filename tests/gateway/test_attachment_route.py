@@ -38,6 +38,15 @@ def test_what_the_record_lists_can_be_taken_out(gateway: Gateway) -> None:
     assert answer.headers["x-job-id"] == "j-1"
 
 
+@pytest.mark.parametrize("name", ["invoice.xml", "unknown"])
+def test_a_file_without_a_declared_type_is_listed_from_within_the_sandbox(gateway: Gateway, name: str) -> None:
+    document = bad_pdfs.with_attachment(XML, name.encode()).replace(b"/Subtype /text#2Fxml", b"")
+    answer = gateway.send(document, accept=JSON, mapping="en16931_cii")
+    assert answer.status_code == 200, answer.text
+    (listed,) = answer.json()["source"]["attachments"]
+    assert listed["media_type"] == {"invoice.xml": "application/xml"}.get(name, BYTES)
+
+
 @pytest.mark.parametrize("number", ["", "0", "-1", "1.5", "x", "1000000"])
 def test_a_number_that_is_none_is_400(gateway: Gateway, number: str) -> None:
     assert_problem(take(gateway, bad_pdfs.good(), number=number), 400, "VALIDATION_ERROR")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import mimetypes
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,19 @@ from waybill_documents.pdf.pdf_limits import PdfLimits
 
 _LONGEST_NAME = 200
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,80}")
+_BY_NAME = {
+    "csv": "text/csv",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "jpg": "image/jpeg",
+    "json": "application/json",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "txt": "text/plain",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "xml": "application/xml",
+    "zip": "application/zip",
+}
+"""For files without a declared type. Python's own list reads files of the machine, which a parser may not."""
 _UNKNOWN = "application/octet-stream"
 
 
@@ -114,7 +126,7 @@ def _media_type(attachment: Any, name: str) -> str:
         declared = buffer.raw[: length - 2].decode("utf-16-le", "replace").strip().lower()
     if _MEDIA_TYPE.fullmatch(declared):
         return declared
-    return mimetypes.guess_type(name, strict=True)[0] or _UNKNOWN
+    return _BY_NAME.get(name.lower().rpartition(".")[2], _UNKNOWN)
 
 
 def _clean(name: str) -> str:
