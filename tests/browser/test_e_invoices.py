@@ -82,13 +82,12 @@ async def test_an_xml_is_reviewed_without_pages(working: Stack, open_page: OpenP
 
 async def test_the_upload_page_takes_xml(working: Stack, open_page: OpenPage) -> None:
     page = await open_page(working)
-    await page.locator("#files").set_input_files(
-        [
-            {"name": "a.xml", "mimeType": "text/xml", "buffer": GOLDEN},
-            {"name": "b.xml", "mimeType": "text/xml", "buffer": b"no xml"},
-            {"name": "c.txt", "mimeType": "text/plain", "buffer": b"text"},
-        ]
-    )
+    chosen: list[FilePayload] = [
+        {"name": "a.xml", "mimeType": "text/xml", "buffer": GOLDEN},
+        {"name": "b.xml", "mimeType": "text/xml", "buffer": b"no xml"},
+        {"name": "c.txt", "mimeType": "text/plain", "buffer": b"text"},
+    ]
+    await page.locator("#files").set_input_files(chosen)
     rows = page.locator("#list > *")
     await expect(rows.nth(1)).to_contain_text("content is not what its name says")
     await expect(rows.nth(2)).to_contain_text("neither a PDF nor an XML file")
