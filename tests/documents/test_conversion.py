@@ -259,3 +259,52 @@ class TestEmbedded:
         with pytest.raises(DocumentRejected) as raised:
             converted(tmp_path, hello_pdf, "xml", mapping("en16931_ubl"))
         assert raised.value.code is FaultCode.NO_EMBEDDED_INVOICE
+
+
+def from_xml(folder: Path, xml: bytes, wants: Wants, name: str) -> bytes:
+    file = folder / "spooled"
+    file.write_bytes(xml)
+    return convert(file, "xml", mapping=mapping(name), wants=wants, clock=perf_counter).body
+
+
+@pytest.mark.parametrize("name", ["en16931_cii", "en16931_ubl"])
+def test_an_invoice_without_a_pdf_is_read_like_an_embedded_one(tmp_path: Path, name: str) -> None:
+    embedded = with_attachment("factur-x.xml", GOLDEN_CII)
+    from_pdf = json.loads(converted(tmp_path, embedded, "conversion", mapping(name)).body)
+    alone = json.loads(from_xml(tmp_path, GOLDEN_CII, "conversion", name))
+    assert alone["source"] == {"kind": "xml", "syntax": "cii", "profile": "EN16931"}
+    for member in ("xml", "data", "provenance", "mapping", "findings"):
+        assert alone[member] == from_pdf[member]
+    assert alone["xml"].encode() == from_xml(tmp_path, GOLDEN_CII, "xml", name)
+
+
+def test_ubl_without_a_pdf_becomes_cii_and_stays_the_same_invoice(tmp_path: Path) -> None:
+    ubl = from_xml(tmp_path, GOLDEN_CII, "xml", "en16931_ubl")
+    there = json.loads(from_xml(tmp_path, ubl, "json", "en16931_cii"))
+    assert there["source"] == {"kind": "xml", "syntax": "ubl", "profile": "EN16931"}
+    assert there["data"] == json.loads(from_xml(tmp_path, GOLDEN_CII, "json", "en16931_cii"))["data"]
+    assert from_xml(tmp_path, ubl, "xml", "en16931_ubl") == ubl
+
+
+@pytest.mark.parametrize(
+    ("xml", "code"),
+    [
+        (b"<note/>", FaultCode.UNSUPPORTED_CONSTRUCT),
+        (b"<note", FaultCode.UNREADABLE),
+        (b"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><x>&e;</x>", FaultCode.UNREADABLE),
+        (GOLDEN_CII.replace(b"<ram:TypeCode>380<", b"<ram:Typo>380<", 1), FaultCode.UNREADABLE),
+        (b" " * 20_000_001, FaultCode.TOO_MUCH_TEXT),
+    ],
+)
+def test_xml_that_is_no_invoice_is_refused_without_the_name_of_our_file(
+    tmp_path: Path, xml: bytes, code: FaultCode
+) -> None:
+    with pytest.raises(DocumentRejected) as refused:
+        from_xml(tmp_path, xml, "conversion", "en16931_ubl")
+    assert refused.value.code is code
+    assert "spooled" not in refused.value.message
+
+
+def test_xml_cannot_be_read_by_a_mapping_for_pages(tmp_path: Path) -> None:
+    with pytest.raises(MappingFault):
+        from_xml(tmp_path, GOLDEN_CII, "xml", "pt_simon_invoice_v1")

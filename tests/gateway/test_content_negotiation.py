@@ -38,6 +38,8 @@ def chosen(kind: Kind, accept: str | None, *, mapping: bool) -> str | int:
         ("text", CONVERSION, 400, CONVERSION),
         ("docx", CONVERSION, 406, 406),
         ("xml", JSON, JSON, JSON),
+        ("xml", XML, 400, XML),
+        ("xml", CONVERSION, 400, CONVERSION),
         ("pdf", "text/html", 406, 406),
         ("pdf", "text/xml", 406, 406),
         ("json", "image/png", 406, 406),

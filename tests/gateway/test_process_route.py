@@ -236,6 +236,25 @@ def test_workbooks_and_csv_files_are_converted_by_a_mapping(start_gateway: Start
     assert again.text == xml.text
 
 
+def test_an_e_invoice_without_a_pdf(gateway: Gateway) -> None:
+    cii = (files("waybill_documents") / "mappings/en16931_ubl/golden/invoice.cii.xml").read_bytes()
+    ubl = gateway.send(cii, accept=XML, mapping="en16931_ubl")
+    assert ubl.status_code == 200, ubl.text
+    assert etree.fromstring(ubl.content).tag.endswith("}Invoice")
+    record = gateway.send(ubl.content, accept=CONVERSION, mapping="en16931_cii").json()
+    assert record["source"]["kind"] == "xml"
+    assert etree.fromstring(record["xml"].encode()).tag.endswith("}CrossIndustryInvoice")
+    assert gateway.send(cii, accept=JSON).json()["source"]["kind"] == "text"
+
+
+def test_other_xml_is_422_and_says_what_it_is(gateway: Gateway) -> None:
+    problem = assert_problem(gateway.send(b"<note/>", accept=XML, mapping="en16931_ubl"), 422, "PARSE_ERROR")
+    assert problem["fault"] == "unsupported_construct"
+    assert "<note>" in problem["detail"]
+    problem = assert_problem(gateway.send(b"<note/>", accept=CONVERSION, mapping=MAPPING), 400, "BAD_MAPPING")
+    assert problem["key"] == "mapping.unread_kind"
+
+
 def test_totals_that_do_not_add_up_are_422_with_the_list_of_what_is_wrong(gateway: Gateway, data: bytes) -> None:
     wrong = {**json.loads(data), "total": "1.00"}
     problem = assert_problem(

@@ -128,10 +128,10 @@ def test_an_unknown_mapping_is_refused_before_the_document_has_arrived(obedient:
         assert b"400 Bad Request" in connection.recv(1000)
 
 
-def test_what_is_neither_pdf_nor_json_is_refused_whatever_it_is_called(obedient: Gateway) -> None:
-    for content in (b"", b"GIF89a", b"PK\x03\x04", b"just text"):
+def test_what_is_no_document_is_refused_whatever_it_is_called(obedient: Gateway) -> None:
+    for content in (b"", b"GIF89a\0", b"PK\x03\x04", b"\x89PNG\r\n\x1a\n"):
         problem = assert_problem(obedient.send(content), 415, "NOT_PDF")
-        assert "neither" in problem["detail"]
+        assert "is not a PDF, Word, Excel" in problem["detail"]
 
 
 def test_a_mapping_that_does_not_fit_is_the_requests_fault(obedient: Gateway) -> None:

@@ -21,6 +21,8 @@ ENDPOINTS: list[tuple[str, str, int, int]] = [
     ("GET", "/api/jobs/{done}/events", 200, 404),
     ("GET", "/api/jobs/{done}/explain", 200, 404),
     ("GET", "/api/jobs/{done}/provenance", 200, 404),
+    ("GET", "/api/jobs/{done}/attachments/1", 404, 404),
+    ("GET", "/api/jobs/{missing}/attachments", 404, 404),
     ("GET", "/api/jobs/{done}/download", 200, 403),
     ("GET", "/api/jobs/download?ids={done}", 200, 403),
     ("GET", "/api/jobs/download?ids={mine},{done}", 200, 403),

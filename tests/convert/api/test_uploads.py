@@ -66,6 +66,37 @@ async def test_the_mapping_defaults_and_fields_may_follow_the_file(api: Api, fol
     assert answer.json()["job"]["mapping"] == "en16931_cii"
 
 
+E_INVOICE = b"<?xml version='1.0'?><Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'/>"
+
+
+@pytest.mark.parametrize("kind", ["application/xml", "text/xml", "application/octet-stream"])
+@pytest.mark.parametrize("padding", [0, 5000])
+async def test_an_e_invoice_may_be_xml(api: Api, folder: Path, kind: str, padding: int) -> None:
+    content = E_INVOICE + b" " * padding
+    parts: Any = [("file", ("a.XML", content, kind)), ("mapping", (None, b"en16931_ubl"))]
+    answer = await api.client().post("/api/upload", files=parts)
+    assert answer.status_code == 201, answer.text
+    (file,) = stored(folder)
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_xml_for_a_mapping_that_reads_pages_is_refused(api: Api, db: Database, folder: Path, first: bool) -> None:
+    parts: Any = [("file", ("a.xml", E_INVOICE, "text/xml")), ("mapping", (None, b"pt_simon_invoice_v1"))]
+    answer = await api.client().post("/api/upload", files=parts[::-1] if first else parts)
+    assert_problem(answer, 415, "NOT_PDF")
+    assert "en16931_ubl" in answer.json()["detail"]
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+
+
+async def test_a_name_does_not_make_xml(api: Api, folder: Path) -> None:
+    for content in (b"plain text", b"", b"\0<a/>", b"{}", b"<!DOCTYPE html><html></html>"):
+        parts: Any = [("file", ("a.xml", content, "text/xml")), ("mapping", (None, b"en16931_ubl"))]
+        assert_problem(await api.client().post("/api/upload", files=parts), 415, "NOT_PDF")
+    assert stored(folder) == []
+
+
 @pytest.mark.parametrize("first", [True, False])
 async def test_an_unknown_mapping_leaves_nothing_behind(api: Api, db: Database, folder: Path, first: bool) -> None:
     parts: Any = [("file", ("a.pdf", pdf(), "application/pdf")), ("mapping", (None, b"no_such_v1"))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from decimal import Decimal
 from importlib import resources
 from pathlib import Path
 
@@ -16,8 +17,17 @@ from waybill_convert.pages.review_pages import leaves
 from waybill_convert.pages.review_values import see
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Typed
+from waybill_documents import hybrid
 from waybill_documents.catalogue import names
+from waybill_documents.conversion import read_pdf
+from waybill_documents.hybrid import EmbeddedInvoice
 from waybill_documents.mapping import loader
+from waybill_documents.pdf.pdf_limits import PdfLimits
+from waybill_documents.stages import Stages
+from waybill_documents.values import Extracted
+
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "invoices"
+HYBRID = SHARED / "facturx" / "EN16931_Einfach.pdf"
 
 CORRECTIONS: list[list[Typed]] = [
     [],
@@ -39,6 +49,38 @@ def test_a_correction_is_shown_as_the_record_it_makes(document: object, typed: l
     stored = json.loads(json.dumps(revised.record))
     for language in LANGUAGES.values():
         assert see(mapping, revised.record, language, extracted=revised.extracted) == see(mapping, stored, language)
+
+
+@pytest.mark.skipif(not HYBRID.exists(), reason="there is no ../shared/data beside the repository")
+def test_a_difference_between_page_and_embedded_invoice_is_a_problem_with_a_box(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changed(embedded: EmbeddedInvoice) -> Extracted:
+        extracted = read_embedded(embedded)
+        extracted.fields["number"].value = "471103"
+        extracted.tables["lines"][1]["net"].value = Decimal("275.10")
+        extracted.fields["buyer_name"].value = "Kunden AG"
+        return extracted
+
+    read_embedded = hybrid.extract
+    monkeypatch.setattr(hybrid, "extract", changed)
+    mapping = loader.shipped("en16931_cii")
+    assert mapping is not None
+    record = json.loads(json.dumps(read_pdf(HYBRID, mapping, PdfLimits(), Stages(lambda: 0.0)).to_json()))
+    record["findings"] = []
+    shown = see(mapping, record, LANGUAGES["en"])
+    assert [(problem.text, problem.goes) for problem in shown.problems] == [
+        ("number: the page says 471102, the embedded invoice says 471103", "number"),
+        ("line 2: net: the page says 275,00, the embedded invoice says 275.10", "lines.1.net"),
+    ]
+    cells = {cell.path: cell for cell in shown.cells()}
+    for path in ("number", "lines[1].net"):
+        assert "wrong" in cells[path].look
+        assert cells[path].places
+    assert "wrong" not in cells["gross"].look
+    assert cells["gross"].places
+    numbers = [leaf.number for leaf in leaves(shown, record, LANGUAGES["en"], "/pages") if leaf.boxes]
+    assert numbers == [1, 2]
 
 
 def test_a_prepared_reviser_loads_no_mapping_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

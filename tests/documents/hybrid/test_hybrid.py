@@ -156,11 +156,6 @@ def test_a_document_type_is_refused_in_any_encoding(prolog: bytes, encoding: str
         (INVOICE[:5000], FaultCode.UNREADABLE, "not XML"),
         (b"<a>" * 10_000, FaultCode.UNREADABLE, "not XML"),
         (b"<Invoice/>", FaultCode.UNSUPPORTED_CONSTRUCT, "<Invoice>"),
-        (
-            b"<CrossIndustryDocument xmlns='urn:ferd:CrossIndustryDocument:invoice:1p0'/>",
-            FaultCode.UNSUPPORTED_CONSTRUCT,
-            "ZUGFeRD 1",
-        ),
         (b"<CrossIndustryInvoice/>", FaultCode.UNSUPPORTED_CONSTRUCT, "neither a Cross Industry Invoice nor UBL"),
     ],
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 FILE = "mapping.json"
 EARLIER = "earlier"
@@ -45,9 +46,19 @@ def summary(name: str) -> Summary | None:
     """A shipped mapping, or None. Only listed names ever become part of a path."""
     if name not in names():
         return None
-    document = json.loads((folder() / name / FILE).read_bytes())
+    document = _document(name)
     if "embedded" in document:
         roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
     else:
         roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
     return Summary(name, document["title"], roots)
+
+
+@cache
+def reads_xml(name: str) -> bool:
+    """Whether a mapping reads e-invoices as XML. Of a mapping that is not shipped, that is not known here: it may."""
+    return name not in names() or "embedded" in _document(name)
+
+
+def _document(name: str) -> Any:
+    return json.loads((folder() / name / FILE).read_bytes())

@@ -17,15 +17,17 @@ from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
 from waybill_documents.confidence import judge
 from waybill_documents.essential_values import disproved, essential
-from waybill_documents.extraction import Extraction, extract
+from waybill_documents.extraction import Extraction, PageSize, extract
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.embedded_files import embedded_files
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.word_reader import pages
 from waybill_documents.plain_document import PlainDocument, PlainPage, PlainTable
+from waybill_documents.printed import compare_with_pages
 from waybill_documents.provenance import carries_of, data_of, looked_of, pages_of, provenance_of
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Clock, Stages
@@ -176,6 +178,8 @@ def read_document(
     """Read a document of any kind by a mapping as far as possible. Raises `MappingFault` for one that none can read."""
     if kind == "pdf":
         return read_pdf(source, loaded, limits, stages, keep=keep)
+    if kind == "xml" and loaded.mapping.embedded is not None:
+        return read_xml(source, loaded, limits, stages)
     if kind not in ("xlsx", "text"):
         raise MappingFault(DocumentMessage("mapping.unread_kind"))
     # Imported here for the reason that `_plain_office` gives.
@@ -193,13 +197,19 @@ def read_pdf(
     """
     with opened(source, limits) as document:
         if loaded.mapping.embedded is not None:
-            reading = _read_embedded(document, loaded, limits, stages)
-            if keep is not None:
-                keep.extend(stages.through("words", pages(document, limits)))
+            reading = _read_embedded(document, loaded, limits, stages, keep)
+            reading.source |= _attachments(document, limits)
             return reading
         read = _kept(stages.through("words", pages(document, limits)), keep)
         extraction = extract(read, len(document), loaded.mapping, stages)
-    return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages)}, stages)
+        attachments = _attachments(document, limits)
+    return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages), **attachments}, stages)
+
+
+def _attachments(document: pypdfium2.PdfDocument, limits: PdfLimits) -> dict[str, Any]:
+    """What the record says about embedded files; nothing if there are none."""
+    found = embedded_files(document, limits)
+    return {"attachments": [each.to_json() for each in found]} if found else {}
 
 
 def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages) -> Reading:
@@ -209,6 +219,20 @@ def read_data(source: Path | Traversable, loaded: LoadedMapping, stages: Stages)
     with stages.timed("values"):
         extracted = extracted_from_json(loaded.mapping, read_json(source.read_bytes()))
     return judged(loaded, Extraction(extracted, [], []), {"kind": "json"}, stages)
+
+
+def read_xml(source: Path, loaded: LoadedMapping, limits: PdfLimits, stages: Stages) -> Reading:
+    """Read an e-invoice that is no part of a PDF, by a mapping for embedded ones."""
+    size = source.stat().st_size
+    if size > limits.attachment_bytes:
+        message = DocumentMessage("xml.too_large", bytes=size, most=limits.attachment_bytes)
+        raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, message)
+    with stages.timed("attachment"):
+        invoice = hybrid.parse_invoice("", source.read_bytes())
+        hybrid.validate(invoice)
+    extracted, results = _values(invoice, stages)
+    origin = {"kind": "xml", "syntax": invoice.syntax.value, "profile": invoice.profile.value, **_edition(invoice)}
+    return Reading(loaded, origin, extracted, results, list(_failures(results)), invoice)
 
 
 def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any], stages: Stages) -> Reading:
@@ -226,17 +250,52 @@ def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any]
 
 
 def _read_embedded(
-    document: pypdfium2.PdfDocument, loaded: LoadedMapping, limits: PdfLimits, stages: Stages
+    document: pypdfium2.PdfDocument,
+    loaded: LoadedMapping,
+    limits: PdfLimits,
+    stages: Stages,
+    keep: list[Page] | None,
 ) -> Reading:
     with stages.timed("attachment"):
         embedded = hybrid.required(hybrid.embedded_in(document, limits))
         hybrid.validate(embedded)  # before any value is used, whatever the answer will contain
-    with stages.timed("values"):
-        extracted = hybrid.extract(embedded)
-    with stages.timed("checks"):
-        results = hybrid.check_embedded(embedded, extracted)
-    source = {"kind": "pdf", "attachment": embedded.name, "profile": embedded.profile.value}
+    extracted, results = _values(embedded, stages)
+    printed = _printed(document, limits, stages, keep)
+    with stages.timed("printed"):
+        results += compare_with_pages(extracted, hybrid.accounts_of(embedded), printed)
+    sizes = [PageSize(page.number, page.width, page.height, page.turn) for page in printed]
+    source = {
+        "kind": "pdf",
+        "attachment": embedded.name,
+        "profile": embedded.profile.value,
+        **_edition(embedded),
+        "pages": pages_of(sizes),
+    }
     return Reading(loaded, source, extracted, results, list(_failures(results)), embedded)
+
+
+def _edition(invoice: hybrid.EmbeddedInvoice) -> dict[str, str]:
+    return {"edition": "ZUGFeRD 1"} if invoice.from_zugferd_1 is not None else {}
+
+
+def _values(invoice: hybrid.EmbeddedInvoice, stages: Stages) -> tuple[Extracted, list[CheckResult]]:
+    with stages.timed("values"):
+        extracted = hybrid.extract(invoice)
+    with stages.timed("checks"):
+        return extracted, hybrid.check_embedded(invoice, extracted)
+
+
+def _printed(document: pypdfium2.PdfDocument, limits: PdfLimits, stages: Stages, keep: list[Page] | None) -> list[Page]:
+    """The pages of an invoice that is read from its attachment. If they exceed a limit, it is read without them."""
+    try:
+        printed = list(stages.through("words", pages(document, limits)))
+    except DocumentRejected:
+        if keep is not None:  # somebody asked for the pages themselves
+            raise
+        return []
+    if keep is not None:
+        keep.extend(printed)
+    return printed
 
 
 def _is_told(failure: Finding, known: Collection[str | None]) -> bool:

@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 NAMES = frozenset(
     {
-        *("attachment", "checks", "computed", "confidence", "fields", "image", "lines", "office", "rows", "tables"),
-        *("values", "words", "xml"),
+        *("attachment", "checks", "computed", "confidence", "fields", "image", "lines", "office", "printed"),
+        *("rows", "tables", "values", "words", "xml"),
     }
 )
 """All stages that there are."""

@@ -1,7 +1,7 @@
 """What the pipeline brings to the API service: its routes and pages, and the services behind them."""
 
 from waybill.web import ApiPart
-from waybill_convert.api import admin, downloads, jobs, revisions, stream, uploads
+from waybill_convert.api import admin, attachments, downloads, jobs, revisions, stream, uploads
 from waybill_convert.pages import queue, review, upload
 from waybill_convert.revision_schemas import MOST_CORRECTION_BYTES
 from waybill_convert.web_context import adopt, check, open_services
@@ -13,6 +13,7 @@ PART = ApiPart(
         downloads.router,
         jobs.router,
         revisions.router,
+        attachments.router,
         stream.router,
         admin.router,
         upload.router,

@@ -55,6 +55,16 @@ class PageImages:
         with spans.about_job(job_id=document.job_id, tenant=document.tenant, kind=CONVERT_PDF.name):
             return await self._get(document, page, scale)
 
+    async def attachment(self, document: Document, number: int) -> bytes:
+        """A file that is embedded in the document. It is not kept: whoever asks again is rare."""
+        with spans.about_job(job_id=document.job_id, tenant=document.tenant, kind=CONVERT_PDF.name):
+            async with self._places:
+                if not await self._storage.exists(document.upload_key):
+                    raise Expired(msg("convert.document_gone"))
+                return await self._renderer.attachment(
+                    document.upload_key, document.bytes, number=number, job_id=document.job_id
+                )
+
     async def _get(self, document: Document, page: int, scale: int) -> bytes:
         key = _key(document, page, scale)
         try:

@@ -25,7 +25,7 @@ from waybill_convert.events import APPROVED, COMPLETED, CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import approvals, conversions, revisions
-from waybill_convert.review_work import Preview, compare, correct, preview
+from waybill_convert.review_work import Preview, attachments_of, compare, correct, preview
 from waybill_convert.revision_models import Difference, Json, Outdated, Revision, Typed
 from waybill_convert.status import CONVERTED, Status
 from waybill_convert.stored_files import remove
@@ -126,6 +126,16 @@ class Reviews:
         if scale not in SCALES:
             raise Refused(msg("convert.review.scale", scales=SCALES))
         return await self._pages.get(document, page, scale)
+
+    async def attachments(self, owner: str, job_id: uuid.UUID, number: int | None = None) -> list[Json]:
+        """The files that are embedded in the document, as its record lists them: all, or the one with a number."""
+        record = await self.file(owner, job_id, 0)
+        return await self._desk.work(owner, [record], attachments_of, number)
+
+    async def attachment(self, owner: str, job_id: uuid.UUID, number: int) -> bytes:
+        """One of these files. Only two are taken out at a time, because each may be large."""
+        document = await self.document(owner, job_id)
+        return await self._pages.attachment(document, number)
 
     # Correcting
 

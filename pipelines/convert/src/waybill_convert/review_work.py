@@ -78,6 +78,15 @@ def compare(before: bytes, after: bytes) -> list[Difference]:
     return differences(loaded(before), loaded(after))
 
 
+def attachments_of(content: bytes, number: int | None) -> list[Json]:
+    """The embedded files that a record lists: all of them, or the one with a number. NotFound if it has no such one."""
+    listed = loaded(content).get("source", {}).get("attachments", ())
+    found = [each for each in listed if number is None or each["number"] == number]
+    if number is not None and not found:
+        raise NotFound(msg("convert.attachments.none"))
+    return found
+
+
 def loaded(content: bytes) -> Json:
     """A record. NotFound if the file is none, as with results of handlers that are not ours."""
     record: Any = json.loads(content)

@@ -101,10 +101,13 @@ class Reviser(Protocol):
 
 
 class Renderer(Protocol):
-    """Who draws pages of documents."""
+    """Who draws pages of documents, and takes out what is embedded in them."""
 
     async def render(self, upload_key: str, size: int, *, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         """A page of the stored PDF as PNG, `scale` pixels to a point. NotFound if it has no such page."""
+
+    async def attachment(self, upload_key: str, size: int, *, number: int, job_id: uuid.UUID) -> bytes:
+        """A file that is embedded in the stored PDF. NotFound if it has no such attachment."""
 
 
 class Outdated(Conflict):

@@ -143,6 +143,27 @@ class RevisionsSchema(Schema):
     revisions: list[RevisionSchema]
 
 
+class AttachmentSchema(Schema):
+    number: int
+    name: str
+    media_type: str = Field(description="What the document claims it is.")
+    bytes: int
+    sha256: str | None = Field(description="Null if the file is damaged or too large to be read.")
+    links: dict[str, str]
+
+
+class AttachmentsSchema(Schema):
+    attachments: list[AttachmentSchema]
+
+
+def attachments_json(job_id: uuid.UUID, listed: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "attachments": [
+            {**each, "links": {"download": f"/api/jobs/{job_id}/attachments/{each['number']}"}} for each in listed
+        ]
+    }
+
+
 class ValueSchema(Schema):
     path: str
     value: str | int | bool | None

@@ -1,4 +1,4 @@
-"""Receiving an upload: each PDF is hashed and stored while it arrives. Jobs are created afterwards.
+"""Receiving an upload: each document is hashed and stored while it arrives. Jobs are created afterwards.
 
 The mapping may come before or after the documents. If it comes first and is unknown, nothing is stored; if it comes
 later, what was stored is removed again. `UploadReceiver.keep` marks the documents that became jobs; the others are
@@ -17,7 +17,7 @@ from fastapi import Request
 
 from waybill.errors import BadMapping, DocumentFault, NotPdf, TooLarge
 from waybill.failures import Failure, classify
-from waybill.files import safe_name
+from waybill.files import FileType, detect_bytes, safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
 from waybill.messages import msg
@@ -27,13 +27,19 @@ from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
 from waybill_convert.models import Upload
+from waybill_documents.catalogue import reads_xml
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _MB = 1024 * 1024
 _MAGIC, _MAGIC_WITHIN = b"%PDF-", 1024
 """PDF readers accept up to this many bytes before the magic, and printers and mailers do put some there."""
-_TYPES = frozenset({None, "", "application/pdf", "application/x-pdf", "application/octet-stream"})
+_OF_ANY = frozenset({None, "", "application/octet-stream"})
+_TYPES = {
+    ".pdf": _OF_ANY | {"application/pdf", "application/x-pdf"},
+    ".xml": _OF_ANY | {"application/xml", "text/xml"},
+}
+"""What a file may be called and sent as. Its content decides all the same."""
 _LONGEST_FIELD = 200
 _YES = {
     "true": True,
@@ -57,6 +63,7 @@ class ReceivedDocument:
     key: str
     bytes: int = 0
     sha256: str = ""
+    is_xml: bool = False
     failure: Failure | None = None
 
     def upload(self, mapping: str) -> Upload:
@@ -166,7 +173,20 @@ class UploadReceiver:
                 raise BadForm(msg("convert.upload.field_unnamed"))
         if not form.files:
             raise BadForm(msg("convert.upload.no_document"))
+        self._refuse_xml(form, one)
         return form
+
+    def _refuse_xml(self, form: UploadForm, one: bool) -> None:
+        """A mapping for pages reads no XML. It may come after the documents, so this is known only now."""
+        if reads_xml(form.mapping):
+            return
+        for each in form.files:
+            if each.is_xml and each.failure is None:
+                refusal = NotPdf(msg("convert.upload.xml_needs_mapping", mapping=form.mapping))
+                UPLOADS.labels("refused").inc()
+                if one:
+                    raise refusal
+                each.failure = classify(refusal)
 
     def _mapping(self, text: str) -> str:
         name = text.strip().removesuffix(".json") or DEFAULT_MAPPING
@@ -193,7 +213,7 @@ class UploadReceiver:
             self._check_name(part)
             # Noted before it is stored: whatever happens from here on, it is removed.
             self._stored.add(received.key)
-            stored = await self._storage.put(received.key, self._checked(part))
+            stored = await self._storage.put(received.key, self._checked(part, received))
         except DocumentFault as error:
             UPLOADS.labels("refused").inc()
             if one:
@@ -205,29 +225,36 @@ class UploadReceiver:
             received.bytes, received.sha256 = stored.bytes, stored.sha256
 
     def _check_name(self, part: Part) -> None:
-        if not (part.filename or "").strip().lower().endswith(".pdf"):
+        types = _TYPES.get((part.filename or "").strip().lower()[-4:])
+        if types is None:
             raise NotPdf(msg("convert.upload.not_called_pdf"))
-        if part.content_type not in _TYPES:
+        if part.content_type not in types:
             raise NotPdf(msg("convert.upload.sent_as_other"))
 
-    async def _checked(self, part: Part) -> AsyncIterator[bytes]:
-        """The document's bytes. Raises if they do not begin like a PDF, or are too many."""
-        head, total, is_pdf = b"", 0, False
+    async def _checked(self, part: Part, received: ReceivedDocument) -> AsyncIterator[bytes]:
+        """The document's bytes. Raises if they begin neither like a PDF nor like XML, or are too many."""
+        head, total, known = b"", 0, False
         async for chunk in part.chunks():
             total += len(chunk)
             if total > self._file_bytes:
                 raise TooLarge(msg("convert.upload.too_large", megabytes=self._file_mb))
-            if is_pdf:
+            if known:
                 yield chunk
                 continue
             head += chunk
-            is_pdf = _MAGIC in head[: _MAGIC_WITHIN + len(_MAGIC)]
-            if is_pdf:
+            known = _MAGIC in head[: _MAGIC_WITHIN + len(_MAGIC)]
+            if known:
                 yield head
             elif len(head) > _MAGIC_WITHIN + len(_MAGIC):
-                break
-        if not is_pdf:
-            raise NotPdf()
+                if detect_bytes(head) is not FileType.XML:
+                    break
+                known = received.is_xml = True
+                yield head
+        if not known:
+            if detect_bytes(head) is not FileType.XML:
+                raise NotPdf()
+            received.is_xml = True
+            yield head
 
     async def _remove(self, keys: list[str]) -> None:
         for key in keys:

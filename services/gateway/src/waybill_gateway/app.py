@@ -12,6 +12,7 @@ from waybill.errors import Code
 from waybill.http.proofs import Doorman
 from waybill.http.request_metrics import RequestMetrics
 from waybill.messages import msg
+from waybill_gateway.attachment_route import AttachmentEndpoint
 from waybill_gateway.callers import PROBES, Callers
 from waybill_gateway.document_metrics import MeasuredRoute
 from waybill_gateway.doorkeeper import Doorkeeper
@@ -45,10 +46,12 @@ def create_app(
 
     process = ProcessEndpoint(settings, pool, spool, doorkeeper, known)
     render = RenderEndpoint(settings, pool, spool, doorkeeper)
+    attachment = AttachmentEndpoint(settings, pool, spool, doorkeeper)
     app = Starlette(
         routes=[
             Route("/process", MeasuredRoute("/process", process), methods=["POST"]),
             Route("/render", MeasuredRoute("/render", render), methods=["POST"]),
+            Route("/attachment", MeasuredRoute("/attachment", attachment), methods=["POST"]),
             Route("/mappings", mappings),
             Route("/livez", livez),
             Route("/readyz", readyz),

@@ -18,6 +18,7 @@ JSON = "application/json"
 XML = "application/xml"
 CONVERSION = "application/vnd.waybill.conversion+json"
 PNG = "image/png"
+BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ OFFERS = (
     Offer("text", XML, "xml", needs_mapping=True),
     Offer("text", CONVERSION, "conversion", needs_mapping=True),
     Offer("xml", JSON, "json", needs_mapping=False),
+    Offer("xml", XML, "xml", needs_mapping=True),
+    Offer("xml", CONVERSION, "conversion", needs_mapping=True),
     Offer("json", XML, "xml", needs_mapping=True),
 )
 

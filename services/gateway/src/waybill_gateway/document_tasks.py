@@ -1,4 +1,4 @@
-"""What a parser does with a document: convert it or draw a page of it, and report faults as a problem document.
+"""What a parser does with a document: convert it, draw a page, take out an attachment; or report a fault as a problem.
 
 This runs in the sandbox, so it imports nothing of the service.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.embedded_files import embedded_file
 from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
@@ -44,6 +45,8 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     try:
+        if "attachment" in call:
+            return _extracted(call, answer)
         return _drawn(call, answer) if "page" in call else _converted(call, answer)
     except DocumentRejected as fault:
         return _refused(call, answer, fault)
@@ -81,6 +84,13 @@ def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     stages, limits = Stages(time.perf_counter), PdfLimits()
     with opened(Path(call["source"]), limits) as document, stages.timed("image"):
         answer.write_bytes(page_image(document, call["page"], call["scale"], limits))
+    return {"status": 200, "stages": stages.milliseconds, "extents": stages.extents}
+
+
+def _extracted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
+    stages, limits = Stages(time.perf_counter), PdfLimits()
+    with opened(Path(call["source"]), limits) as document, stages.timed("attachment"):
+        answer.write_bytes(embedded_file(document, call["attachment"], limits))
     return {"status": 200, "stages": stages.milliseconds, "extents": stages.extents}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from waybill_documents.hybrid.attachments import embedded_in, required
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice, parse_invoice
-from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, extract
+from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, accounts_of, extract
 from waybill_documents.hybrid.en16931 import Syntax
 from waybill_documents.hybrid.en16931_sums import check_embedded
 from waybill_documents.hybrid.profiles import Profile
@@ -26,6 +26,7 @@ __all__ = [
     "Loss",
     "Profile",
     "Syntax",
+    "accounts_of",
     "check_embedded",
     "convert",
     "embedded_in",

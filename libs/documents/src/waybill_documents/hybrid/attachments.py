@@ -23,7 +23,7 @@ _NAMES = (
 )
 """The names of the standards in lower case, the newest first: a file may carry an older edition beside it."""
 
-_ROOTS = (b"CrossIndustryInvoice", b"oasis:names:specification:ubl:schema:xsd:")
+_ROOTS = (b"CrossIndustryInvoice", b"CrossIndustryDocument", b"oasis:names:specification:ubl:schema:xsd:")
 
 _MOST_NAMES = 10_000
 _MOST_LOOKED_INTO = 100

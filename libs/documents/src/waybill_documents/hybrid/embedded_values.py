@@ -118,6 +118,12 @@ def extract(embedded: EmbeddedInvoice) -> Extracted:
     return Extracted(fields, {"lines": lines})
 
 
+def accounts_of(embedded: EmbeddedInvoice) -> tuple[str, ...]:
+    """The accounts to which the invoice can be paid."""
+    found = (means.text("BT-84") for means in embedded.read.invoice.groups_of("BG-16"))
+    return tuple(dict.fromkeys(number for number in found if number))
+
+
 def _unreadable_dates(embedded: EmbeddedInvoice) -> list[Finding]:
     names = {of.term: name for name, of in FIELDS.items() if of.read is _date}
     return [

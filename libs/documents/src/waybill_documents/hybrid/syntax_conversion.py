@@ -37,13 +37,13 @@ class Converted:
 
 
 def convert(embedded: EmbeddedInvoice, syntax: Syntax, *, loss: Loss = Loss.STRICT, pretty: bool = False) -> Converted:
-    """The invoice in a syntax. In its own, it stays as it is.
+    """The invoice in a syntax. In its own, it stays as it is; ZUGFeRD 1 is written anew in both.
 
     Raises DocumentRejected INVALID_XML when the source does not fit its schema or lacks what the other one demands, and
     UNSUPPORTED_CONSTRUCT when details would be lost that may not be.
     """
     validate(embedded)
-    if syntax is embedded.syntax:
+    if syntax is embedded.syntax and embedded.from_zugferd_1 is None:
         return Converted(_unchanged(embedded))
     if "BG-25" not in embedded.read.invoice:
         raise DocumentRejected(FaultCode.UNSUPPORTED_CONSTRUCT, _no_lines(embedded, syntax))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice
-from waybill_documents.hybrid.en16931 import Group, Syntax
+from waybill_documents.hybrid.en16931 import Group, Syntax, write
 from waybill_documents.hybrid.en16931.syntaxes import CREDIT_NOTE_ROOT
 from waybill_documents.hybrid.profiles import Profile, schema_of
 from waybill_documents.hybrid.shipped_schemas import CII_D16B, CII_D22B, UBL_2_1
@@ -20,7 +20,15 @@ _LINE = ("BT-126", "BT-129", "BT-131", "BT-146", "BT-151", "BT-153")
 
 
 def validate(embedded: EmbeddedInvoice) -> None:
-    """Raise DocumentRejected INVALID_XML unless the invoice fits the schema of its profile, or another edition."""
+    """Raise DocumentRejected INVALID_XML unless the invoice fits the schema of its profile, or another edition.
+
+    ZUGFeRD 1 is judged by what we would write of it.
+    """
+    if embedded.from_zugferd_1 is not None:
+        validate_written(
+            write(embedded.read.invoice, Syntax.CII)[0], Syntax.CII, embedded.profile, embedded.read.invoice
+        )
+        return
     if not fits_another_edition(embedded.root, embedded.syntax, embedded.profile, embedded.read.invoice):
         _schema(embedded.root, embedded.syntax, embedded.profile).explain(embedded.root)
 

@@ -13,6 +13,8 @@ class PdfLimits:
     words: int = 1_000_000
     words_on_page: int = 50_000
     attachment_bytes: int = 20_000_000
+    attachments: int = 100
+    """Embedded files that are listed and handed out."""
     pixels: int = 20_000_000
     """Pixels of a page image: A3 paper at four pixels per point."""
     pixels_wide: int = 20_000

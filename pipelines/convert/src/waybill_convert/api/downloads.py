@@ -193,7 +193,7 @@ def _parse(ids: str) -> list[uuid.UUID]:
 def result_name(result: StoredFile) -> str:
     """`<original>-<job id>.xml`: readable for people, and unique."""
     original = safe_name(result.original_name)
-    stem = original[:-4] if original.lower().endswith(".pdf") else original
+    stem = original[:-4] if original.lower().endswith((".pdf", ".xml")) else original
     return f"{stem.rstrip(' .') or 'document'}-{result.job_id}.xml"
 
 

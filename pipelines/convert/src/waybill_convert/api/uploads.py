@@ -90,7 +90,7 @@ async def create(
         raise
 
 
-_FILE = {"type": "string", "format": "binary", "description": "A PDF."}
+_FILE = {"type": "string", "format": "binary", "description": "A PDF, or an e-invoice as XML."}
 _FIELDS = {
     "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`."},
     "force": {
@@ -123,7 +123,7 @@ async def mappings(context: Shared) -> MappingsSchema:
     openapi_extra=_body(_FILE),
 )
 async def upload(request: Request, context: Shared, visitor: Writer) -> Response:
-    """Upload one PDF.
+    """Upload one PDF, or one e-invoice as XML.
 
     201 with a new job; 200 if the same document was uploaded before and its job is reused.
     """
@@ -151,7 +151,7 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
     openapi_extra=_body({"type": "array", "items": _FILE, "minItems": 1}),
 )
 async def uploads(request: Request, context: Shared, visitor: Writer) -> Response:
-    """Upload several PDFs at once. The answer has a result for each file."""
+    """Upload several documents at once. The answer has a result for each file."""
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
     async with receiver_of(context, visitor, files=context.settings.api_max_files) as receiver:

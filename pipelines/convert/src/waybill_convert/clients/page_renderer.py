@@ -1,4 +1,4 @@
-"""Draws pages with the gateway, which opens documents in a sandbox."""
+"""Has the gateway draw pages and take out attachments. It opens documents in a sandbox."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from waybill.storage import Storage
 from waybill_convert.clients.gateway_http import GatewayConnections, json_object, read_body, say_as, seconds_to_wait
 
 _PATIENCE = 60.0
-"""Seconds for one page, including the wait for a busy gateway."""
+"""Seconds for one page or file, including the wait for a busy gateway."""
 _MOST_BYTES = 64 * 1024 * 1024
 _NO_SUCH_PAGE = "no_such_page"
+_NO_SUCH_ATTACHMENT = "no_such_attachment"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -39,14 +40,26 @@ class GatewayRenderer:
 
     async def render(self, upload_key: str, size: int, *, page: int, scale: int, job_id: uuid.UUID) -> bytes:
         """A page of the stored PDF as PNG. NotFound if there is no such page."""
-        with self._connections.span("/render"):
-            return await self._render(upload_key, size, page, scale, job_id)
+        image = await self._get("/render", upload_key, size, {"page": str(page), "scale": str(scale)}, job_id)
+        if not image.startswith(_PNG):
+            raise GatewayUnavailable(msg("convert.gateway.no_picture"))
+        return image
 
-    async def _render(self, upload_key: str, size: int, page: int, scale: int, job_id: uuid.UUID) -> bytes:
+    async def attachment(self, upload_key: str, size: int, *, number: int, job_id: uuid.UUID) -> bytes:
+        """A file that is embedded in the stored PDF. NotFound if there is no such attachment."""
+        return await self._get("/attachment", upload_key, size, {"number": str(number)}, job_id)
+
+    async def _get(self, path: str, upload_key: str, size: int, fields: dict[str, str], job_id: uuid.UUID) -> bytes:
+        with self._connections.span(path):
+            return await self._patiently(path, upload_key, size, fields, job_id)
+
+    async def _patiently(
+        self, path: str, upload_key: str, size: int, fields: dict[str, str], job_id: uuid.UUID
+    ) -> bytes:
         try:
             async with asyncio.timeout(_PATIENCE):
                 while True:
-                    answer = await self._ask(upload_key, size, page, scale, job_id)
+                    answer = await self._ask(path, upload_key, size, fields, job_id)
                     if isinstance(answer, bytes):
                         return answer
                     # The gateway is busy with conversions. Somebody looks at an empty page, so we wait for it.
@@ -58,19 +71,19 @@ class GatewayRenderer:
         except httpx.TransportError as error:
             raise GatewayUnavailable(msg("convert.gateway.connection_lost")) from error
 
-    async def _ask(self, upload_key: str, size: int, page: int, scale: int, job_id: uuid.UUID) -> bytes | float:
-        """The picture, or how many seconds to wait before we ask again."""
-        form = StreamedForm({"page": str(page), "scale": str(scale)}, size)
+    async def _ask(
+        self, path: str, upload_key: str, size: int, fields: dict[str, str], job_id: uuid.UUID
+    ) -> bytes | float:
+        """The picture or the file, or how many seconds to wait before we ask again."""
+        form = StreamedForm(fields, size)
         content = form.body(self._storage.stream(upload_key))
         headers = {"X-Job-Id": str(job_id), **form.headers}
-        async with self._connections.post("/render", content=content, headers=headers) as response:
+        async with self._connections.post(path, content=content, headers=headers) as response:
             if response.status_code in (429, 503):
                 return min(seconds_to_wait(response.headers.get("Retry-After", ""), 1.0), 5.0)
             body = await read_body(response, _MOST_BYTES)
         if response.status_code != httpx.codes.OK:
             raise _refusal(response.status_code, body)
-        if not body.startswith(_PNG):
-            raise GatewayUnavailable(msg("convert.gateway.no_picture"))
         return body
 
 
@@ -82,4 +95,6 @@ def _refusal(status: int, body: bytes) -> WaybillError:
         return GatewayUnavailable(detail={"status": status})
     if problem.get("fault") == _NO_SUCH_PAGE:
         return NotFound(msg("convert.gateway.no_page"))
+    if problem.get("fault") == _NO_SUCH_ATTACHMENT:
+        return NotFound(msg("convert.attachments.none"))
     return say_as(problem, DocumentFault(msg("convert.gateway.page_refused")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,6 +59,11 @@ class Note(NamedTuple):
     icon: str = "hold"
 
 
+class ShownAttachment(NamedTuple):
+    text: str
+    href: str
+
+
 class FormField(NamedTuple):
     """A value in the form."""
 
@@ -110,6 +115,8 @@ class Review:
     seen: ShownRecord
     leaves: list[Leaf]
     no_paper: str
+    attachments: list[ShownAttachment]
+    attachments_title: str
     history: list[HistoryEntry]
     trace_url: str | None
     hint: str
@@ -175,6 +182,7 @@ class _Showing:
         download = f"/api/jobs/{page.view.id}/revisions/{page.number}/download" if self._has_xml(page.number) else ""
         query = urlencode({"revision": page.number} if page.number != page.latest else {})
         problems = [*self._refused, *seen.problems]
+        attachments = list(self._attachments())
         return Review(
             id=str(page.view.id),
             name=page.view.original_name,
@@ -206,11 +214,22 @@ class _Showing:
             seen=seen,
             leaves=self._leaves,
             no_paper=self._no_paper(),
+            attachments=attachments,
+            attachments_title=language.say("convert.review_page.attachments", count=len(attachments)),
             trace_url=page.view.trace_url,
             history=history(page.view, page.revisions, page.number, self._loaded, language, first_xml=page.first_xml),
             hint=language.say("convert.review_page.hint") if self._editable else "",
             news=self._news(),
         )
+
+    def _attachments(self) -> Iterator[ShownAttachment]:
+        """The files that are embedded in the document, while it is stored."""
+        if self._record is None or not self._page.view.source_kept:
+            return
+        for each in self._record.get("source", {}).get("attachments", ()):
+            size = self._language.size(each["bytes"])
+            text = self._language.say("convert.review_page.attachment", name=each["name"], size=size)
+            yield ShownAttachment(text, f"/api/jobs/{self._page.view.id}/attachments/{each['number']}")
 
     def _find_mapping(self, reviser: MappingReviser) -> LoadedMapping | None:
         if self._record is None:
@@ -268,9 +287,9 @@ class _Showing:
 
     def _no_paper(self) -> str:
         """Why there are no pages to see."""
-        if self._record is not None and "sheets" in self._record.get("source", {}):
-            return self._language.say("convert.review_page.no_page_image")
-        return self._language.say("convert.review_page.no_paper")
+        source = (self._record or {}).get("source", {})
+        why = "no_page_image" if "sheets" in source else "no_pages" if source.get("kind") == "xml" else "no_paper"
+        return self._language.say(f"convert.review_page.{why}")
 
     def _has_xml(self, number: int) -> bool:
         return number > 0 or self._page.first_xml

@@ -21,6 +21,7 @@ from waybill_convert.pages.shown_record import (
 from waybill_convert.pages.value_labels import column_types
 from waybill_documents.corrections import CORRECTED, choices, read_record
 from waybill_documents.corrections.records import places_of
+from waybill_documents.faults import FaultCode
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import TableRule, ValueType
@@ -72,7 +73,9 @@ class _RecordView:
         self._extracted = extracted
         self._fields = loaded.mapping.fields if loaded else {}
         self._tables = loaded.mapping.tables if loaded else {}
-        self._findings: Sequence[Mapping[str, Any]] = record.get("findings") or ()
+        printed = [finding for each in record.get("checks") or () for finding in _about_print(each)]
+        differing = [finding for finding in printed if finding["code"] == FaultCode.PRINTED_DIFFERS]
+        self._findings: Sequence[Mapping[str, Any]] = [*(record.get("findings") or ()), *differing]
         self._looked: Mapping[str, Any] = record.get("looked") or {}
         self._changed = changed
         self._windows = windows
@@ -80,6 +83,7 @@ class _RecordView:
         for finding in self._findings:
             if finding.get("path"):
                 self._wrong.setdefault(finding["path"], self._tell(finding))
+        self._unseen = {finding["path"]: self._tell(finding) for finding in printed if _is_unseen(finding)}
         self._choices: dict[str, list[str]] = {}
 
     def seen(self) -> ShownRecord:
@@ -190,6 +194,8 @@ class _RecordView:
         elif self._is_doubtful(path, value):
             looks.append("doubt")
             says.append(self._language.say("convert.review_page.sure", percent=value.confidence))
+        if path in self._unseen:
+            says.append(self._unseen[path])
         if path in self._changed:
             looks.append("changed")
             says.append(self._language.say("convert.review_page.changed"))
@@ -224,6 +230,15 @@ class _RecordView:
         index, _, column = rest.partition("].")
         rows = self._extracted.tables.get(table, [])
         return index.isdigit() and int(index) < len(rows) and column in rows[int(index)]
+
+
+def _about_print(check: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """What a check says about the difference between an embedded invoice and its pages."""
+    return check["findings"] if str(check["name"]).startswith("printed.") else ()
+
+
+def _is_unseen(finding: Mapping[str, Any]) -> bool:
+    return finding["code"] == FaultCode.NOT_PRINTED and "path" in finding
 
 
 def _columns(rule: TableRule | None, rows: Iterable[Row]) -> list[str]:

@@ -73,6 +73,8 @@ def _facts(trial: Trial) -> Iterator[tuple[str, Text]]:
     yield "document", styled(f"{trial.source.name}{pages}")
     yield "mapping", styled(f"sha256 {trial.loaded.sha256[:16]}…")
     yield "recognised", _recognised(trial)
+    for each in trial.reading.source.get("attachments", ()) if trial.reading is not None else ():
+        yield "attachment", styled(f"{each['name']}, {each['media_type']}, {each['bytes']:,} bytes")
     if (below := trial.loaded.mapping.review_below) and trial.reading is not None:
         yield "review", _in_doubt(doubtful(trial.reading.to_json(), below), below)
 
@@ -90,7 +92,8 @@ def _recognised(trial: Trial) -> Text:
     if trial.reading is None:
         return styled("no", "red")
     if rule.embedded is not None:
-        return styled(f"yes, by its attachment {trial.reading.source.get('attachment', '')}", "green")
+        attachment = trial.reading.source.get("attachment")
+        return styled(f"yes, by its attachment {attachment}" if attachment else "yes, an e-invoice as XML", "green")
     wanted = [*rule.recognise.all, *rule.recognise.any]
     if not wanted and not rule.recognise.none:
         return styled("yes, like any document, because the mapping has no `recognise`", "yellow")
@@ -144,7 +147,7 @@ def _print_checks(checks: Sequence[CheckResult], language: str) -> None:
             style = "yellow"
         first = finding_text(result.findings[0], language) if result.findings else ""
         more = f" (and {len(result.findings) - 1} more)" if len(result.findings) > 1 else ""
-        remark = "did not apply" if result.passed is None else f"{first}{more}"
+        remark = f"{first}{more}" if first or result.passed is not None else "did not apply"
         if result.passed is False and not result.required:
             remark = f"{remark} (not required)"
         table.append((styled(mark, style), styled(result.name), styled(remark, style if first else "dim")))

@@ -24,7 +24,13 @@ _SAMPLE = Path(__file__).parents[2] / "pages" / "sample" / "sample-invoice.pdf"
 def submit(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="The PDFs to convert.", exists=True, dir_okay=False, readable=True, show_default=False),
+        typer.Argument(
+            help="The PDFs to convert, or e-invoices as XML.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            show_default=False,
+        ),
     ] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Convert the invoice that comes with Waybill, to see whether all works.")
@@ -50,7 +56,7 @@ def submit(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Convert PDFs: upload them and, with --wait or -o, wait for the results.
+    """Convert PDFs or e-invoices: upload them and, with --wait or -o, wait for the results.
 
     Exits with 1 if any of them failed, and with 4 if a person has to look at a result before anybody gets it.
     """

@@ -77,7 +77,7 @@ class UploadRequest:
         name = file.path.name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
         return (
             f'--{self._boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
-            "Content-Type: application/pdf\r\n\r\n"
+            "Content-Type: application/octet-stream\r\n\r\n"
         ).encode("utf-8", "surrogateescape")
 
 

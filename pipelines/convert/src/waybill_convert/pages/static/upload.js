@@ -16,6 +16,8 @@ const MOST_FILES = Number(form.dataset.maxFiles);
 const MOST_REQUEST = Number(form.dataset.maxRequest);
 const LIMIT = t("sizes.megabytes", { number: MOST_BYTES / 1024 / 1024 });
 
+const WANTED = /\.(pdf|xml)$/i;
+
 /** @type {{file: File, element: HTMLElement, state: "ready" | "sending" | "sent" | "bad"}[]} */
 let items = [];
 let sending = false;
@@ -100,12 +102,13 @@ function tell() {
 }
 
 async function fault(file) {
-  if (!/\.pdf$/i.test(file.name)) return t("convert.sending.no_pdf");
+  if (!WANTED.test(file.name)) return t("convert.sending.no_pdf");
   if (file.size === 0) return t("convert.sending.empty");
   if (file.size > MOST_BYTES) return t("convert.sending.too_large", { size: LIMIT });
   try {
     const start = new TextDecoder("latin1").decode(await file.slice(0, 1024).arrayBuffer());
-    if (!start.includes("%PDF-")) return t("convert.sending.fake");
+    const fits = /\.xml$/i.test(file.name) ? start.includes("<") : start.includes("%PDF-");
+    if (!fits) return t("convert.sending.fake");
   } catch {
     return t("convert.sending.unreadable");
   }
@@ -173,7 +176,7 @@ async function inside(entry) {
   }
   const all = (await Promise.all(found.map(inside))).flat();
   // A folder may hold other files (notes, spreadsheets), which were not meant.
-  return all.filter((file) => /\.pdf$/i.test(file.name));
+  return all.filter((file) => WANTED.test(file.name));
 }
 
 // Sending -------------------------------------------------------------------------------------------------------------
