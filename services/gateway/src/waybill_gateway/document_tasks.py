@@ -14,14 +14,17 @@ from typing import Any
 
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
+from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.stages import Stages
 from waybill_gateway.mappings import Mappings
+from waybill_gateway.sent_mappings import CompiledMappings, read_sent
 
 _mappings: Mappings
+_compiled = CompiledMappings()
 
 
 def prepare(options: Mapping[str, Any]) -> None:
@@ -61,17 +64,28 @@ def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 
 def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
-    name = call["mapping"]
     result = convert(
         Path(call["source"]),
         call["kind"],
-        mapping=_mappings[name] if name is not None else None,
+        mapping=_mapping(call),
         wants=call["wants"],
         pretty=call["pretty"],
         clock=time.perf_counter,
     )
     answer.write_bytes(result.body)
     return {"status": 200, "stages": result.stages, "extents": result.extents}
+
+
+def _mapping(call: Mapping[str, Any]) -> LoadedMapping | None:
+    """The mapping that the call names: one that was sent with the document, or one of the gateway's own."""
+    name = call["mapping"]
+    if name is None:
+        return None
+    if call.get("mappings") and (sent := read_sent(Path(call["mappings"]), _compiled).get(name)) is not None:
+        return sent
+    if _mappings.find(name) is None:
+        raise MappingFault(DocumentMessage("mapping.unknown", name=name))
+    return _mappings[name]
 
 
 def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:

@@ -17,6 +17,12 @@ from waybill_documents.messages import DocumentMessage
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
+def name_in(asked: str) -> str | None:
+    """The name in `NAME` or `NAME.json`; None if no mapping could be called like that."""
+    name = asked.removesuffix(".json")
+    return name if _NAME.fullmatch(name) else None
+
+
 class Mappings:
     """All mappings, loaded and checked. Raises `MappingFault` if one is invalid."""
 
@@ -50,8 +56,8 @@ class Mappings:
 
     def find(self, asked: str) -> str | None:
         """The name of the mapping that `NAME` or `NAME.json` means, if there is one."""
-        name = asked.removesuffix(".json")
-        return name if _NAME.fullmatch(name) and name in self._mappings else None
+        name = name_in(asked)
+        return name if name in self._mappings else None
 
     def __getitem__(self, name: str) -> LoadedMapping:
         return self._mappings[name]
