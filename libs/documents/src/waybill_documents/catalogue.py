@@ -6,6 +6,7 @@ library.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,7 @@ class Summary:
     title: str
     roots: tuple[str, ...]
     """The possible root elements of the XML it writes, without a prefix."""
+    sha256: str
 
 
 def folder() -> Traversable:
@@ -43,9 +45,20 @@ def summary(name: str) -> Summary | None:
     """A shipped mapping, or None. Only listed names ever become part of a path."""
     if name not in names():
         return None
-    document = json.loads((folder() / name / FILE).read_bytes())
-    if "embedded" in document:
-        roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
-    else:
-        roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
-    return Summary(name, document["title"], roots)
+    return summarised((folder() / name / FILE).read_bytes())
+
+
+def summarised(content: bytes) -> Summary:
+    """The summary of a mapping. Raises ValueError for what is none; whether it is valid, only the loader knows."""
+    document = json.loads(content)
+    try:
+        if "embedded" in document:
+            roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
+        else:
+            roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
+        name, title = document["name"], document["title"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it has no {error}") from error
+    if not (isinstance(name, str) and isinstance(title, str)):
+        raise ValueError("its name or its title is no text")
+    return Summary(name, title, roots, hashlib.sha256(content).hexdigest())

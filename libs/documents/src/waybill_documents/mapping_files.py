@@ -6,11 +6,16 @@ A mapping that travels is its document and the schemas that it needs. Nothing th
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from waybill_documents.catalogue import FILE
+
+_INCLUDED = re.compile(r"""\bschemaLocation\s*=\s*["']([\w.-]{1,100}\.xsd)["']""", re.ASCII)
+_PLAIN_NAME = re.compile(r"[\w.-]{1,100}\.xsd", re.ASCII)
 
 
 class Place(Protocol):
@@ -57,6 +62,26 @@ class MappingFiles:
 
     def read_bytes(self) -> bytes:
         raise IsADirectoryError(21, "Is a directory")
+
+
+def gather(place: Place, file: str = FILE) -> MappingFiles:
+    """Read a mapping, the schema that it names, and what that includes, as far as they are there.
+
+    Raises OSError or ValueError if the document cannot be read. Whether the mapping is valid, only the loader knows.
+    """
+    document = (place / file).read_bytes().decode()
+    whole = json.loads(document)
+    xml = whole.get("xml") if isinstance(whole, dict) else None
+    wanted = [xml.get("xsd")] if isinstance(xml, dict) else []
+    schemas: dict[str, str] = {}
+    while wanted:
+        name = wanted.pop()
+        if not (isinstance(name, str) and _PLAIN_NAME.fullmatch(name)):
+            continue
+        if name not in schemas and (place / name).is_file():
+            schemas[name] = (place / name).read_bytes().decode()
+            wanted += _INCLUDED.findall(schemas[name])
+    return MappingFiles(document, schemas)
 
 
 @dataclass(frozen=True, slots=True)

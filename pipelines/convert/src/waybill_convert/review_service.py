@@ -10,7 +10,6 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -22,6 +21,7 @@ from waybill.storage.keys import dated
 from waybill_convert.download_service import StoredFile
 from waybill_convert.events import CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
+from waybill_convert.mapping_catalogue import MappingCatalogue
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import conversions, revisions
 from waybill_convert.review_work import Preview, compare, correct, preview
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from waybill.storage import Storage, Stored
     from waybill_convert.review_desk import ReviewDesk
     from waybill_convert.revision_models import Renderer
+    from waybill_documents.mapping_files import MappingFiles
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -50,6 +51,7 @@ class _Base:
 
     tenant: str
     record: StoredFile
+    mapping: MappingFiles | None
     accepted: list[Json] | None
 
 
@@ -63,15 +65,14 @@ class Reviews:
         changes: Subscriptions,
         desk: ReviewDesk,
         renderer: Renderer,
-        *,
-        mappings_dir: Path | None = None,
+        catalogue: MappingCatalogue | None = None,
     ) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
         self._desk = desk
         self._pages = PageImages(storage, renderer)
-        self._mappings_dir = mappings_dir
+        self._catalogue = catalogue or MappingCatalogue()
 
     async def close(self) -> None:
         await self._pages.close()
@@ -94,6 +95,11 @@ class Reviews:
             if wanted > row["revision"]:
                 raise NotFound(msg("convert.review.no_revision", number=wanted))
             return await self._file(connection, row, wanted, name)
+
+    async def mapping(self, owner: str, job_id: uuid.UUID) -> MappingFiles | None:
+        """The files of the mapping that the job was converted by; None for a shipped one."""
+        async with self._database.hot() as connection:
+            return self._mapping(await _reviewable(connection, owner, job_id))
 
     async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
         """The values that differ between two revisions."""
@@ -131,7 +137,7 @@ class Reviews:
     async def preview(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> Preview:
         """What these corrections would change in the latest revision."""
         found = await self._base(owner, job_id, base, typed)
-        return await self._desk.work(owner, [found.record], preview, self._mappings_dir, typed)
+        return await self._desk.work(owner, [found.record], preview, found.mapping, typed)
 
     async def check_base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> None:
         """Outdated if `base` is not the latest revision any more."""
@@ -145,7 +151,7 @@ class Reviews:
         Outdated if `base` is not the latest any more, Unfit if a value cannot be read or something is still wrong.
         """
         found = await self._base(owner, job_id, base, typed)
-        made = await self._desk.work(owner, [found.record], correct, self._mappings_dir, typed, found.accepted, accept)
+        made = await self._desk.work(owner, [found.record], correct, found.mapping, typed, found.accepted, accept)
         number = base + 1
         stem = f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}"
         stored = await self._store(stem, made.xml, made.record)
@@ -188,7 +194,8 @@ class Reviews:
                     later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
                 )
             record = await self._file(connection, row, base, PROVENANCE)
-            return _Base(row["tenant"], record, made[0].accepted if made else None)
+            mapping = self._mapping(row)
+            return _Base(row["tenant"], record, mapping, made[0].accepted if made else None)
 
     async def _store(self, stem: str, xml: bytes, record: bytes) -> tuple[Stored, Stored]:
         try:
@@ -198,6 +205,9 @@ class Reviews:
             raise
 
     # Files
+
+    def _mapping(self, row: Any) -> MappingFiles | None:
+        return self._catalogue.installed_files(row["mapping"], None)
 
     async def _file(self, connection: Connection, row: Any, number: int, name: str) -> StoredFile:
         found = await revisions.file(connection, row["job_id"], number, name)

@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from waybill.config.gateway_secret import GatewaySecretSettings
-from waybill.config.values import Bare, Days, LocalPath, Seconds
+from waybill.config.mappings_dir import MappingsDirSettings
+from waybill.config.values import Bare, Days, Seconds
 
 
-class ConvertSettings(GatewaySecretSettings):
+class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
     """Settings of the convert pipeline, in the API, the worker and the janitor."""
 
     title: ClassVar[str] = "Convert"
@@ -86,11 +87,6 @@ class ConvertSettings(GatewaySecretSettings):
         ge=0,
         description="How long a conversion waits for a document that was accepted and is not in the storage, before it"
         " ends as `EXPIRED`. While the storage moves to another place, it may be in the other one. 0 means not at all.",
-    )
-    gateway_mappings_dir: LocalPath | None = Field(
-        None,
-        description="The gateway's folder with further mappings, if it has one. The API needs it too, to correct"
-        " documents that were converted with such a mapping.",
     )
     pdf_ttl_days: Annotated[Days, Bare("PDF_TTL_DAYS")] = Field(
         7.0,

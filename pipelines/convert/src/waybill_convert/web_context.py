@@ -16,13 +16,13 @@ from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import CONVERT_PDF, with_retries
 from waybill_convert.listing_cache import ListingCache
+from waybill_convert.mapping_catalogue import catalogue_of
 from waybill_convert.permissions import WRITE
 from waybill_convert.review_desk import ReviewDesk
 from waybill_convert.review_service import Reviews
 from waybill_convert.service import Conversions
 from waybill_convert.settings import ConvertSettings
 from waybill_convert.upload_service import Uploads
-from waybill_documents import catalogue
 
 
 class ConvertContext:
@@ -34,8 +34,7 @@ class ConvertContext:
         self.storage = context.storage
         self.space = context.space
         self.streams = context.streams
-        self.mappings = list(catalogue.names())
-        """The names of the mappings that people can choose."""
+        self.catalogue = catalogue_of(settings.mappings_dir)
         self.conversions = Conversions(
             context.database, context.storage, context.changes, TraceLinks(context.settings.trace_url_template)
         )
@@ -55,7 +54,7 @@ class ConvertContext:
             context.changes,
             self.desk,
             renderer,
-            mappings_dir=settings.gateway_mappings_dir,
+            self.catalogue,
         )
 
 

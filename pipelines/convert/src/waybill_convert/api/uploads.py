@@ -61,7 +61,7 @@ def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) -> Upl
     settings = context.settings
     return UploadReceiver(
         context.storage,
-        context.mappings,
+        sorted(context.catalogue.installed),
         tenant=visitor.principal.tenant,
         file_mb=settings.max_upload_mb,
         request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
@@ -109,7 +109,7 @@ def _body(file: dict[str, Any]) -> dict[str, Any]:
 @router.get("/mappings", response_model=MappingsSchema, responses=refusals())
 async def mappings(context: Shared) -> MappingsSchema:
     """The mappings you can choose from."""
-    return MappingsSchema(mappings=context.mappings, default=DEFAULT_MAPPING)
+    return MappingsSchema(mappings=sorted(context.catalogue.installed), default=DEFAULT_MAPPING)
 
 
 @router.post(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,10 @@ from waybill.web.layout import frame, page, render
 from waybill.web.visitors import AnyVisitor, Visitor
 from waybill_convert.api.uploads import admit, check_space, create, receiver_of
 from waybill_convert.kinds import DEFAULT_MAPPING
+from waybill_convert.mapping_catalogue import MappingChoice, Origin
 from waybill_convert.permissions import Writer
 from waybill_convert.upload_form import UploadForm
 from waybill_convert.web_context import ConvertContext, Shared
-from waybill_documents import catalogue
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,7 +37,7 @@ class UploadLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class MappingChoice:
+class ShownChoice:
     name: str
     title: str
     chosen: bool
@@ -109,7 +110,8 @@ def _page(
         settings.api_max_request_mb * _MB,
         language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
-    mappings = [MappingChoice(name, _title(name, language), name == mapping) for name in _ordered(context.mappings)]
+    choices = _ordered(context.catalogue.installed.values())
+    mappings = [ShownChoice(each.name, _title(each, language), each.name == mapping) for each in choices]
     text = render(
         "convert/upload.html",
         language,
@@ -124,14 +126,12 @@ def _page(
     return response
 
 
-def _ordered(names: list[str]) -> list[str]:
+def _ordered(choices: Iterable[MappingChoice]) -> list[MappingChoice]:
     """What most people want comes first, then the others by their English titles."""
-    return sorted(names, key=lambda name: (name != DEFAULT_MAPPING, _title(name, ENGLISH).lower()))
+    return sorted(choices, key=lambda each: (each.name != DEFAULT_MAPPING, _title(each, ENGLISH).lower()))
 
 
-def _title(name: str, language: Language) -> str:
-    """What a mapping is called in the reader's language, else what it calls itself."""
-    if f"convert.titles.{name}" in language.messages:
-        return language.say(f"convert.titles.{name}")
-    found = catalogue.summary(name)
-    return found.title if found is not None else name
+def _title(choice: MappingChoice, language: Language) -> str:
+    """What a shipped mapping is called in the reader's language; any other is called what it calls itself."""
+    key = f"convert.titles.{choice.name}"
+    return language.say(key) if choice.origin is Origin.SHIPPED and key in language.messages else choice.title
