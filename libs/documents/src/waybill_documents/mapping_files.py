@@ -18,10 +18,10 @@ _INCLUDED = re.compile(r"""\bschemaLocation\s*=\s*["']([\w.-]{1,100}\.xsd)["']""
 _PLAIN_NAME = re.compile(r"[\w.-]{1,100}\.xsd", re.ASCII)
 
 
-class Place(Protocol):
+class MappingPlace(Protocol):
     """A folder or a file, as `Path` and `Traversable` are."""
 
-    def __truediv__(self, child: str, /) -> Place: ...
+    def __truediv__(self, child: str, /) -> MappingPlace: ...
 
     def is_file(self) -> bool: ...
 
@@ -54,7 +54,7 @@ class MappingFiles:
         """Bytes of all files."""
         return len(self.document.encode()) + sum(len(text.encode()) for text in self.schemas.values())
 
-    def __truediv__(self, child: str, /) -> Place:
+    def __truediv__(self, child: str, /) -> MappingPlace:
         return _FileInMemory(child, self.document if child == FILE else self.schemas.get(child))
 
     def is_file(self) -> bool:
@@ -64,7 +64,7 @@ class MappingFiles:
         raise IsADirectoryError(21, "Is a directory")
 
 
-def gather(place: Place, file: str = FILE) -> MappingFiles:
+def gather(place: MappingPlace, file: str = FILE) -> MappingFiles:
     """Read a mapping, the schema that it names, and what that includes, as far as they are there.
 
     Raises OSError or ValueError if the document cannot be read. Whether the mapping is valid, only the loader knows.
@@ -89,7 +89,7 @@ class _FileInMemory:
     name: str
     text: str | None
 
-    def __truediv__(self, child: str, /) -> Place:
+    def __truediv__(self, child: str, /) -> MappingPlace:
         return _FileInMemory(f"{self.name}/{child}", None)
 
     def is_file(self) -> bool:

@@ -3,4 +3,4 @@
 from waybill_convert.repository import erasure
 from waybill_engine.erasure import Eraser
 
-ERASER = Eraser(jobs_of_owner=erasure.jobs_of_owner, remove=erasure.remove, remove_rest=erasure.remove_tombstones)
+ERASER = Eraser(jobs_of_owner=erasure.jobs_of_owner, remove=erasure.remove, remove_rest=erasure.remove_rest)

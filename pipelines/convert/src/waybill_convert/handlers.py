@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from waybill.changes import Event, publish
 from waybill.config import load
 from waybill.db import driver
-from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
+from waybill.errors import BadMapping, Expired, GatewayUnavailable, IoFailure, NotFound, Refused
 from waybill.files.names import safe_name
 from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
@@ -19,17 +19,21 @@ from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
+from waybill_convert.mapping_catalogue import MappingCatalogue, catalogue_of
 from waybill_convert.models import Upload
 from waybill_convert.repository import conversions
+from waybill_convert.repository.conversions import NamedMapping
 from waybill_convert.repository.results import note_result
 from waybill_convert.settings import ConvertSettings
-from waybill_documents.catalogue import summary
+from waybill_documents.catalogue import summarised, summary
+from waybill_documents.faults import MappingFault
 from waybill_engine import ClaimedJob, JobContext, Snooze, handles
 from waybill_engine.artefacts import published
 from waybill_engine.job_locks import lock_job
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
+    from waybill_documents.mapping_files import MappingFiles
 
 
 _WAITED = "waited_for_document"
@@ -47,6 +51,8 @@ class ConvertPayload(BaseModel):
     bytes: int = Field(ge=1)
     sha256: str | None = None
     original_name: str | None = None
+    mapping_sha256: str | None = None
+    """The version of the mapping. Without it, the name is resolved when the first run starts."""
 
 
 @handles(CONVERT_PDF)
@@ -57,7 +63,8 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         raise Refused(f"The job's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
     async with job.transaction() as session:
         connection = await driver(session)
-        await note_conversion(connection, job.claimed, plan)
+        mapping = await note_conversion(connection, job.claimed, plan)
+        files = await _catalogue().files(connection, *mapping)
         found = await published(connection, job.id, XML)
     # An earlier attempt may have published a result that still exists. Another call would be wasted.
     if found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key):
@@ -68,29 +75,36 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     job.progress(0.1, "convert.progress.converting")
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
-        conversion = await gateway.convert(source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking)
+        conversion = await gateway.convert(
+            source, mapping=plan.mapping, files=files, job_id=str(job.id), apart=job.run_blocking
+        )
     except NotFound as error:
         await _wait_for_document(job)
         raise Expired(msg("convert.document_gone")) from error
     except Rejected as error:
         await _keep_what_was_found(job, error)
         raise
-    _check(conversion.root, plan.mapping)
+    _check(conversion, mapping, files)
     job.progress(0.9, "convert.progress.storing")
     await _publish(job, conversion)
 
 
-async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> None:
+async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> NamedMapping:
     """Make the row of a job that another pipeline or an operator enqueued by the name of its kind.
+
+    Its mapping is found in its tenant, now, and is the same for every later run. Returns the mapping that was named.
 
     From here on it can be reviewed, downloaded, kept and erased like one that was uploaded. The caller's transaction is
     fenced, so a run that lost its job makes no row. A child is in no list: a batch would flood it.
     """
-    if await conversions.known(connection, job.id):
-        return
+    known = await conversions.named_mapping(connection, job.id)
+    if known is not None:
+        return known
+    sha256 = plan.mapping_sha256 or await _catalogue().resolve(connection, job.tenant, plan.mapping)
+    named = NamedMapping(job.tenant, plan.mapping, sha256)
     locked = await lock_job(connection, job.id)
     if locked is None:
-        return
+        return named
     document = Upload(
         job_id=job.id,
         key=plan.upload_key,
@@ -98,6 +112,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         bytes=plan.bytes,
         sha256=plan.sha256 or "",
         mapping=plan.mapping,
+        mapping_sha256=sha256,
     )
     await conversions.insert_running(
         connection,
@@ -108,6 +123,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         borrowed=plan.upload_key != upload_key(job.id),
         listed_at=job.created_at if locked.parent_id is None else None,
     )
+    return named
 
 
 async def _wait_for_document(job: JobContext) -> None:
@@ -125,11 +141,26 @@ async def _wait_for_document(job: JobContext) -> None:
     raise Snooze(wait, "Its document is not in the storage now, and is looked for again")
 
 
-def _check(root: str, mapping: str) -> None:
-    """Refuse XML that is not what was asked for. That is the gateway's fault, so the job is retried."""
-    known = summary(mapping)  # None for a mapping that only the gateway has
-    if known is not None and root not in known.roots:
-        raise GatewayUnavailable(msg("convert.gateway.other_root", found=root, wanted=" or ".join(known.roots)))
+def _check(conversion: ConvertedDocument, mapping: NamedMapping, files: MappingFiles | None) -> None:
+    """Refuse XML that is not what was asked for. That is the gateway's fault, so the job is retried.
+
+    A version that is neither shipped nor here can only be one of the operator's folder that was changed since.
+    """
+    shipped = summary(mapping.name) if files is None else None
+    known = summarised(files.document.encode()) if files is not None else shipped
+    if known is not None and conversion.root not in known.roots:
+        wanted = " or ".join(known.roots)
+        raise GatewayUnavailable(msg("convert.gateway.other_root", found=conversion.root, wanted=wanted))
+    if shipped is None and mapping.sha256 is not None and conversion.mapping_sha256 != mapping.sha256:
+        raise BadMapping(msg("convert.mapping.changed", name=mapping.name))
+
+
+def _catalogue() -> MappingCatalogue:
+    """The mappings of this installation. The folder is read once, by the first run that asks."""
+    try:
+        return catalogue_of(load(ConvertSettings).mappings_dir)
+    except MappingFault as fault:
+        raise IoFailure(msg("convert.mapping.folder", why=str(fault))) from fault
 
 
 async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:

@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from waybill_convert.mapping_models import SHARED
+from waybill_convert.repository import mappings
 from waybill_documents import catalogue
 from waybill_documents.mapping_folder import MappingFolder, read_folder
 
 if TYPE_CHECKING:
+    from waybill.db.database import Connection
     from waybill_documents.catalogue import Summary
     from waybill_documents.mapping_files import MappingFiles
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Origin(StrEnum):
+class MappingOrigin(StrEnum):
     """Where a mapping comes from."""
 
     OWN = "own"
@@ -41,7 +44,7 @@ class MappingChoice:
     name: str
     title: str
     sha256: str
-    origin: Origin
+    origin: MappingOrigin
 
 
 class MappingCatalogue:
@@ -52,12 +55,40 @@ class MappingCatalogue:
         shipped = [summary for name in catalogue.names() if (summary := catalogue.summary(name)) is not None]
         own = [mapping.summary for mapping in self._folder.mappings.values()]
         self.installed: dict[str, MappingChoice] = {
-            **{each.name: _choice(each, Origin.SHIPPED) for each in shipped},
-            **{each.name: _choice(each, Origin.FOLDER) for each in own},
+            **{each.name: _choice(each, MappingOrigin.SHIPPED) for each in shipped},
+            **{each.name: _choice(each, MappingOrigin.FOLDER) for each in own},
         }
 
-    def installed_files(self, name: str, sha256: str | None) -> MappingFiles | None:
-        """The files of a mapping in the operator's folder, if it still is this version. Shipped ones need none."""
+    async def choices(self, connection: Connection, tenant: str) -> dict[str, MappingChoice]:
+        """All that a tenant can choose from, by name."""
+        stored = {
+            row["name"]: MappingChoice(
+                row["name"],
+                row["title"],
+                row["sha256"],
+                MappingOrigin.SHARED if row["tenant"] == SHARED else MappingOrigin.OWN,
+            )
+            for row in await mappings.choices(connection, tenant)
+        }
+        return {**self.installed, **stored}
+
+    async def resolve(self, connection: Connection, tenant: str, name: str) -> str | None:
+        """The hash of the version that a name means for a tenant now. None if there is no such mapping here."""
+        if (stored := await mappings.resolve(connection, tenant, name)) is not None:
+            return stored
+        found = self.installed.get(name)
+        return found.sha256 if found is not None else None
+
+    async def files(self, connection: Connection, tenant: str, name: str, sha256: str | None) -> MappingFiles | None:
+        """The files of the version that a job named; without a hash, of what the name means.
+
+        None for a shipped mapping, which the gateway has, and for a version that is not here any more.
+        """
+        shipped = catalogue.summary(name)
+        if shipped is not None and shipped.sha256 == sha256:
+            return None
+        if (stored := await mappings.version(connection, tenant, name, sha256)) is not None:
+            return stored
         found = self._folder.mappings.get(name)
         return found.files if found is not None and sha256 in (None, found.summary.sha256) else None
 
@@ -71,5 +102,5 @@ def catalogue_of(folder: Path | None) -> MappingCatalogue:
     return MappingCatalogue(found)
 
 
-def _choice(summary: Summary, origin: Origin) -> MappingChoice:
+def _choice(summary: Summary, origin: MappingOrigin) -> MappingChoice:
     return MappingChoice(summary.name, summary.title, summary.sha256, origin)

@@ -59,6 +59,8 @@ class Conversion(SQLModel, table=True):
     )
     """The transaction that changed it last: what `since` compares. None if it is in no list."""
     changed_at: datetime = _time()
+    mapping_sha256: str | None = None
+    """The version of the mapping that was named. None if the job is older than this column."""
     revision: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     """The latest that a person made (see `revision_models`); 0 is what was read."""
 
@@ -120,3 +122,5 @@ class Upload:
     bytes: int
     sha256: str
     mapping: str
+    mapping_sha256: str | None = None
+    """The version of the mapping; None if it is to be found by its name."""

@@ -6,7 +6,7 @@ PIPELINE = Pipeline(
     name="convert",
     kinds="waybill_convert.kinds:KINDS",
     handlers="waybill_convert.handlers",
-    models=("waybill_convert.models", "waybill_convert.revision_models"),
+    models=("waybill_convert.models", "waybill_convert.revision_models", "waybill_convert.mapping_models"),
     migrations="waybill_convert.migrations",
     api="waybill_convert.api_part:PART",
     pages="waybill_convert.pages",
@@ -23,6 +23,8 @@ PIPELINE = Pipeline(
     permissions={
         "convert:read": "see and download conversions",
         "convert:write": "upload, correct, retry, cancel and delete conversions",
+        "mappings:read": "read the tenant's mappings and their samples",
+        "mappings:write": "write, test, publish and retire the tenant's mappings",
     },
     visitor_permissions=("convert:read", "convert:write"),
 )

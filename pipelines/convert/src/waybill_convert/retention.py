@@ -129,7 +129,7 @@ RETENTION = PipelineRetention(
             task="results",
         ),
     ),
-    prefixes=("pages", "uploads"),
+    prefixes=("pages", "samples", "uploads"),
     objects=ObjectNames(
         owned=repository.owned, named=repository.named, expected=repository.expected, mark=repository.mark
     ),

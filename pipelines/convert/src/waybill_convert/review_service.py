@@ -99,7 +99,7 @@ class Reviews:
     async def mapping(self, owner: str, job_id: uuid.UUID) -> MappingFiles | None:
         """The files of the mapping that the job was converted by; None for a shipped one."""
         async with self._database.hot() as connection:
-            return self._mapping(await _reviewable(connection, owner, job_id))
+            return await self._mapping(connection, await _reviewable(connection, owner, job_id))
 
     async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
         """The values that differ between two revisions."""
@@ -194,7 +194,7 @@ class Reviews:
                     later[-1], [path for path in dict.fromkeys(path for path, _ in typed) if path in theirs]
                 )
             record = await self._file(connection, row, base, PROVENANCE)
-            mapping = self._mapping(row)
+            mapping = await self._mapping(connection, row)
             return _Base(row["tenant"], record, mapping, made[0].accepted if made else None)
 
     async def _store(self, stem: str, xml: bytes, record: bytes) -> tuple[Stored, Stored]:
@@ -206,8 +206,10 @@ class Reviews:
 
     # Files
 
-    def _mapping(self, row: Any) -> MappingFiles | None:
-        return self._catalogue.installed_files(row["mapping"], None)
+    async def _mapping(self, connection: Connection, row: Any) -> MappingFiles | None:
+        named = await conversions.named_mapping(connection, row["job_id"])
+        assert named is not None, "the caller has just read its row"  # noqa: S101
+        return await self._catalogue.files(connection, named.tenant, named.name, named.sha256)
 
     async def _file(self, connection: Connection, row: Any, number: int, name: str) -> StoredFile:
         found = await revisions.file(connection, row["job_id"], number, name)

@@ -294,8 +294,3 @@ class ExplanationSchema(Schema):
     key: str = Field(description="The sentence's key, for other languages.", examples=["explain.behind"])
     params: dict[str, Any] = Field(description="What the sentence names; times as in `facts`.", examples=[{"count": 3}])
     facts: dict[str, Any]
-
-
-class MappingsSchema(Schema):
-    mappings: list[str]
-    default: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -26,6 +26,7 @@ from waybill.telemetry import spans
 from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
+from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.models import Upload
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -59,14 +60,14 @@ class ReceivedDocument:
     sha256: str = ""
     failure: Failure | None = None
 
-    def upload(self, mapping: str) -> Upload:
-        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping)
+    def upload(self, mapping: MappingChoice) -> Upload:
+        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping.name, mapping.sha256)
 
 
 @dataclass(slots=True)
 class UploadForm:
+    mapping: MappingChoice
     files: list[ReceivedDocument] = field(default_factory=list)
-    mapping: str = DEFAULT_MAPPING
     force: bool = False
 
 
@@ -76,7 +77,7 @@ class UploadReceiver:
     def __init__(
         self,
         storage: Storage,
-        mappings: list[str],
+        mappings: Mapping[str, MappingChoice],
         *,
         tenant: str,
         file_mb: int,
@@ -139,7 +140,7 @@ class UploadReceiver:
         return TooLarge(msg("convert.upload.too_much", megabytes=self._request_mb))
 
     async def _form(self, request: Request, boundary: bytes, one: bool) -> UploadForm:
-        form = UploadForm()
+        form = UploadForm(self._mappings[DEFAULT_MAPPING])
         reader = FormReader(
             request.stream(),
             boundary,
@@ -168,11 +169,11 @@ class UploadReceiver:
             raise BadForm(msg("convert.upload.no_document"))
         return form
 
-    def _mapping(self, text: str) -> str:
+    def _mapping(self, text: str) -> MappingChoice:
         name = text.strip().removesuffix(".json") or DEFAULT_MAPPING
         if name not in self._mappings:
-            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=self._mappings))
-        return name
+            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=sorted(self._mappings)))
+        return self._mappings[name]
 
     async def _file(self, part: Part, one: bool) -> ReceivedDocument:
         job_id = new_id()

@@ -24,7 +24,7 @@ from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.mistakes import mistakes
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
-from waybill_documents.mapping_files import Place
+from waybill_documents.mapping_files import MappingPlace
 from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.precision import too_precise
 from waybill_documents.value_text import Unreadable, read
@@ -42,7 +42,7 @@ class LoadedMapping:
     schema: XmlSchema | None
 
 
-def load(beside: Place, name: str = FILE) -> LoadedMapping:
+def load(beside: MappingPlace, name: str = FILE) -> LoadedMapping:
     """Load the mapping in a folder. Its XSD must be in the same folder."""
     try:
         content = (beside / name).read_bytes()
@@ -53,7 +53,7 @@ def load(beside: Place, name: str = FILE) -> LoadedMapping:
     return LoadedMapping(mapping, hashlib.sha256(content).hexdigest(), schema)
 
 
-def _schema(folder: Place, name: str) -> XmlSchema:
+def _schema(folder: MappingPlace, name: str) -> XmlSchema:
     if PurePath(name).name != name or not (folder / name).is_file():
         raise MappingFault(DocumentMessage("mapping.schema.missing", name=name), "xml.xsd")
     return load_schema((folder / name).read_bytes(), folder, name)

@@ -30,6 +30,8 @@ class ConvertedDocument:
     provenance: bytes
     """Everything but the XML, as JSON: data, provenance, checks, stages."""
     pages: int
+    mapping_sha256: str | None
+    """The version of the mapping that made it, as the gateway says."""
 
 
 class Rejected(GatewayRejected):
@@ -66,7 +68,14 @@ def conversion(body: bytes) -> ConvertedDocument:
         root = _root(encoded)
     except (UnicodeEncodeError, ExpatError) as error:
         raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
-    return ConvertedDocument(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0)
+    mapping = answer.get("mapping")
+    return ConvertedDocument(
+        encoded,
+        root,
+        _dumped(answer),
+        len(pages) if isinstance(pages, list) else 0,
+        mapping.get("sha256") if isinstance(mapping, dict) else None,
+    )
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

@@ -12,9 +12,9 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from waybill.web.languages import ENGLISH, Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import AnyVisitor, Visitor
-from waybill_convert.api.uploads import admit, check_space, create, receiver_of
+from waybill_convert.api.uploads import admit, check_space, choices_of, create, receiver_of
 from waybill_convert.kinds import DEFAULT_MAPPING
-from waybill_convert.mapping_catalogue import MappingChoice, Origin
+from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
 from waybill_convert.permissions import Writer
 from waybill_convert.upload_form import UploadForm
 from waybill_convert.web_context import ConvertContext, Shared
@@ -51,7 +51,7 @@ class RefusedFile:
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def choose(request: Request, caller: AnyVisitor, context: Shared) -> Response:
-    return _page(request, caller, context)
+    return await _page(request, caller, context)
 
 
 @router.post("/")
@@ -60,7 +60,7 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
     language, refused = language_of(request), list[RefusedFile]()
-    async with receiver_of(context, caller, files=context.settings.api_max_files) as receiver:
+    async with await receiver_of(context, caller, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
@@ -68,7 +68,8 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
             else:
                 refused.append(RefusedFile(each.name, language.explain(each.failure)))
     if refused:
-        return _page(request, caller, context, refused, sent=len(form.files) - len(refused), mapping=form.mapping)
+        sent = len(form.files) - len(refused)
+        return await _page(request, caller, context, refused, sent=sent, mapping=form.mapping.name)
     return _to_queue(request, caller)
 
 
@@ -77,9 +78,11 @@ async def try_sample(request: Request, caller: Writer, context: Shared) -> Respo
     """Convert our sample invoice, for people who have none at hand."""
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
-    async with receiver_of(context, caller, files=1) as receiver:
+    async with await receiver_of(context, caller, files=1) as receiver:
         received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
-        await create(context, caller, receiver, received, UploadForm(), begun_at)
+        await create(
+            context, caller, receiver, received, UploadForm(context.catalogue.installed[DEFAULT_MAPPING]), begun_at
+        )
     return _to_queue(request, caller)
 
 
@@ -94,7 +97,7 @@ def _to_queue(request: Request, caller: Visitor) -> Response:
     return response
 
 
-def _page(
+async def _page(
     request: Request,
     caller: Visitor,
     context: ConvertContext,
@@ -110,7 +113,7 @@ def _page(
         settings.api_max_request_mb * _MB,
         language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
-    choices = _ordered(context.catalogue.installed.values())
+    choices = _ordered((await choices_of(context, caller)).values())
     mappings = [ShownChoice(each.name, _title(each, language), each.name == mapping) for each in choices]
     text = render(
         "convert/upload.html",
@@ -134,4 +137,4 @@ def _ordered(choices: Iterable[MappingChoice]) -> list[MappingChoice]:
 def _title(choice: MappingChoice, language: Language) -> str:
     """What a shipped mapping is called in the reader's language; any other is called what it calls itself."""
     key = f"convert.titles.{choice.name}"
-    return language.say(key) if choice.origin is Origin.SHIPPED and key in language.messages else choice.title
+    return language.say(key) if choice.origin is MappingOrigin.SHIPPED and key in language.messages else choice.title

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from waybill_convert.repository import mappings
 from waybill_engine.erasure import JobPage
 
 if TYPE_CHECKING:
@@ -65,3 +66,13 @@ async def remove(connection: Connection, job_ids: Sequence[uuid.UUID]) -> int:
 
 async def remove_tombstones(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
     return [row["job_id"] for row in await connection.fetch(_REMOVE_TOMBSTONES, tenant, limit)]
+
+
+async def remove_rest(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
+    """Tombstones, then the samples of the tenant's mappings, then the mappings, of which no job is left."""
+    gone = await remove_tombstones(connection, tenant, limit) or await mappings.remove_samples(
+        connection, tenant, limit
+    )
+    if not gone:
+        await mappings.remove_all(connection, tenant)
+    return gone
