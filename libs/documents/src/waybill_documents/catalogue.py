@@ -15,6 +15,9 @@ from importlib.resources.abc import Traversable
 
 FILE = "mapping.json"
 
+AUTO = "auto"
+"""What is written in place of a mapping's name when the document shall decide. No mapping can have this name."""
+
 _EMBEDDED_ROOTS = {"cii": ("CrossIndustryInvoice",), "ubl": ("Invoice", "CreditNote")}
 
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 NAMES = frozenset(
     {
         *("attachment", "checks", "computed", "confidence", "fields", "image", "lines", "rows", "tables", "values"),
-        *("words", "xml"),
+        *("recognise", "words", "xml"),
     }
 )
 """All stages that there are."""

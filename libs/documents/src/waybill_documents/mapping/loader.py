@@ -18,7 +18,7 @@ from typing import Any
 import re2
 from pydantic import ValidationError
 
-from waybill_documents.catalogue import FILE, folder, names
+from waybill_documents.catalogue import AUTO, FILE, folder, names
 from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
@@ -27,6 +27,7 @@ from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
 from waybill_documents.mapping_files import MappingPlace
 from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.precision import too_precise
+from waybill_documents.text_lines import fold
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
 
@@ -78,6 +79,7 @@ def parse(content: bytes) -> Mapping:
         raise mistakes(error) from error
     for where, pattern in _patterns(mapping):
         _check_pattern(where, pattern)
+    _check_recognition(mapping)
     _check_references(mapping)
     check_names(mapping)
     check_tree(mapping)
@@ -130,6 +132,14 @@ def _options() -> Any:
 def _decoded(error: Exception) -> str:
     said = error.args[0] if error.args else ""
     return said.decode() if isinstance(said, bytes) else str(said)
+
+
+def _check_recognition(mapping: Mapping) -> None:
+    if mapping.name == AUTO:
+        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
+    for phrase in (*mapping.recognise.all, *mapping.recognise.any, *mapping.recognise.none):
+        if not fold(phrase):
+            raise MappingFault(DocumentMessage("mapping.phrase_without_letters", phrase=phrase), "recognise")
 
 
 def _check_references(mapping: Mapping) -> None:
