@@ -92,6 +92,19 @@ def test_what_was_sent_comes_before_the_gateways_own_which_are_found_too(gateway
     assert theirs["mapping"]["title"] == "Sent"
 
 
+def test_auto_chooses_among_those_that_came_and_the_gateways_own(gateway: Gateway, invoice: bytes) -> None:
+    preferred = {**SHIPPED["recognise"], "preference": 1}
+    sent = entry({**SHIPPED, "name": "acme_v1", "title": "Acme", "recognise": preferred}, schemas=CORETAX)
+    answer = send(gateway, invoice, sent, mapping="auto", accept=CONVERSION)
+    made = answer.json()
+    assert answer.headers["x-mapping"] == made["mapping"]["name"] == "acme_v1"
+    assert made["mapping"]["sha256"] == sent["sha256"]
+    assert made["recognition"]["runner_up"]["name"] == SHIPPED["name"]
+    other = {"name": SHIPPED["name"], "sha256": "0" * 64}
+    refused = send(gateway, invoice, sent, other, mapping="auto")
+    assert assert_problem(refused, 400, "BAD_MAPPING")["key"] == "recognition.other_catalogue"
+
+
 def test_its_schemas_travel_with_it(gateway: Gateway) -> None:
     sent = entry(NOTE, schemas=SCHEMAS)
     made = send(gateway, b'{"number": "12"}', sent, mapping="note_v1")

@@ -59,6 +59,9 @@ class Exchange:
     began: float = field(default_factory=time.monotonic)
     job_id: str | None = None
     mapping: str | None = None
+    """As it was asked for."""
+    used_mapping: str | None = None
+    """The one that the document was converted with; another one if the document chose it."""
     status: int | None = None
     """Of the answer; None if there is none, because the client has gone."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +80,8 @@ class Exchange:
         known = {"Vary": "Accept"}
         if self.job_id is not None:
             known["X-Job-Id"] = self.job_id
+        if self.used_mapping is not None:
+            known["X-Mapping"] = self.used_mapping
         if self.stages:
             known["X-Stage"] = ", ".join(f"{name};dur={took:.1f}" for name, took in self.stages.items())
         return known
@@ -269,12 +274,14 @@ class Endpoint(ABC):
         status = exchange.status = note["status"]
         within = exchange.facts["parse_seconds"]
         exchange.stages = {stage.name: stage.seconds * 1000 for stage in stage_times(note, within)}
+        exchange.used_mapping = note.get("mapping")
         if status == 400:  # the mapping cannot be used for this
             raise refusals.mapping_unfit(str(note["detail"]), note["key"], note["params"])
         log.info(
             "processed",
             status=status,
             fault=note.get("fault"),
+            used_mapping=exchange.used_mapping,
             stages={name: round(took / 1000, 4) for name, took in exchange.stages.items()},
             **exchange.facts,
         )

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from waybill_documents.catalogue import names
+from waybill_documents.candidates import Candidate, Candidates
+from waybill_documents.catalogue import AUTO, names
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, load, shipped
 from waybill_documents.mapping_folder import read_folder
@@ -41,15 +42,17 @@ class Mappings:
             except MappingFault as fault:
                 says = DocumentMessage("mapping.in_file", where=fault.where, why=fault.says)
                 raise MappingFault(says, str(own.path)) from fault
+        self.candidates = Candidates(Candidate.of(loaded) for loaded in self._mappings.values())
+        """All of them, for documents that shall choose."""
 
     @property
     def names(self) -> list[str]:
         return sorted(self._mappings)
 
     def find(self, asked: str) -> str | None:
-        """The name of the mapping that `NAME` or `NAME.json` means, if there is one."""
+        """The name of the mapping that `NAME` or `NAME.json` means, if there is one. `auto` means that one of all."""
         name = name_in(asked)
-        return name if name in self._mappings else None
+        return name if name == AUTO or name in self._mappings else None
 
     def __getitem__(self, name: str) -> LoadedMapping:
         return self._mappings[name]

@@ -10,7 +10,6 @@ import json
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from waybill_documents.faults import MappingFault
@@ -60,6 +59,8 @@ class SentMappings:
     """The mappings of one request, by name. Each is compiled when it is asked for."""
 
     files: dict[str, MappingFiles]
+    own: dict[str, str]
+    """Mappings of the gateway's own that were named with their hashes, and not sent."""
     compiled: CompiledMappings
 
     def get(self, name: str) -> LoadedMapping | None:
@@ -77,10 +78,10 @@ class SentMappings:
         return loaded
 
 
-def read_sent(sent: Path, compiled: CompiledMappings) -> SentMappings:
+def read_sent(content: bytes, compiled: CompiledMappings) -> SentMappings:
     """Read the `mappings` of a request. Raises `MappingFault` if they are not what a service of ours would send."""
     try:
-        entries = json.loads(sent.read_bytes())
+        entries = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise _malformed() from error
     if not isinstance(entries, list):
@@ -88,19 +89,25 @@ def read_sent(sent: Path, compiled: CompiledMappings) -> SentMappings:
     if len(entries) > MOST_SENT:
         raise MappingFault(DocumentMessage("mapping.sent_too_many", most=MOST_SENT))
     files: dict[str, MappingFiles] = {}
+    own: dict[str, str] = {}
     for entry in entries:
-        name, read = _entry(entry)
-        if name in files:
+        name, sha256, read = _entry(entry)
+        if name in files or name in own:
             raise MappingFault(DocumentMessage("mapping.sent_twice", name=name))
-        files[name] = read
-    return SentMappings(files, compiled)
+        if read is None:
+            own[name] = sha256
+        else:
+            files[name] = read
+    return SentMappings(files, own, compiled)
 
 
-def _entry(entry: Any) -> tuple[str, MappingFiles]:
+def _entry(entry: Any) -> tuple[str, str, MappingFiles | None]:
     given = entry if isinstance(entry, dict) else {}
     name, sha256, document = (given.get(member) for member in ("name", "sha256", "document"))
-    if not (_is(name, _NAME) and _is(sha256, _SHA256) and isinstance(document, str)):
+    if not (_is(name, _NAME) and _is(sha256, _SHA256) and (isinstance(document, str) or "document" not in given)):
         raise _malformed()
+    if not isinstance(document, str):
+        return str(name), str(sha256), None
     schemas = given.get("schemas") or {}
     if not (isinstance(schemas, dict) and all(_is(key, _SCHEMA) and isinstance(schemas[key], str) for key in schemas)):
         raise _malformed()
@@ -111,7 +118,7 @@ def _entry(entry: Any) -> tuple[str, MappingFiles]:
         raise _malformed() from None
     if not is_same:
         raise MappingFault(DocumentMessage("mapping.sent_changed", name=name))
-    return str(name), files
+    return str(name), str(sha256), files
 
 
 def _is(given: Any, shape: re.Pattern[str]) -> bool:
