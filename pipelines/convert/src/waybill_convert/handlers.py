@@ -9,23 +9,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from waybill.changes import Event, publish
 from waybill.config import load
 from waybill.db import driver
-from waybill.errors import BadMapping, Expired, GatewayUnavailable, IoFailure, NotFound, Refused
+from waybill.errors import Expired, IoFailure, NotFound, Refused
 from waybill.files.names import safe_name
 from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
 from waybill.storage import upload_key
-from waybill_convert.clients.answers import ConvertedDocument, Rejected
+from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.events import COMPLETED
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.mapping_catalogue import MappingCatalogue, catalogue_of
+from waybill_convert.mapping_wish import MappingWish
 from waybill_convert.models import Upload
+from waybill_convert.pinned_catalogues import AutoChoice, CatalogueCache
 from waybill_convert.repository import conversions
 from waybill_convert.repository.conversions import NamedMapping
-from waybill_convert.repository.results import note_result
+from waybill_convert.repository.results import note_choice, note_result
 from waybill_convert.settings import ConvertSettings
-from waybill_documents.catalogue import summarised, summary
+from waybill_documents.catalogue import AUTO
 from waybill_documents.faults import MappingFault
 from waybill_engine import ClaimedJob, JobContext, Snooze, handles
 from waybill_engine.artefacts import published
@@ -33,8 +35,9 @@ from waybill_engine.job_locks import lock_job
 
 if TYPE_CHECKING:
     from waybill.db.database import Connection
-    from waybill_documents.mapping_files import MappingFiles
 
+
+_CANDIDATES = CatalogueCache()
 
 _WAITED = "waited_for_document"
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 60.0
@@ -64,7 +67,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     async with job.transaction() as session:
         connection = await driver(session)
         mapping = await note_conversion(connection, job.claimed, plan)
-        files = await _catalogue().files(connection, *mapping)
+        wish = await _wish(connection, mapping)
         found = await published(connection, job.id, XML)
     # An earlier attempt may have published a result that still exists. Another call would be wasted.
     if found is not None and found.bytes > 0 and await job.storage.exists(found.storage_key):
@@ -76,7 +79,12 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
         conversion = await gateway.convert(
-            source, mapping=plan.mapping, files=files, job_id=str(job.id), apart=job.run_blocking
+            source,
+            mapping=mapping.name,
+            files=wish.files,
+            candidates=wish.candidates.field if wish.candidates is not None else None,
+            job_id=str(job.id),
+            apart=job.run_blocking,
         )
     except NotFound as error:
         await _wait_for_document(job)
@@ -84,7 +92,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     except Rejected as error:
         await _keep_what_was_found(job, error)
         raise
-    _check(conversion, mapping, files)
+    wish.check(conversion)
     job.progress(0.9, "convert.progress.storing")
     await _publish(job, conversion)
 
@@ -100,7 +108,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
     known = await conversions.named_mapping(connection, job.id)
     if known is not None:
         return known
-    sha256 = plan.mapping_sha256 or await _catalogue().resolve(connection, job.tenant, plan.mapping)
+    sha256 = plan.mapping_sha256 or await _resolved(connection, job.tenant, plan.mapping)
     named = NamedMapping(job.tenant, plan.mapping, sha256)
     locked = await lock_job(connection, job.id)
     if locked is None:
@@ -141,18 +149,20 @@ async def _wait_for_document(job: JobContext) -> None:
     raise Snooze(wait, "Its document is not in the storage now, and is looked for again")
 
 
-def _check(conversion: ConvertedDocument, mapping: NamedMapping, files: MappingFiles | None) -> None:
-    """Refuse XML that is not what was asked for. That is the gateway's fault, so the job is retried.
+async def _resolved(connection: Connection, tenant: str, name: str) -> str | None:
+    """The hash of what a name means now. `auto` means the mappings that its tenant has now."""
+    if name != AUTO:
+        return await _catalogue().resolve(connection, tenant, name)
+    choice = AutoChoice.among((await _catalogue().choices(connection, tenant)).values())
+    await choice.pin(connection)
+    return choice.sha256
 
-    A version that is neither shipped nor here can only be one of the operator's folder that was changed since.
-    """
-    shipped = summary(mapping.name) if files is None else None
-    known = summarised(files.document.encode()) if files is not None else shipped
-    if known is not None and conversion.root not in known.roots:
-        wanted = " or ".join(known.roots)
-        raise GatewayUnavailable(msg("convert.gateway.other_root", found=conversion.root, wanted=wanted))
-    if shipped is None and mapping.sha256 is not None and conversion.mapping_sha256 != mapping.sha256:
-        raise BadMapping(msg("convert.mapping.changed", name=mapping.name))
+
+async def _wish(connection: Connection, mapping: NamedMapping) -> MappingWish:
+    if mapping.name == AUTO and mapping.sha256 is not None:
+        candidates = await _CANDIDATES.get(connection, _catalogue(), mapping.tenant, mapping.sha256)
+        return MappingWish(mapping, candidates=candidates)
+    return MappingWish(mapping, await _catalogue().files(connection, *mapping))
 
 
 def _catalogue() -> MappingCatalogue:
@@ -170,7 +180,9 @@ async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
         await job.publish(session, XML, xml, "application/xml")
         await job.publish(session, PROVENANCE, provenance, "application/json")
         # Its owner may have signed in since the job was claimed, and taken it along.
-        owner = await note_result(await driver(session), job.id, conversion.pages) or job.owner
+        connection = await driver(session)
+        owner = await note_result(connection, job.id, conversion.pages) or job.owner
+        await _note_choice(connection, job, conversion.used)
         await publish(session, Event(COMPLETED, job.tenant, owner, job.id, {"pages": conversion.pages}))
 
 
@@ -181,3 +193,9 @@ async def _keep_what_was_found(job: JobContext, error: Rejected) -> None:
     stored = await job.store(PROVENANCE, error.partial)
     async with job.transaction() as session:
         await job.publish(session, PROVENANCE, stored, "application/json")
+        await _note_choice(await driver(session), job, error.used)
+
+
+async def _note_choice(connection: Connection, job: JobContext, used: UsedMapping | None) -> None:
+    if used is not None and used.sha256 is not None and used.recognition is not None:
+        await note_choice(connection, job.id, used.name, used.sha256, used.recognition)

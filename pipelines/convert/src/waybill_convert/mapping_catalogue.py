@@ -79,6 +79,11 @@ class MappingCatalogue:
         found = self.installed.get(name)
         return found.sha256 if found is not None else None
 
+    def folder_files(self, name: str, sha256: str) -> MappingFiles | None:
+        """The files of a mapping in the operator's folder, if it still is this version."""
+        found = self._folder.mappings.get(name)
+        return found.files if found is not None and found.summary.sha256 == sha256 else None
+
     async def files(self, connection: Connection, tenant: str, name: str, sha256: str | None) -> MappingFiles | None:
         """The files of the version that a job named; without a hash, of what the name means.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from waybill_convert.kinds import DEFAULT_MAPPING
 from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
 from waybill_convert.mapping_models import SHARED, MappingSample, SampleResult, TenantMapping, WholeMapping
 from waybill_documents.mapping_files import MappingFiles
@@ -101,14 +100,14 @@ class PublishedSchema(WholeMappingSchema):
     )
 
 
-def mappings_json(choices: Iterable[MappingChoice], own: Iterable[TenantMapping]) -> dict[str, Any]:
+def mappings_json(choices: Iterable[MappingChoice], own: Iterable[TenantMapping], *, default: str) -> dict[str, Any]:
     by_name = sorted(choices, key=lambda each: each.name)
     shown = [
         {"name": each.name, "title": each.title, "sha256": each.sha256, "origin": each.origin.value} for each in by_name
     ]
     return {
         "mappings": [each.name for each in by_name],
-        "default": DEFAULT_MAPPING,
+        "default": default,
         "choices": shown,
         "own": [mapping_json(each) for each in own],
     }

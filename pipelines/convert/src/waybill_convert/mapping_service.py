@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 MOST_MAPPINGS = 100
-"""Drafts and published mappings of a tenant, and as many that are shared: the gateway takes 200 with a document."""
+"""Drafts and published mappings of a tenant, and as many that are shared. With the shipped ones, they are less than the
+300 that the gateway takes with a document."""
 MOST_MAPPING_BYTES = 1024 * 1024
 """Bytes of one mapping with its schemas."""
 MOST_BYTES = 3 * 512 * 1024

@@ -207,7 +207,7 @@ class Reviews:
     # Files
 
     async def _mapping(self, connection: Connection, row: Any) -> MappingFiles | None:
-        named = await conversions.named_mapping(connection, row["job_id"])
+        named = await conversions.used_mapping(connection, row["job_id"])
         assert named is not None, "the caller has just read its row"  # noqa: S101
         return await self._catalogue.files(connection, named.tenant, named.name, named.sha256)
 

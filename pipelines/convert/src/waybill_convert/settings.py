@@ -50,6 +50,13 @@ class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
         " can start sessions. 0 switches this limit off. Offices often share one address. Behind a proxy, set"
         " `WAYBILL_API_TRUSTED_PROXIES` too, or everybody has the proxy's address.",
     )
+    default_mapping: str = Field(
+        "pt_simon_invoice_v1",
+        min_length=1,
+        max_length=64,
+        description="The mapping for documents that come in through the API without one: a name, or `auto` for the one"
+        " that recognises the document. The upload page always begins with `auto`.",
+    )
     api_review_processes: int = Field(
         2,
         ge=1,

@@ -25,7 +25,7 @@ from waybill.storage import Storage, upload_key
 from waybill.telemetry import spans
 from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
-from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
+from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.models import Upload
 
@@ -79,6 +79,7 @@ class UploadReceiver:
         storage: Storage,
         mappings: Mapping[str, MappingChoice],
         *,
+        default: str,
         tenant: str,
         file_mb: int,
         request_mb: int,
@@ -88,6 +89,7 @@ class UploadReceiver:
         self._storage = storage
         self._tenant = tenant
         self._mappings = mappings
+        self._default = default
         self._file_bytes = file_mb * _MB
         self._file_mb = file_mb
         self._request_mb = request_mb
@@ -140,7 +142,8 @@ class UploadReceiver:
         return TooLarge(msg("convert.upload.too_much", megabytes=self._request_mb))
 
     async def _form(self, request: Request, boundary: bytes, one: bool) -> UploadForm:
-        form = UploadForm(self._mappings[DEFAULT_MAPPING])
+        files: list[ReceivedDocument] = []
+        mapping, force = None, False
         reader = FormReader(
             request.stream(),
             boundary,
@@ -152,25 +155,25 @@ class UploadReceiver:
             if part.is_file:
                 if not part.filename and not await _any(part):
                     continue  # browsers send such a part when no file was chosen
-                if len(form.files) == self._most_files:
+                if len(files) == self._most_files:
                     raise BadForm(msg("convert.upload.too_many", number=self._most_files))
-                form.files.append(await self._file(part, one))
+                files.append(await self._file(part, one))
                 continue
             if part.name in ("mapping", "force") and part.name in seen:
                 raise BadForm(msg("convert.upload.field_twice", name=part.name))
             seen.add(part.name)
             if part.name == "mapping":
-                form.mapping = self._mapping(await part.text(_LONGEST_FIELD))
+                mapping = self._mapping(await part.text(_LONGEST_FIELD))
             elif part.name == "force":
-                form.force = _truth(await part.text(_LONGEST_FIELD))
+                force = _truth(await part.text(_LONGEST_FIELD))
             elif part.name == "file":
                 raise BadForm(msg("convert.upload.field_unnamed"))
-        if not form.files:
+        if not files:
             raise BadForm(msg("convert.upload.no_document"))
-        return form
+        return UploadForm(mapping or self._mapping(""), files, force)
 
     def _mapping(self, text: str) -> MappingChoice:
-        name = text.strip().removesuffix(".json") or DEFAULT_MAPPING
+        name = text.strip().removesuffix(".json") or self._default
         if name not in self._mappings:
             raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=sorted(self._mappings)))
         return self._mappings[name]

@@ -40,7 +40,11 @@ class ConvertContext:
         self.streams = context.streams
         self.catalogue = catalogue_of(settings.mappings_dir)
         self.conversions = Conversions(
-            context.database, context.storage, context.changes, TraceLinks(context.settings.trace_url_template)
+            context.database,
+            context.storage,
+            context.changes,
+            TraceLinks(context.settings.trace_url_template),
+            self.catalogue,
         )
         self.uploads = Uploads(
             context.database,

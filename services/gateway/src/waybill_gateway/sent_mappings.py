@@ -17,8 +17,8 @@ from waybill_documents.mapping.loader import LoadedMapping, load
 from waybill_documents.mapping_files import MappingFiles
 from waybill_documents.messages import DocumentMessage
 
-MOST_SENT = 200
-"""Mappings that may come with one document."""
+MOST_SENT = 300
+"""Mappings that may come with one document, or be named with it: a tenant's, the shared and the shipped ones."""
 _MOST_REMEMBERED = 256
 _MOST_REMEMBERED_BYTES = 16 * 1024 * 1024
 

@@ -48,7 +48,9 @@ async def list_mappings(context: Shared, visitor: AnyVisitor) -> Response:
     """The mappings you can choose from, and those of your tenant."""
     may_read = visitor.principal.may(MAPPINGS_READ)
     own = await context.tenant_mappings.ls(visitor.principal.tenant) if may_read else []
-    return _json(mappings_json((await choices_of(context, visitor)).values(), own))
+    return _json(
+        mappings_json((await choices_of(context, visitor)).values(), own, default=context.settings.default_mapping)
+    )
 
 
 @router.post(

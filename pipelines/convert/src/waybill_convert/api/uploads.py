@@ -19,10 +19,12 @@ from waybill.web.visitors import Visitor
 from waybill_convert.kinds import DEFAULT_MAPPING
 from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.permissions import Writer
+from waybill_convert.pinned_catalogues import AutoChoice
 from waybill_convert.schemas import UploadedSchema, UploadsSchema, uploaded_json
 from waybill_convert.upload_form import ReceivedDocument, UploadForm, UploadReceiver
 from waybill_convert.views import Uploaded
 from waybill_convert.web_context import ConvertContext, Shared
+from waybill_documents.catalogue import AUTO
 from waybill_engine import arrivals
 
 router = APIRouter(prefix="/api", tags=["upload"])
@@ -62,7 +64,8 @@ async def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) 
     settings = context.settings
     return UploadReceiver(
         context.storage,
-        await choices_of(context, visitor),
+        with_auto(await choices_of(context, visitor)),
+        default=settings.default_mapping,
         tenant=visitor.principal.tenant,
         file_mb=settings.max_upload_mb,
         request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
@@ -77,6 +80,11 @@ async def choices_of(context: ConvertContext, visitor: Visitor) -> dict[str, Map
         return await context.catalogue.choices(connection, visitor.principal.tenant)
 
 
+def with_auto(choices: dict[str, MappingChoice]) -> dict[str, MappingChoice]:
+    """The mappings that can be asked for: those, and the one of them that recognises the document."""
+    return {AUTO: AutoChoice.among(choices.values()), **choices}
+
+
 async def create(
     context: ConvertContext,
     visitor: Visitor,
@@ -89,6 +97,9 @@ async def create(
     # Keep the file before the job is committed: a job without its document is worse than a file without a job.
     receiver.keep(received.key)
     try:
+        if isinstance(form.mapping, AutoChoice):
+            async with context.database.hot() as connection:
+                await form.mapping.pin(connection)
         return await context.uploads.upload(
             visitor.principal, received.upload(form.mapping), force=form.force, begun_at=begun_at
         )
@@ -99,7 +110,7 @@ async def create(
 
 _FILE = {"type": "string", "format": "binary", "description": "A PDF."}
 _FIELDS = {
-    "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`."},
+    "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`, or `auto`."},
     "force": {
         "type": "boolean",
         "default": False,

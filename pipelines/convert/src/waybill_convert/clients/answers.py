@@ -30,14 +30,34 @@ class ConvertedDocument:
     provenance: bytes
     """Everything but the XML, as JSON: data, provenance, checks, stages."""
     pages: int
-    mapping_sha256: str | None
-    """The version of the mapping that made it, as the gateway says."""
+    used: UsedMapping
+
+
+@dataclass(frozen=True, slots=True)
+class UsedMapping:
+    """The mapping that made a record, as the gateway says."""
+
+    name: str
+    sha256: str | None
+    recognition: str | None
+    """If the document chose it: why, as JSON."""
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> UsedMapping:
+        """The mapping that a record names."""
+        given, why = record.get("mapping"), record.get("recognition")
+        mapping = given if isinstance(given, dict) else {}
+        name, sha256, title = (mapping.get(member) for member in ("name", "sha256", "title"))
+        recognition = _dumped({"title": title, **why}).decode() if isinstance(why, dict) else None
+        return cls(str(name), sha256 if isinstance(sha256, str) else None, recognition)
 
 
 class Rejected(GatewayRejected):
     """The document is at fault. What the gateway found is kept for the person who looks into it."""
 
     partial: bytes | None = None
+    used: UsedMapping | None = None
+    """The mapping that found it."""
 
     @classmethod
     def of(cls, problem: Mapping[str, Any], status: int) -> Rejected:
@@ -52,6 +72,7 @@ class Rejected(GatewayRejected):
         rejected = say_as(problem, cls(detail=detail))
         if isinstance(problem.get("partial"), dict):
             rejected.partial = _dumped(problem["partial"])
+            rejected.used = UsedMapping.of(problem["partial"])
         return rejected
 
 
@@ -68,14 +89,8 @@ def conversion(body: bytes) -> ConvertedDocument:
         root = _root(encoded)
     except (UnicodeEncodeError, ExpatError) as error:
         raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
-    mapping = answer.get("mapping")
-    return ConvertedDocument(
-        encoded,
-        root,
-        _dumped(answer),
-        len(pages) if isinstance(pages, list) else 0,
-        mapping.get("sha256") if isinstance(mapping, dict) else None,
-    )
+    count = len(pages) if isinstance(pages, list) else 0
+    return ConvertedDocument(encoded, root, _dumped(answer), count, UsedMapping.of(answer))
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

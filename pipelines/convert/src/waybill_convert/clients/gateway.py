@@ -51,16 +51,26 @@ class Gateway:
 
     @measured
     async def convert(
-        self, source: Source, *, mapping: str, job_id: str, apart: Apart, files: MappingFiles | None = None
+        self,
+        source: Source,
+        *,
+        mapping: str,
+        job_id: str,
+        apart: Apart,
+        files: MappingFiles | None = None,
+        candidates: str | None = None,
     ) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong.
 
-        `files` are those of a mapping that the gateway does not have, or not in the version that is meant.
+        `files` are those of a mapping that the gateway does not have, or not in the version that is meant. `candidates`
+        is the whole form field, with the mappings that the document may choose from.
         """
         fields = {"mapping": mapping, "pretty": "1", "job_id": job_id}
         if files is not None:
             sent = {"name": mapping, "sha256": files.sha256, "document": files.document, "schemas": dict(files.schemas)}
             fields["mappings"] = json.dumps([sent])
+        elif candidates is not None:
+            fields["mappings"] = candidates
         with self._connections.span("/process") as span:
             return await self._convert(source, fields, apart, span)
 

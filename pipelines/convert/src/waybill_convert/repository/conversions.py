@@ -76,6 +76,19 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', now(), pg_current_xact_id()
 
 _NAMED_MAPPING = "SELECT tenant, mapping AS name, mapping_sha256 AS sha256 FROM conversions WHERE job_id = $1"
 
+_USED_MAPPING = """
+SELECT tenant, COALESCE(used_mapping, mapping) AS name,
+       CASE WHEN used_mapping IS NULL THEN mapping_sha256 ELSE used_sha256 END AS sha256
+  FROM conversions WHERE job_id = $1
+"""
+
+_ASK_ANEW = """
+UPDATE conversions
+   SET mapping = $2, mapping_sha256 = $3, used_mapping = NULL, used_sha256 = NULL, recognition = NULL,
+       changed = pg_current_xact_id(), changed_at = now()
+ WHERE job_id = $1
+"""
+
 _KEEPS_DOCUMENT = "SELECT upload_deleted_at IS NULL FROM conversions WHERE job_id = $1 AND deleted_at IS NULL"
 
 # Its job runs, and the caller has locked it.
@@ -193,6 +206,17 @@ async def named_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMappi
     """None if the job has no row yet: those that were uploaded have it from the start."""
     row = await connection.fetchrow(_NAMED_MAPPING, job_id)
     return NamedMapping(**row) if row is not None else None
+
+
+async def used_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMapping | None:
+    """The mapping that a job's record was made by: the one that it named, or the one that its document chose."""
+    row = await connection.fetchrow(_USED_MAPPING, job_id)
+    return NamedMapping(**row) if row is not None else None
+
+
+async def ask_anew(connection: Connection, job_id: uuid.UUID, mapping: str, sha256: str) -> None:
+    """Have a locked job's document converted by another mapping the next time."""
+    await connection.execute(_ASK_ANEW, job_id, mapping, sha256)
 
 
 async def keeps_document(connection: Connection, job_id: uuid.UUID) -> bool:

@@ -33,6 +33,19 @@ _DOWNLOADED = "UPDATE conversions SET downloaded_at = now() WHERE job_id = ANY (
 _NOTE = "UPDATE conversions SET pages = $2 WHERE job_id = $1 RETURNING owner"
 
 
+_NOTE_CHOICE = """
+UPDATE conversions
+   SET used_mapping = $2, used_sha256 = $3, recognition = $4::text::jsonb,
+       changed = pg_current_xact_id(), changed_at = now()
+ WHERE job_id = $1 AND mapping = 'auto'
+"""
+
+
+async def note_choice(connection: Connection, job_id: uuid.UUID, name: str, sha256: str, recognition: str) -> None:
+    """Note which mapping a document chose, and why as JSON."""
+    await connection.execute(_NOTE_CHOICE, job_id, name, sha256, recognition)
+
+
 async def note_result(connection: Connection, job_id: uuid.UUID, pages: int) -> str | None:
     """Note how long the document was; estimates and pages show it. The answer is whose it is by now."""
     owner = await connection.fetchval(_NOTE, job_id, pages)
