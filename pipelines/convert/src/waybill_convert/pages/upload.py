@@ -18,6 +18,7 @@ from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
 from waybill_convert.permissions import Writer
 from waybill_convert.upload_form import UploadForm
 from waybill_convert.web_context import ConvertContext, Shared
+from waybill_documents.catalogue import AUTO
 
 router = APIRouter(include_in_schema=False)
 
@@ -104,7 +105,7 @@ async def _page(
     refused: list[RefusedFile] | None = None,
     *,
     sent: int = 0,
-    mapping: str = DEFAULT_MAPPING,
+    mapping: str = AUTO,
 ) -> Response:
     settings, language = context.settings, language_of(request)
     limits = UploadLimits(
@@ -114,7 +115,10 @@ async def _page(
         language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
     choices = _ordered((await choices_of(context, caller)).values())
-    mappings = [ShownChoice(each.name, _title(each, language), each.name == mapping) for each in choices]
+    mappings = [
+        ShownChoice(AUTO, language.say("convert.upload_page.auto"), mapping == AUTO),
+        *(ShownChoice(each.name, _title(each, language), each.name == mapping) for each in choices),
+    ]
     text = render(
         "convert/upload.html",
         language,
