@@ -18,6 +18,7 @@ PIPELINE = Pipeline(
         "submit": "waybill_convert.commands.submit.command:submit",
         "mapping": "waybill_convert.commands.mapping:app",
     },
+    job_facts="waybill_convert.job_facts:job_facts",
     settings=("waybill_convert.settings:ConvertSettings",),
     check="waybill_convert.clients.gateway_check:check_gateway",
     permissions={

@@ -32,7 +32,12 @@ def submit(
     ] = False,
     mapping: Annotated[
         str | None,
-        typer.Option("--mapping", "-m", metavar="NAME", help="The mapping to use; see `waybill mapping ls`."),
+        typer.Option(
+            "--mapping",
+            "-m",
+            metavar="NAME",
+            help="The mapping to use, or auto for the one that recognises the document.",
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until all are done.")] = False,
     output: Annotated[

@@ -79,6 +79,8 @@ def report(submissions: Sequence[Submission], *, as_json: bool) -> None:
         if each.result is not None:
             line.append(f"  → {safe(each.result)}")
         print_line(line)
+        if each.recognised:
+            print_line(styled(f"             {each.recognised}", "dim"))
         for sentence in each.wrong:
             print_line(styled(f"             {sentence}", "red"))
 
