@@ -17,6 +17,7 @@ from pypdfium2 import raw
 
 from benchmarks import reader_protocol
 from waybill_convert.review_work import preview
+from waybill_documents.candidates import Candidates
 from waybill_documents.conversion import convert, read_pdf
 from waybill_documents.extraction import extract
 from waybill_documents.mapping.loader import LoadedMapping, shipped
@@ -24,14 +25,36 @@ from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.pdf.word_reader import pages
 from waybill_documents.stages import Stages
+from waybill_gateway.mappings import Mappings
 from waybill_gateway.sandbox import garbage_collection
+from waybill_gateway.sent_catalogues import SentCatalogues
+from waybill_gateway.sent_mappings import CompiledMappings, read_sent
 
 _LIMITS = PdfLimits()
+_COMPILED = CompiledMappings()
+_CATALOGUES = SentCatalogues(Mappings(), _COMPILED)
 
 
 def xml(file: str, mapping: str) -> int:
     """Everything that the gateway does: words, table, fields, checks, and validated XML."""
-    answer = convert(Path(file), "pdf", mapping=_mapping(mapping), wants="xml", clock=time.perf_counter)
+    return _converted(file, _mapping(mapping))
+
+
+def named(file: str, sent: str) -> int:
+    """The same by the first mapping that came with the document."""
+    mappings = read_sent(Path(sent).read_bytes(), _COMPILED)
+    mapping = mappings.get(next(iter(mappings.files)))
+    assert mapping is not None
+    return _converted(file, mapping)
+
+
+def auto(file: str, sent: str) -> int:
+    """The same by the mapping that the document chooses among those that came with it, and the gateway's own."""
+    return _converted(file, _CATALOGUES.get(Path(sent)))
+
+
+def _converted(file: str, mapping: LoadedMapping | Candidates) -> int:
+    answer = convert(Path(file), "pdf", mapping=mapping, wants="xml", clock=time.perf_counter)
     size = len(answer.body)
     del answer
     garbage_collection.collect()
@@ -110,6 +133,8 @@ if __name__ == "__main__":
     reader_protocol.serve(
         {
             "xml": xml,
+            "named": named,
+            "auto": auto,
             "extraction": extraction,
             "words": words,
             "pdfium text": pdfium_text,

@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from support.api_fixtures import Serve
-from support.api_server import Api, Converter, uploaded
+from support.api_server import ALL, Api, Converter, uploaded
 from support.gateway import Gateway
 from support.log_lines import configured_log
 from support.reviewed_invoices import end, good
@@ -66,7 +66,7 @@ async def test_no_answer_is_a_5xx_or_undocumented_at_full_size(
 async def _explore_all(serve: Serve, converter: Converter, gateway: Gateway, examples: int) -> None:
     limits = {"gateway_url": gateway.url, "api_key_uploads_per_minute": 100_000, "api_upload_timeout": 5}
     async with serve(**limits) as api:
-        key = await api.key()
+        key = await api.key("acme", *ALL, "mappings:read", "mappings:write")
         client = api.client(key)
         reviewed = await uploaded(client, good().pdf)
         await end(converter, good())

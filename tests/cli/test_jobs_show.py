@@ -59,7 +59,7 @@ async def test_the_json_of_a_job_has_every_column_and_more(waybill: Waybill, hot
     worker, lease = await running_job(hot)
     await write_progress(hot, [Progress(lease.id, lease.token, lease.worker_id, 0.4, None)])
     record = (await waybill("jobs", "show", lease.id, "--json")).json
-    more = {"worker", "lease_expires_at", "history", "artefacts", "trace_url", "children_by_state"}
+    more = {"worker", "lease_expires_at", "history", "artefacts", "trace_url", "children_by_state", "facts"}
     assert set(record) == {*(await row(hot, lease.id)).keys(), *more}
     assert record["progress"] == 0.4
     assert record["lease_owner"] == str(worker.id)

@@ -33,7 +33,7 @@ async def _gateway(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
 async def uploaded(conversions: Conversions, me: Principal, hot: Connection) -> uuid.UUID:
     job = (await put(conversions, me)).job.id
     # A mapping that only a gateway knows, so that any XML is an answer.
-    await hot.execute("""UPDATE jobs SET payload = jsonb_set(payload, '{mapping}', '"some_v1"')""")
+    await hot.execute("UPDATE conversions SET mapping = 'some_v1', mapping_sha256 = NULL")
     return job
 
 

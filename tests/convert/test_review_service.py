@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -34,12 +33,14 @@ from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.repository import revisions
 from waybill_convert.review_service import Reviews
+from waybill_convert.review_work import reviser_of
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
 from waybill_convert.stored_files import pages_of
 from waybill_documents.corrections import Change, apply
+from waybill_documents.mapping_files import MappingFiles
 from waybill_engine import control
 from waybill_engine.models import State
 
@@ -449,12 +450,9 @@ async def test_a_mapping_that_has_changed_corrects_nothing(
         assert (await record_of(reviews, me.owner, job)) == (0, made), "it can be looked at all the same"
 
 
-async def test_mappings_of_the_operators_folder_are_found_and_changes_to_them_noticed(tmp_path: Path) -> None:
-    own = {"format": 1, "name": "own", "title": "One", "fields": {"number": {"label": "No"}}}
-    file = tmp_path / "own.json"
-    file.write_text(json.dumps(own))
-    reviser = MappingReviser(tmp_path)
-    made_by = {"name": "own", "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+def test_a_record_is_corrected_by_the_very_mapping_that_made_it() -> None:
+    own = MappingFiles(json.dumps({"format": 1, "name": "own", "title": "One", "fields": {"number": {"label": "No"}}}))
+    made_by = {"name": "own", "sha256": own.sha256}
     record = {
         "mapping": made_by,
         "source": {"kind": "json"},
@@ -465,14 +463,15 @@ async def test_mappings_of_the_operators_folder_are_found_and_changes_to_them_no
         "carries": {},
         "looked": {},
     }
-    assert reviser.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
-    file.write_text(json.dumps({**own, "title": "Another"}))
-    assert reviser.revise(record, [("number", "2")]).record["data"] == {"number": "2"}
-    with pytest.raises(Refused, match="has changed"):
-        MappingReviser(tmp_path).revise(record, [("number", "2")])
+    for _ in range(2):
+        assert reviser_of(own).revise(record, [("number", "2")]).record["data"] == {"number": "2"}
+    other = MappingFiles(own.document.replace("One", "Another"))
+    for reviser in (reviser_of(other), reviser_of(None), MappingReviser(MappingFiles("{}"))):
+        with pytest.raises(Refused, match="has changed"):
+            reviser.revise(record, [("number", "2")])
     for name in ("../own", "gone"):
         with pytest.raises(Refused, match="has changed"):
-            MappingReviser(tmp_path).revise({**record, "mapping": {**made_by, "name": name}}, [])
+            reviser_of(own).revise({**record, "mapping": {**made_by, "name": name}}, [])
 
 
 async def test_only_the_owner_of_what_has_ended_may_look(

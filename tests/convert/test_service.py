@@ -91,7 +91,7 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
             for statement, arguments, index in [
                 (listing._PAGE, (me.owner, listing._NEWEST, last, 50), "conversions_listed"),
                 (listing._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
-                (conversions._SAME, (me.owner, "a", "m", 1, ["queued"]), "conversions_same"),
+                (conversions._SAME, (me.owner, "a", "m", 1, ["queued"], None), "conversions_same"),
                 (
                     listing._PAGE_FILTERED,
                     (me.owner, listing._NEWEST, last, 50, ["queued"], None, None),

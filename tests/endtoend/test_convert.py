@@ -12,6 +12,7 @@ import pytest
 from lxml import etree
 
 from endtoend.conftest import MakeStack
+from support import bad_pdfs
 from support.customers import Customer
 from support.invoices import make_invoice, plan, print_invoice, reference_invoice
 from support.invoices.layouts import REFERENCE
@@ -73,6 +74,42 @@ async def test_a_wrong_invoice_fails_once_with_its_findings(make_stack: MakeStac
     assert ended["error"]["findings"][0]["message"].startswith("line 4: ")
     (row,) = await stack.sql("SELECT count(*) AS kept FROM job_artefacts WHERE name = 'provenance.json'")
     assert row["kept"] == 1, "the record is kept for the person who reviews it"
+
+
+async def test_a_document_chooses_its_mapping_or_a_person_does(make_stack: MakeStack, customer: Come) -> None:
+    stack = await make_stack(*ALL)
+    someone = customer(stack)
+    invoice = await someone.upload("faktur.pdf", pdf(8), mapping="auto")
+    letter = await someone.upload("letter.pdf", bad_pdfs.good(), mapping="auto")
+
+    ended = await someone.ended(invoice["id"])
+    assert (ended["status"], ended["mapping"], ended["requested_mapping"]) == (
+        "complete",
+        "pt_simon_invoice_v1",
+        "auto",
+    )
+    assert ended["recognition"] == {
+        "title": "PT Simon invoice to Coretax e-Faktur",
+        "score": 18,
+        "by": "phrases",
+        "runner_up": None,
+    }
+    review = (await someone.http.get(f"/review/{invoice['id']}")).text
+    assert "Recognised as “PT Simon invoice to Coretax e-Faktur” by its words (score 18)." in review
+    changes = [{"path": "buyer_name", "value": "PT Lain"}]
+    saved = await someone.http.post(f"/api/jobs/{invoice['id']}/revisions", json={"base": 0, "changes": changes})
+    assert saved.status_code == 201, saved.text
+
+    failed = await someone.ended(letter["id"])
+    assert (failed["status"], failed["error"]["key"]) == ("failed", "recognition.nothing")
+    assert "coolblue_v1" in [each["name"] for each in failed["candidates"]]
+    await someone.http.post(f"/api/jobs/{letter['id']}/retry", params={"mapping": "coolblue_v1"})
+    named = await someone.ended(letter["id"])
+    assert (named["mapping"], named["error"]["key"], named["candidates"]) == (
+        "coolblue_v1",
+        "document.lacks_phrases",
+        [],
+    )
 
 
 async def test_after_a_worker_was_killed_in_the_middle_another_finishes(make_stack: MakeStack, customer: Come) -> None:

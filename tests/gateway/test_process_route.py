@@ -140,6 +140,39 @@ def test_an_unknown_mapping_is_400_and_lists_the_known_ones(gateway: Gateway, in
     assert problem["mappings"] == [each["name"] for each in gateway.client.get("/mappings").json()["mappings"]]
 
 
+def test_auto_takes_the_mapping_that_the_document_is_for(gateway: Gateway, invoice: bytes) -> None:
+    answer = gateway.send(invoice, accept=CONVERSION, mapping="auto")
+    assert answer.status_code == 200
+    document = answer.json()
+    assert answer.headers["x-mapping"] == document["mapping"]["name"] == MAPPING
+    assert document["recognition"] == {
+        "requested": "auto",
+        "score": 18,
+        "by": "phrases",
+        "pages": 1,
+        "candidates": len(gateway.client.get("/mappings").json()["mappings"]),
+        "runner_up": None,
+    }
+    assert stages(answer).keys() == document["stages"].keys() > {"recognise", "words", "xml"}
+    assert document["xml"].encode() == gateway.send(invoice, accept=XML, mapping=MAPPING).content
+
+
+def test_auto_that_recognises_nothing_is_422_and_offers_the_nearest(gateway: Gateway) -> None:
+    answer = gateway.send(bad_pdfs.good(), accept=CONVERSION, mapping="auto.json")
+    problem = assert_problem(answer, 422, "PARSE_ERROR")
+    assert (problem["fault"], problem["key"]) == ("not_recognised", "recognition.nothing")
+    offered = problem["params"]["candidates"]
+    assert {"name", "title", "score"} == offered[0].keys()
+    assert MAPPING in [each["name"] for each in offered]
+    assert "x-mapping" not in answer.headers
+    assert "recognise" in stages(answer)
+
+
+def test_auto_cannot_choose_for_data(gateway: Gateway, data: bytes) -> None:
+    problem = assert_problem(gateway.send(data, accept=XML, mapping="auto"), 400, "BAD_MAPPING")
+    assert problem["key"] == "recognition.pdf_only"
+
+
 def test_a_bad_form_is_400(gateway: Gateway) -> None:
     assert_problem(gateway.send(None), 400, "VALIDATION_ERROR")
 

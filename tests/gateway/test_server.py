@@ -366,7 +366,7 @@ def test_a_wrong_mapping_in_the_folder_stops_the_start(start_gateway: StartGatew
     for place in (folder, tmp_path / "nowhere"):
         gateway = start_gateway(ready=False, folder=f"of-{place.name}", gateway_mappings_dir=str(place))
         assert gateway.process.wait(timeout=PATIENCE) == 2
-        assert "WAYBILL_GATEWAY_MAPPINGS_DIR" in gateway.log_text
+        assert "WAYBILL_MAPPINGS_DIR" in gateway.log_text
         assert str(place) in gateway.log_text
 
 

@@ -131,6 +131,7 @@
 - name: WAYBILL_GATEWAY_CALLS
   value: {{ include "waybill.text" $worker.gatewayCalls | quote }}
 {{ include "waybill.environment.gatewayUrl" .root }}
+{{- include "waybill.environment.mappings" .root }}
 {{- end -}}
 
 {{- define "waybill.environment.gateway" -}}
@@ -154,7 +155,7 @@
 
 {{- define "waybill.environment.mappings" -}}
 {{- if .Values.gateway.mappingsConfigMap }}
-- name: WAYBILL_GATEWAY_MAPPINGS_DIR
+- name: WAYBILL_MAPPINGS_DIR
   value: /etc/waybill/mappings
 {{- end }}
 {{- end -}}

@@ -116,7 +116,7 @@ volumeMounts:
   {{- if include "waybill.mountsVolume" . }}
   - {name: storage, mountPath: /data}
   {{- end }}
-  {{- if and $root.Values.gateway.mappingsConfigMap (has .component (list "api" "gateway")) }}
+  {{- if and $root.Values.gateway.mappingsConfigMap (has .component (list "api" "gateway" "worker")) }}
   - {name: mappings, mountPath: /etc/waybill/mappings, readOnly: true}
   {{- end }}
   {{- with .mounts }}
@@ -139,7 +139,7 @@ volumes:
     persistentVolumeClaim:
       claimName: {{ include "waybill.claim" $root }}
   {{- end }}
-  {{- if and $root.Values.gateway.mappingsConfigMap (has .component (list "api" "gateway")) }}
+  {{- if and $root.Values.gateway.mappingsConfigMap (has .component (list "api" "gateway" "worker")) }}
   - name: mappings
     configMap:
       name: {{ $root.Values.gateway.mappingsConfigMap }}

@@ -314,3 +314,44 @@ def test_a_terminal_sees_colours(good: Path, tmp_path: Path) -> None:
     seen = on_a_terminal("", tmp_path, "mapping", "try", str(good), SIMON, columns=80)
     assert "\x1b[1;32mConverted.\x1b[0m" in seen
     assert_harmless(COLOURS.sub("", seen))
+
+
+async def test_without_a_mapping_the_document_chooses_one(bare: Waybill, good: Path) -> None:
+    ran = await bare("mapping", "try", good, COLUMNS="80")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.lines[0].split() == ["SCORE", "NAME"]
+    assert ran.lines[1].split() == ["18", SIMON, "chosen"]
+    assert any(line.split()[:2] == ["0", "oyo_v1"] and "lacks “PAYMENT RECEIPT”" in line for line in ran.lines)
+    assert "needs an embedded invoice" in ran.out
+    named = await bare("mapping", "try", good, SIMON, COLUMNS="80")
+    report = ran.lines[ran.lines.index("") + 1 :]
+    assert report[: report.index("Time")] == named.lines[: named.lines.index("Time")]
+    found = (await bare("mapping", "try", good, "auto", "--json")).json
+    assert found["ranking"][0] == {
+        "name": SIMON,
+        "title": "PT Simon invoice to Coretax e-Faktur",
+        "score": 18,
+        "fits": True,
+        "missing": [],
+        "unwanted": [],
+    }
+    assert found["mapping"]["name"] == SIMON
+
+
+async def test_a_mapping_of_ones_own_takes_part(bare: Waybill, good: Path, tmp_path: Path) -> None:
+    mine = {"format": 1, "name": "mine_v1", "title": "Mine", "recognise": {"all": ["PT SIMON", "INVOICE", "NPWP"]}}
+    (tmp_path / "mine.json").write_text(json.dumps(mine))
+    tied = await bare("mapping", "try", good, "--with", "mine.json", COLUMNS="100")
+    assert tied.code == 1
+    assert [line.split()[1] for line in tied.lines[1:3]] == ["mine_v1", SIMON]
+    assert "recognise this document equally well" in tied.err
+    refused = (await bare("mapping", "try", good, "--with", "mine.json", "--json")).json
+    assert (refused["recognised"], refused["findings"][0]["key"]) == (False, "recognition.tie")
+    assert (await bare("mapping", "try", good, SIMON, "--with", "mine.json")).code == 2
+
+
+async def test_a_file_that_is_no_pdf_cannot_choose(bare: Waybill, tmp_path: Path) -> None:
+    (tmp_path / "text.pdf").write_text("hello")
+    ran = await bare("mapping", "try", "text.pdf")
+    assert ran.code == 1
+    assert "The PDF is damaged" in ran.err

@@ -14,7 +14,7 @@ from waybill.messages.catalogue import HOLE
 from waybill.web.languages import ENGLISH, LANGUAGES, Language
 from waybill.web.layout import Frame, render
 from waybill_convert.pages.queue import QueueQuery, queue
-from waybill_convert.pages.upload import MappingChoice, RefusedFile, UploadLimits
+from waybill_convert.pages.upload import RefusedFile, ShownChoice, UploadLimits
 from waybill_convert.status import Status
 from waybill_convert.views import Fault, Listing, Pause
 
@@ -37,7 +37,7 @@ def _pages(language: Language) -> dict[str, str]:
     counts = dict.fromkeys(Status, 1)
     full = queue(Listing(jobs, "2", "", counts, paused), QueueQuery(cursor="1"), now, language)
     frames = {at: Frame(at, tenant, "", "/") for at, tenant in (("/queue", "1"), ("/sign-in", None), ("/", None))}
-    limits, mappings = UploadLimits(1, 2, 3, "4 MB"), [MappingChoice("a", "1", True)]
+    limits, mappings = UploadLimits(1, 2, 3, "4 MB"), [ShownChoice("a", "1", True)]
     refused = [RefusedFile("1.pdf", language.explain(NotPdf()))]
     made = {
         "queue": render("convert/queue.html", language, page=frames["/queue"], queue=full),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from rich.text import Text
+from sqlmodel.ext.asyncio.session import AsyncSession
 
+from waybill import pipelines
 from waybill.config import ProcessSettings, load
 from waybill.console.database import with_database
 from waybill.console.human_units import ago, duration, moment, size
 from waybill.console.options import AsJson
 from waybill.console.tables import Column, print_facts, print_table
 from waybill.console.terminal import print_json, print_line, styled
-from waybill.db import Database
+from waybill.db import Database, driver
 from waybill.telemetry.trace_links import trace_url
 from waybill_cli.job_ids import JobArgument
 from waybill_cli.job_view import error_text, print_timeline, progress, state_text, waited_and_ran
@@ -34,6 +37,8 @@ class _ShownJob:
     artefacts: Sequence[Artefact]
     worker: Worker | None
     children: Mapping[State, int]
+    facts: Mapping[str, str]
+    """What pipelines know of it."""
     now: datetime
 
     @property
@@ -59,6 +64,7 @@ def show(
                 await queries.artefacts(session, found.id),
                 await queries.worker_of(session, found),
                 await queries.count_children(session, found.id) if found.children else {},
+                await _known_to_pipelines(session, found.id),
                 await queries.database_time(session),
             )
 
@@ -69,6 +75,13 @@ def show(
         _print(seen)
 
 
+async def _known_to_pipelines(session: AsyncSession, job_id: uuid.UUID) -> dict[str, str]:
+    connection, known = await driver(session), dict[str, str]()
+    for job_facts in pipelines.brought("job_facts"):
+        known |= await job_facts(connection, job_id)
+    return known
+
+
 def _record(seen: _ShownJob) -> dict[str, Any]:
     return job_record(seen.job) | {
         "worker": seen.worker.name if seen.worker else None,
@@ -76,6 +89,7 @@ def _record(seen: _ShownJob) -> dict[str, Any]:
         "history": [happening_record(one) for one in seen.history],
         "artefacts": [artefact_record(one) for one in seen.artefacts],
         "trace_url": seen.trace_url,
+        "facts": dict(seen.facts),
         "children_by_state": {state.value: seen.children.get(state, 0) for state in State},
     }
 
@@ -113,6 +127,8 @@ def _facts(seen: _ShownJob) -> Iterator[tuple[str, Text]]:
         if job.error_detail:
             yield "", styled(_as_json(job.error_detail), "dim")
     yield "kind", styled(job.kind)
+    for name, text in seen.facts.items():
+        yield name, styled(text)
     yield "queue", styled(job.queue)
     yield "tenant", styled(job.tenant if job.owner == job.tenant else f"{job.tenant} (owner {job.owner})")
     yield "priority", styled(job.priority)

@@ -55,6 +55,9 @@ class Pipeline:
     check: str | None = None
     """An async function that says in a sentence what a person has to mend in the settings, or None. `/readyz` shows it,
     and `waybill selftest` fails."""
+    job_facts: str | None = None
+    """An async function of a connection and a job's id that returns what the pipeline knows of the job, as names and
+    texts. `waybill jobs show` prints it."""
     settings: Sequence[str] = ()
     """Its settings classes."""
     permissions: Mapping[str, str] = field(default_factory=dict)

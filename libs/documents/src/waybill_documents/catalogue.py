@@ -6,16 +6,19 @@ library.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
 
 FILE = "mapping.json"
 EARLIER = "earlier"
 """The folder of what earlier releases had as a mapping, so that their records can still be corrected."""
+
+AUTO = "auto"
+"""What is written in place of a mapping's name when the document shall decide. No mapping can have this name."""
 
 _EMBEDDED_ROOTS = {"cii": ("CrossIndustryInvoice",), "ubl": ("Invoice", "CreditNote")}
 
@@ -28,6 +31,7 @@ class Summary:
     title: str
     roots: tuple[str, ...]
     """The possible root elements of the XML it writes, without a prefix."""
+    sha256: str
 
 
 def folder() -> Traversable:
@@ -46,19 +50,26 @@ def summary(name: str) -> Summary | None:
     """A shipped mapping, or None. Only listed names ever become part of a path."""
     if name not in names():
         return None
-    document = _document(name)
-    if "embedded" in document:
-        roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
-    else:
-        roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
-    return Summary(name, document["title"], roots)
+    return summarised((folder() / name / FILE).read_bytes())
 
 
 @cache
 def reads_xml(name: str) -> bool:
     """Whether a mapping reads e-invoices as XML. Of a mapping that is not shipped, that is not known here: it may."""
-    return name not in names() or "embedded" in _document(name)
+    return name not in names() or "embedded" in json.loads((folder() / name / FILE).read_bytes())
 
 
-def _document(name: str) -> Any:
-    return json.loads((folder() / name / FILE).read_bytes())
+def summarised(content: bytes) -> Summary:
+    """The summary of a mapping. Raises ValueError for what is none; whether it is valid, only the loader knows."""
+    document = json.loads(content)
+    try:
+        if "embedded" in document:
+            roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
+        else:
+            roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
+        name, title = document["name"], document["title"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it has no {error}") from error
+    if not (isinstance(name, str) and isinstance(title, str)):
+        raise ValueError("its name or its title is no text")
+    return Summary(name, title, roots, hashlib.sha256(content).hexdigest())

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pypdfium2
 
 from waybill_documents import hybrid
+from waybill_documents.candidates import Candidates
 from waybill_documents.check_explanations import MISSING
 from waybill_documents.checks import CheckResult, check
 from waybill_documents.computed_values import compute
@@ -21,6 +22,7 @@ from waybill_documents.extraction import Extraction, PageSize, extract
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.mapping_choice import ChosenMapping, choose, choose_for_invoice
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.embedded_files import embedded_files
 from waybill_documents.pdf.pdf_limits import PdfLimits
@@ -32,7 +34,7 @@ from waybill_documents.provenance import carries_of, data_of, looked_of, pages_o
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Clock, Stages
 from waybill_documents.tables.table_finder import guess_tables
-from waybill_documents.text_lines import lines_of
+from waybill_documents.text_lines import Lines, lines_of
 from waybill_documents.values import Extracted
 from waybill_documents.xml_output import extracted_from_json, read_json, render
 
@@ -61,6 +63,8 @@ class Answer:
     """Milliseconds by stage, in the order in which the stages first ran."""
     extents: dict[str, tuple[float, float]]
     """When each stage first began and last ended, by the clock that the caller provided."""
+    mapping: str | None = None
+    """The mapping that was used: the one that was named, or the one that was chosen."""
 
 
 @dataclass(slots=True)
@@ -78,12 +82,16 @@ class Reading:
     """For each value that was not found, where it was looked for."""
     dropped: tuple[Finding, ...] = ()
     """What the XML lacks of an e-invoice; known when it has been written."""
+    recognition: dict[str, Any] | None = None
+    """Why this mapping was chosen; None if it was named."""
 
     def to_json(self) -> dict[str, Any]:
         """The record: everything about the document, for an answer or for a person who investigates a failure."""
         mapping = self.loaded.mapping
+        chosen = {"recognition": self.recognition} if self.recognition is not None else {}
         return {
             "mapping": {"name": mapping.name, "title": mapping.title, "sha256": self.loaded.sha256},
+            **chosen,
             "source": self.source,
             "data": data_of(self.extracted),
             "provenance": provenance_of(self.extracted),
@@ -128,48 +136,60 @@ def convert(
     source: Path,
     kind: Kind,
     *,
-    mapping: LoadedMapping | None,
+    mapping: LoadedMapping | Candidates | None,
     wants: Wants,
     clock: Clock,
     pretty: bool = False,
     limits: PdfLimits = _LIMITS,
 ) -> Answer:
-    """Convert a document. Raises `DocumentRejected` or `MappingFault`, depending on which of the two is wrong."""
+    """Convert a document, by a mapping or by the one of several that is for such documents.
+
+    Raises `DocumentRejected` or `MappingFault`, depending on which of the two is wrong.
+    """
     stages = Stages(clock)
     try:
-        body = _converted(source, kind, mapping, wants, pretty, limits, stages)
+        body, used = _converted(source, kind, mapping, wants, pretty, limits, stages)
     except DocumentRejected as fault:
         fault.stages, fault.extents = stages.milliseconds, stages.extents
         raise
-    return Answer(body, MEDIA_TYPES[wants], stages.milliseconds, stages.extents)
+    return Answer(body, MEDIA_TYPES[wants], stages.milliseconds, stages.extents, used)
 
 
 def _converted(
     source: Path,
     kind: Kind,
-    mapping: LoadedMapping | None,
+    mapping: LoadedMapping | Candidates | None,
     wants: Wants,
     pretty: bool,
     limits: PdfLimits,
     stages: Stages,
-) -> bytes:
+) -> tuple[bytes, str | None]:
+    """The answer, and the mapping that was used."""
     if mapping is None:
         if kind == "json" or wants != "json":
             raise MappingFault(DocumentMessage("mapping.needed"))
-        return _dumped(_plain(source, limits, stages) if kind == "pdf" else _plain_office(source, kind, stages))
+        return _dumped(_plain(source, limits, stages) if kind == "pdf" else _plain_office(source, kind, stages)), None
     if kind == "json":
         if wants != "xml":
             raise MappingFault(DocumentMessage("mapping.json_only_to_xml"))
+        if isinstance(mapping, Candidates):
+            raise MappingFault(DocumentMessage("recognition.pdf_only"))
         reading = read_data(source, mapping, stages)
         reading.accept()
-        return _xml(reading, pretty, stages)
-    return _read_and_answer(source, kind, mapping, wants, pretty, limits, stages)
+        return _xml(reading, pretty, stages), mapping.mapping.name
+    kept: list[Page] | None = [] if wants == "json" and kind == "pdf" else None
+    reading = read_document(source, kind, mapping, limits, stages, keep=kept)
+    reading.accept()
+    whole = None
+    if wants == "json":
+        whole = _plain_office(source, kind, stages) if kept is None else _with_tables(kept, stages).to_json()
+    return _answer(reading, wants, pretty, whole, stages), reading.loaded.mapping.name
 
 
 def read_document(
     source: Path,
     kind: Kind,
-    loaded: LoadedMapping,
+    mapping: LoadedMapping | Candidates,
     limits: PdfLimits,
     stages: Stages,
     *,
@@ -177,32 +197,65 @@ def read_document(
 ) -> Reading:
     """Read a document of any kind by a mapping as far as possible. Raises `MappingFault` for one that none can read."""
     if kind == "pdf":
-        return read_pdf(source, loaded, limits, stages, keep=keep)
-    if kind == "xml" and loaded.mapping.embedded is not None:
-        return read_xml(source, loaded, limits, stages)
+        return read_pdf(source, mapping, limits, stages, keep=keep)
+    if isinstance(mapping, Candidates):
+        if kind != "xml":
+            raise MappingFault(DocumentMessage("recognition.pdf_only"))
+        chosen = choose_for_invoice(mapping)
+        reading = read_xml(source, chosen.loaded, limits, stages)
+        reading.recognition = chosen.recognition
+        return reading
+    if kind == "xml" and mapping.mapping.embedded is not None:
+        return read_xml(source, mapping, limits, stages)
     if kind not in ("xlsx", "text"):
         raise MappingFault(DocumentMessage("mapping.unread_kind"))
     # Imported here for the reason that `_plain_office` gives.
     from waybill_documents.sheets.workbook_reader import read_workbook
 
-    return read_workbook(source, kind, loaded, stages, keep=keep)
+    return read_workbook(source, kind, mapping, stages, keep=keep)
 
 
 def read_pdf(
-    source: Path, loaded: LoadedMapping, limits: PdfLimits, stages: Stages, *, keep: list[Page] | None = None
+    source: Path,
+    mapping: LoadedMapping | Candidates,
+    limits: PdfLimits,
+    stages: Stages,
+    *,
+    keep: list[Page] | None = None,
 ) -> Reading:
     """Read a PDF by a mapping as far as possible. Problems become findings; a PDF that cannot be read at all raises.
 
     Pages are not kept in memory unless there is a list to keep them in.
     """
     with opened(source, limits) as document:
-        if loaded.mapping.embedded is not None:
-            reading = _read_embedded(document, loaded, limits, stages, keep)
-            reading.source |= _attachments(document, limits)
-            return reading
-        read = _kept(stages.through("words", pages(document, limits)), keep)
-        extraction = extract(read, len(document), loaded.mapping, stages)
-        attachments = _attachments(document, limits)
+        if isinstance(mapping, Candidates):
+            return _read_by_choice(document, choose(document, mapping, limits, stages), limits, stages, keep)
+        return _read(document, mapping, stages.through("words", pages(document, limits)), None, limits, stages, keep)
+
+
+def _read_by_choice(
+    document: pypdfium2.PdfDocument, choice: ChosenMapping, limits: PdfLimits, stages: Stages, keep: list[Page] | None
+) -> Reading:
+    reading = _read(document, choice.loaded, choice.pages, choice.embedded, limits, stages, keep)
+    reading.recognition = choice.recognition
+    return reading
+
+
+def _read(
+    document: pypdfium2.PdfDocument,
+    loaded: LoadedMapping,
+    unread: Iterable[Page | Lines],
+    embedded: hybrid.EmbeddedInvoice | None,
+    limits: PdfLimits,
+    stages: Stages,
+    keep: list[Page] | None,
+) -> Reading:
+    if loaded.mapping.embedded is not None:
+        reading = _read_embedded(document, loaded, embedded, limits, stages, keep)
+        reading.source |= _attachments(document, limits)
+        return reading
+    extraction = extract(_kept(unread, keep), len(document), loaded.mapping, stages)
+    attachments = _attachments(document, limits)
     return judged(loaded, extraction, {"kind": "pdf", "pages": pages_of(extraction.pages), **attachments}, stages)
 
 
@@ -252,12 +305,13 @@ def judged(loaded: LoadedMapping, extraction: Extraction, source: dict[str, Any]
 def _read_embedded(
     document: pypdfium2.PdfDocument,
     loaded: LoadedMapping,
+    embedded: hybrid.EmbeddedInvoice | None,
     limits: PdfLimits,
     stages: Stages,
     keep: list[Page] | None,
 ) -> Reading:
     with stages.timed("attachment"):
-        embedded = hybrid.required(hybrid.embedded_in(document, limits))
+        embedded = embedded or hybrid.required(hybrid.embedded_in(document, limits))
         hybrid.validate(embedded)  # before any value is used, whatever the answer will contain
     extracted, results = _values(embedded, stages)
     printed = _printed(document, limits, stages, keep)
@@ -309,18 +363,7 @@ def _failures(results: Iterable[CheckResult]) -> Iterator[Finding]:
             yield from result.findings
 
 
-def _read_and_answer(
-    source: Path,
-    kind: Kind,
-    loaded: LoadedMapping,
-    wants: Wants,
-    pretty: bool,
-    limits: PdfLimits,
-    stages: Stages,
-) -> bytes:
-    kept: list[Page] | None = [] if wants == "json" and kind == "pdf" else None
-    reading = read_document(source, kind, loaded, limits, stages, keep=kept)
-    reading.accept()
+def _answer(reading: Reading, wants: Wants, pretty: bool, whole: dict[str, Any] | None, stages: Stages) -> bytes:
     if wants == "xml":
         return _xml(reading, pretty, stages)
     answer = reading.to_json()
@@ -328,8 +371,7 @@ def _read_and_answer(
         answer["xml"] = _xml(reading, pretty, stages).decode()
         if reading.embedded is not None:
             answer["dropped"] = [finding.to_json() for finding in reading.dropped]
-    elif kept or kind != "pdf":
-        whole = _with_tables(kept, stages).to_json() if kept else _plain_office(source, kind, stages)
+    elif whole is not None:
         answer["pages"], answer["tables"] = whole["pages"], whole["tables"]
     answer["stages"] = {stage: round(spent, 2) for stage, spent in stages.milliseconds.items()}
     return _dumped(answer)
@@ -370,10 +412,10 @@ def _with_tables(read: Iterable[Page], stages: Stages) -> PlainDocument:
     return PlainDocument("pdf", plain, tables)
 
 
-def _kept(read: Iterable[Page], keep: list[Page] | None) -> Iterator[Page]:
+def _kept(read: Iterable[Page | Lines], keep: list[Page] | None) -> Iterator[Page | Lines]:
     for page in read:
         if keep is not None:
-            keep.append(page)
+            keep.append(page.page if isinstance(page, Lines) else page)
         yield page
 
 

@@ -48,8 +48,11 @@ class Extraction:
     looked: Looked = field(default_factory=dict)
 
 
-def extract(pages: Iterable[Page], count: int, mapping: Mapping, stages: Stages) -> Extraction:
-    """Read a document of `count` pages by a mapping. A missing required value is a finding; it does not raise."""
+def extract(pages: Iterable[Page | Lines], count: int, mapping: Mapping, stages: Stages) -> Extraction:
+    """Read a document of `count` pages by a mapping. A missing required value is a finding; it does not raise.
+
+    Pages that were looked at before come as the lines that were found in them.
+    """
     locale = locale_rules(mapping.locale)
     readers = {
         name: TableReader(name, rule, locale, FieldLines(mapping.fields)) for name, rule in mapping.tables.items()
@@ -100,8 +103,11 @@ def _doubt_recognised(extracted: Extracted, pages: set[int]) -> None:
             value.confidence = max(0, value.confidence - RECOGNISED)
 
 
-def _lines(pages: Iterable[Page], stages: Stages) -> Iterator[Lines]:
+def _lines(pages: Iterable[Page | Lines], stages: Stages) -> Iterator[Lines]:
     for page in pages:
+        if isinstance(page, Lines):
+            yield page
+            continue
         with stages.timed("lines"):
             lines = lines_of(page)
         yield lines

@@ -15,7 +15,7 @@ T = TypeVar("T")
 NAMES = frozenset(
     {
         *("attachment", "checks", "computed", "confidence", "fields", "image", "lines", "office", "printed"),
-        *("rows", "tables", "values", "words", "xml"),
+        *("recognise", "rows", "tables", "values", "words", "xml"),
     }
 )
 """All stages that there are."""

@@ -9,24 +9,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from waybill.changes import Event, publish
 from waybill.config import load
 from waybill.db import driver
-from waybill.errors import Expired, GatewayUnavailable, NotFound, Refused
+from waybill.errors import Expired, IoFailure, NotFound, Refused
 from waybill.files.names import safe_name
 from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
 from waybill.storage import upload_key
 from waybill.telemetry.metrics import REVIEWS
-from waybill_convert.clients.answers import ConvertedDocument, Rejected
+from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.clients.source import Source
 from waybill_convert.doubts import KnownThresholds
 from waybill_convert.events import COMPLETED, NEEDS_REVIEW
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
+from waybill_convert.mapping_catalogue import MappingCatalogue, catalogue_of
+from waybill_convert.mapping_wish import MappingWish
 from waybill_convert.models import Upload
+from waybill_convert.pinned_catalogues import AutoChoice, CatalogueCache
 from waybill_convert.repository import conversions
 from waybill_convert.repository import thresholds as review_thresholds
-from waybill_convert.repository.results import note_result
+from waybill_convert.repository.conversions import NamedMapping
+from waybill_convert.repository.results import note_choice, note_result
 from waybill_convert.settings import ConvertSettings
-from waybill_documents.catalogue import summary
+from waybill_documents.catalogue import AUTO
+from waybill_documents.faults import MappingFault
 from waybill_engine import ClaimedJob, JobContext, Snooze, control, handles
 from waybill_engine.artefacts import published
 from waybill_engine.job_locks import lock_job
@@ -34,6 +39,8 @@ from waybill_engine.job_locks import lock_job
 if TYPE_CHECKING:
     from waybill.db.database import Connection
 
+
+_CANDIDATES = CatalogueCache()
 
 _WAITED = "waited_for_document"
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 60.0
@@ -50,6 +57,8 @@ class ConvertPayload(BaseModel):
     bytes: int = Field(ge=1)
     sha256: str | None = None
     original_name: str | None = None
+    mapping_sha256: str | None = None
+    """The version of the mapping. Without it, the name is resolved when the first run starts."""
 
 
 @handles(CONVERT_PDF)
@@ -60,7 +69,8 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         raise Refused(f"The job's payload is wrong: {error.errors(include_url=False)[0]['msg']}") from error
     async with job.transaction() as session:
         connection = await driver(session)
-        await note_conversion(connection, job.claimed, plan)
+        mapping = await note_conversion(connection, job.claimed, plan)
+        wish = await _wish(connection, mapping)
         thresholds = KnownThresholds(
             load(ConvertSettings).review_below, await review_thresholds.of_tenant(connection, job.tenant)
         )
@@ -75,7 +85,13 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
     try:
         conversion = await gateway.convert(
-            source, mapping=plan.mapping, job_id=str(job.id), apart=job.run_blocking, thresholds=thresholds
+            source,
+            mapping=mapping.name,
+            files=wish.files,
+            candidates=wish.candidates.field if wish.candidates is not None else None,
+            job_id=str(job.id),
+            apart=job.run_blocking,
+            thresholds=thresholds,
         )
     except NotFound as error:
         await _wait_for_document(job)
@@ -83,22 +99,27 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     except Rejected as error:
         await _keep_what_was_found(job, error)
         raise
-    _check(conversion.root, plan.mapping)
+    wish.check(conversion)
     job.progress(0.9, "convert.progress.storing")
     await _publish(job, conversion)
 
 
-async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> None:
+async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> NamedMapping:
     """Make the row of a job that another pipeline or an operator enqueued by the name of its kind.
+
+    Its mapping is found in its tenant, now, and is the same for every later run. Returns the mapping that was named.
 
     From here on it can be reviewed, downloaded, kept and erased like one that was uploaded. The caller's transaction is
     fenced, so a run that lost its job makes no row. A child is in no list: a batch would flood it.
     """
-    if await conversions.known(connection, job.id):
-        return
+    known = await conversions.named_mapping(connection, job.id)
+    if known is not None:
+        return known
+    sha256 = plan.mapping_sha256 or await _resolved(connection, job.tenant, plan.mapping)
+    named = NamedMapping(job.tenant, plan.mapping, sha256)
     locked = await lock_job(connection, job.id)
     if locked is None:
-        return
+        return named
     document = Upload(
         job_id=job.id,
         key=plan.upload_key,
@@ -106,6 +127,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         bytes=plan.bytes,
         sha256=plan.sha256 or "",
         mapping=plan.mapping,
+        mapping_sha256=sha256,
     )
     await conversions.insert_running(
         connection,
@@ -116,6 +138,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         borrowed=plan.upload_key != upload_key(job.id),
         listed_at=job.created_at if locked.parent_id is None else None,
     )
+    return named
 
 
 async def _wait_for_document(job: JobContext) -> None:
@@ -133,11 +156,28 @@ async def _wait_for_document(job: JobContext) -> None:
     raise Snooze(wait, "Its document is not in the storage now, and is looked for again")
 
 
-def _check(root: str, mapping: str) -> None:
-    """Refuse XML that is not what was asked for. That is the gateway's fault, so the job is retried."""
-    known = summary(mapping)  # None for a mapping that only the gateway has
-    if known is not None and root not in known.roots:
-        raise GatewayUnavailable(msg("convert.gateway.other_root", found=root, wanted=" or ".join(known.roots)))
+async def _resolved(connection: Connection, tenant: str, name: str) -> str | None:
+    """The hash of what a name means now. `auto` means the mappings that its tenant has now."""
+    if name != AUTO:
+        return await _catalogue().resolve(connection, tenant, name)
+    choice = AutoChoice.among((await _catalogue().choices(connection, tenant)).values())
+    await choice.pin(connection)
+    return choice.sha256
+
+
+async def _wish(connection: Connection, mapping: NamedMapping) -> MappingWish:
+    if mapping.name == AUTO and mapping.sha256 is not None:
+        candidates = await _CANDIDATES.get(connection, _catalogue(), mapping.tenant, mapping.sha256)
+        return MappingWish(mapping, candidates=candidates)
+    return MappingWish(mapping, await _catalogue().files(connection, *mapping))
+
+
+def _catalogue() -> MappingCatalogue:
+    """The mappings of this installation. The folder is read once, by the first run that asks."""
+    try:
+        return catalogue_of(load(ConvertSettings).mappings_dir)
+    except MappingFault as fault:
+        raise IoFailure(msg("convert.mapping.folder", why=str(fault))) from fault
 
 
 async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
@@ -151,6 +191,7 @@ async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
         noted = await note_result(connection, job.id, conversion.pages, doubts.brief() if doubts is not None else None)
         # Its owner may have signed in since the job was claimed, and taken it along.
         owner = noted.owner if noted is not None else job.owner
+        await _note_choice(connection, job, conversion.used)
         in_doubt = doubts if noted is not None and noted.needs_review else None
         if in_doubt is not None:
             await control.note(connection, job.id, "needs_review", in_doubt.sentence)
@@ -167,3 +208,9 @@ async def _keep_what_was_found(job: JobContext, error: Rejected) -> None:
     stored = await job.store(PROVENANCE, error.partial)
     async with job.transaction() as session:
         await job.publish(session, PROVENANCE, stored, "application/json")
+        await _note_choice(await driver(session), job, error.used)
+
+
+async def _note_choice(connection: Connection, job: JobContext, used: UsedMapping | None) -> None:
+    if used is not None and used.sha256 is not None and used.recognition is not None:
+        await note_choice(connection, job.id, used.name, used.sha256, used.recognition)

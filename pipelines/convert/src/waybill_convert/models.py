@@ -60,6 +60,14 @@ class Conversion(SQLModel, table=True):
     )
     """The transaction that changed it last: what `since` compares. None if it is in no list."""
     changed_at: datetime = _time()
+    mapping_sha256: str | None = None
+    """The version of the mapping that was named; for `auto`, the hash of the catalogue to choose from. None if the job
+    is older than this column."""
+    used_mapping: str | None = None
+    """The mapping that the document chose, if `auto` was asked for; None until then."""
+    used_sha256: str | None = None
+    recognition: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
+    """Why it was chosen: its title and score, and the runner-up."""
     revision: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     """The latest that a person made (see `revision_models`); 0 is what was read."""
     doubts: dict[str, Any] | None = Field(default=None, sa_type=JSONB)
@@ -97,6 +105,7 @@ class Conversion(SQLModel, table=True):
             "upload_key",
             postgresql_where=sa.text("upload_borrowed AND upload_deleted_at IS NULL"),
         ),
+        sa.Index("conversions_catalogue", "mapping_sha256", postgresql_where=sa.text("mapping = 'auto'")),
         sa.Index("conversions_gone", "job_id", postgresql_where=sa.text("deleted_at IS NOT NULL")),
     )
 
@@ -112,6 +121,16 @@ class ReviewThreshold(SQLModel, table=True):
     below: int = Field(sa_type=sa.SmallInteger)
 
     __table_args__ = (sa.CheckConstraint("below >= 0 AND below <= 100", name="review_thresholds_percent"),)
+
+
+class StoredCatalogue(SQLModel, table=True):
+    """The mappings that some jobs may choose from: name, hash and origin of each."""
+
+    __tablename__ = "mapping_catalogues"
+
+    sha256: str = Field(primary_key=True)
+    entries: list[list[str]] = Field(sa_type=JSONB)
+    used_at: datetime = _time()
 
 
 class Duration(SQLModel, table=True):
@@ -139,3 +158,5 @@ class Upload:
     bytes: int
     sha256: str
     mapping: str
+    mapping_sha256: str | None = None
+    """The version of the mapping; None if it is to be found by its name."""

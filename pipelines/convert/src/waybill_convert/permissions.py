@@ -10,8 +10,12 @@ from waybill.web.visitors import Visitor, needs
 
 READ = "convert:read"
 WRITE = "convert:write"
+MAPPINGS_READ = "mappings:read"
+MAPPINGS_WRITE = "mappings:write"
 
 Reader = Annotated[Visitor, Depends(needs(READ))]
 Writer = Annotated[Visitor, Depends(needs(WRITE))]
+MappingReader = Annotated[Visitor, Depends(needs(MAPPINGS_READ))]
+MappingWriter = Annotated[Visitor, Depends(needs(MAPPINGS_READ, MAPPINGS_WRITE))]
 Editor = Annotated[Visitor, Depends(needs(READ, WRITE))]
 """For changes whose answer shows what was there before."""

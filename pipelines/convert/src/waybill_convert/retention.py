@@ -22,7 +22,7 @@ from waybill.retention import (
 )
 from waybill_convert.events import EXPIRED
 from waybill_convert.kinds import CONVERT_PDF
-from waybill_convert.repository import durations
+from waybill_convert.repository import durations, mapping_catalogues
 from waybill_convert.repository import retention as repository
 from waybill_convert.settings import ConvertSettings
 from waybill_engine.retention import with_artefacts
@@ -69,6 +69,31 @@ class Durations:
         async with self._tools.database.hot() as connection:
             await durations.note(connection, batch.items)
         return Tally()
+
+
+class Catalogues:
+    """Removes the catalogues of `auto` that no conversion names any more."""
+
+    name = "catalogues"
+    items = "catalogues that no job names"
+
+    def __init__(self, tools: TaskTools) -> None:
+        self._tools = tools
+
+    async def plan(self) -> AsyncIterator[Batch]:
+        after = ""
+        while True:
+            async with self._tools.database.hot() as connection:
+                page = await mapping_catalogues.unused(connection, after, BATCH)
+            if not page:
+                return
+            after = page[-1]
+            yield Batch(page)
+
+    async def do(self, batch: Batch) -> Tally:
+        async with self._tools.database.hot() as connection:
+            removed = await mapping_catalogues.remove(connection, batch.items)
+        return Tally(Counter(catalogues=removed))
 
 
 class Tombstones:
@@ -129,7 +154,7 @@ RETENTION = PipelineRetention(
             task="results",
         ),
     ),
-    prefixes=("pages", "uploads"),
+    prefixes=("pages", "samples", "uploads"),
     objects=ObjectNames(
         owned=repository.owned, named=repository.named, expected=repository.expected, mark=repository.mark
     ),
@@ -137,5 +162,5 @@ RETENTION = PipelineRetention(
     kinds_with_rows=(CONVERT_PDF.name,),
     tables=("conversions",),
     tasks_before=(Durations,),
-    tasks_after=(Tombstones,),
+    tasks_after=(Tombstones, Catalogues),
 )

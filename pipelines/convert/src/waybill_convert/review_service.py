@@ -10,7 +10,6 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -23,6 +22,7 @@ from waybill.telemetry.metrics import REVIEWS
 from waybill_convert.download_service import StoredFile, in_doubt
 from waybill_convert.events import APPROVED, COMPLETED, CORRECTED
 from waybill_convert.kinds import PROVENANCE, XML
+from waybill_convert.mapping_catalogue import MappingCatalogue
 from waybill_convert.page_images import Document, PageImages
 from waybill_convert.repository import approvals, conversions, revisions
 from waybill_convert.review_work import Preview, attachments_of, compare, correct, preview
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from waybill.storage import Storage, Stored
     from waybill_convert.review_desk import ReviewDesk
     from waybill_convert.revision_models import Renderer
+    from waybill_documents.mapping_files import MappingFiles
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -51,6 +52,7 @@ class _Base:
 
     tenant: str
     record: StoredFile
+    mapping: MappingFiles | None
     accepted: list[Json] | None
 
 
@@ -64,15 +66,14 @@ class Reviews:
         changes: Subscriptions,
         desk: ReviewDesk,
         renderer: Renderer,
-        *,
-        mappings_dir: Path | None = None,
+        catalogue: MappingCatalogue | None = None,
     ) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
         self._desk = desk
         self._pages = PageImages(storage, renderer)
-        self._mappings_dir = mappings_dir
+        self._catalogue = catalogue or MappingCatalogue()
 
     async def close(self) -> None:
         await self._pages.close()
@@ -95,6 +96,11 @@ class Reviews:
             if wanted > row["revision"]:
                 raise NotFound(msg("convert.review.no_revision", number=wanted))
             return await self._file(connection, row, wanted, name)
+
+    async def mapping(self, owner: str, job_id: uuid.UUID) -> MappingFiles | None:
+        """The files of the mapping that the job was converted by; None for a shipped one."""
+        async with self._database.hot() as connection:
+            return await self._mapping(connection, await _reviewable(connection, owner, job_id))
 
     async def diff(self, owner: str, job_id: uuid.UUID, before: int, after: int) -> list[Difference]:
         """The values that differ between two revisions."""
@@ -142,7 +148,7 @@ class Reviews:
     async def preview(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> Preview:
         """What these corrections would change in the latest revision."""
         found = await self._base(owner, job_id, base, typed)
-        return await self._desk.work(owner, [found.record], preview, self._mappings_dir, typed)
+        return await self._desk.work(owner, [found.record], preview, found.mapping, typed)
 
     async def check_base(self, owner: str, job_id: uuid.UUID, base: int, typed: Sequence[Typed]) -> None:
         """Outdated if `base` is not the latest revision any more."""
@@ -156,7 +162,7 @@ class Reviews:
         Outdated if `base` is not the latest any more, Unfit if a value cannot be read or something is still wrong.
         """
         found = await self._base(owner, job_id, base, typed)
-        made = await self._desk.work(owner, [found.record], correct, self._mappings_dir, typed, found.accepted, accept)
+        made = await self._desk.work(owner, [found.record], correct, found.mapping, typed, found.accepted, accept)
         number = base + 1
         stem = f"{dated('results', job_id)}/r{number}-{secrets.token_hex(4)}"
         stored = await self._store(stem, made.xml, made.record)
@@ -211,7 +217,8 @@ class Reviews:
                 raise Refused(msg("convert.review.too_many_revisions", number=MOST_REVISIONS))
             made = await _since(connection, row, base, typed)
             record = await self._file(connection, row, base, PROVENANCE)
-            return _Base(row["tenant"], record, made[0].accepted if made else None)
+            mapping = await self._mapping(connection, row)
+            return _Base(row["tenant"], record, mapping, made[0].accepted if made else None)
 
     async def _store(self, stem: str, xml: bytes, record: bytes) -> tuple[Stored, Stored]:
         try:
@@ -221,6 +228,11 @@ class Reviews:
             raise
 
     # Files
+
+    async def _mapping(self, connection: Connection, row: Any) -> MappingFiles | None:
+        named = await conversions.used_mapping(connection, row["job_id"])
+        assert named is not None, "the caller has just read its row"  # noqa: S101
+        return await self._catalogue.files(connection, named.tenant, named.name, named.sha256)
 
     async def _file(self, connection: Connection, row: Any, number: int, name: str) -> StoredFile:
         found = await revisions.file(connection, row["job_id"], number, name)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from waybill.errors import NotFound, Refused
@@ -18,6 +17,7 @@ from waybill.messages import msg
 from waybill_convert.differences import ChangedValue, differences, moved
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Difference, Json, Typed, Unfit
+from waybill_documents.mapping_files import MappingFiles
 
 
 class Preview(NamedTuple):
@@ -50,9 +50,9 @@ def _uncollected() -> Iterator[None]:
 
 
 @_uncollected()
-def preview(content: bytes, folder: Path | None, typed: Sequence[Typed]) -> Preview:
+def preview(content: bytes, files: MappingFiles | None, typed: Sequence[Typed]) -> Preview:
     before = loaded(content)
-    revised = reviser_of(folder).revise(before, typed)
+    revised = reviser_of(files).revise(before, typed)
     return Preview(
         revised.changes, revised.refused, revised.findings, revised.record["checks"], moved(before, revised.record)
     )
@@ -60,10 +60,10 @@ def preview(content: bytes, folder: Path | None, typed: Sequence[Typed]) -> Prev
 
 @_uncollected()
 def correct(
-    content: bytes, folder: Path | None, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
+    content: bytes, files: MappingFiles | None, typed: Sequence[Typed], accepted: list[Json] | None, accept: bool
 ) -> NextRevision:
     """The next revision. Unfit if a value cannot be read, or if something is wrong and that is not accepted."""
-    revised = reviser_of(folder).revise(loaded(content), typed)
+    revised = reviser_of(files).revise(loaded(content), typed)
     if revised.refused:
         raise Unfit(_sentence(revised.refused), refused=revised.refused, findings=revised.findings)
     if not revised.changes and revised.findings == (accepted or []):
@@ -95,9 +95,20 @@ def loaded(content: bytes) -> Json:
     return record  # type: ignore[no-any-return]
 
 
-@cache
-def reviser_of(folder: Path | None) -> MappingReviser:
-    return MappingReviser(folder)
+_shipped = MappingReviser()
+_revisers: OrderedDict[str, MappingReviser] = OrderedDict()
+_MOST_REVISERS = 32
+
+
+def reviser_of(files: MappingFiles | None) -> MappingReviser:
+    """The reviser with these files. The last ones are kept, because a mapping takes longer to load than to use."""
+    if files is None:
+        return _shipped
+    reviser = _revisers.setdefault(files.identity, MappingReviser(files))
+    _revisers.move_to_end(files.identity)
+    if len(_revisers) > _MOST_REVISERS:
+        _revisers.popitem(last=False)
+    return reviser
 
 
 def _sentence(findings: Sequence[Json]) -> str:

@@ -5,10 +5,8 @@ The library is imported with the first correction, because it needs many megabyt
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from waybill.errors import Refused
@@ -18,18 +16,17 @@ from waybill_convert.revision_models import Json, Revised, Typed, Unfit
 if TYPE_CHECKING:
     from waybill_documents.conversion import Reading
     from waybill_documents.mapping.loader import LoadedMapping
-
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+    from waybill_documents.mapping_files import MappingFiles
 
 _alone = threading.Lock()
 """Only one thread at a time may use a mapping's schema."""
 
 
 class MappingReviser:
-    """Corrects records. It finds their mappings as the gateway does: shipped with it, or in the operator's folder."""
+    """Corrects records by the mapping that made them: a shipped one, or the job's own, which comes as `files`."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(self, files: MappingFiles | None = None) -> None:
+        self._files = files
         self._found: dict[str, LoadedMapping] = {}
 
     def revise(self, record: Json, typed: Sequence[Typed]) -> Revised:
@@ -55,28 +52,25 @@ class MappingReviser:
         """Load these mappings before the first record needs one of them."""
         for name in names:
             if (found := self._load(name)) is not None:
-                self._found[name] = found
+                self._found[found.sha256] = found
 
     def mapping_of(self, record: Json) -> LoadedMapping:
-        """The mapping that made the record. Refused if it has changed since, or is gone."""
+        """The mapping that made the record. Refused if it is not known here in this version."""
         name, sha256 = record["mapping"]["name"], record["mapping"]["sha256"]
-        found = self._found.get(name)
-        if found is None or found.sha256 != sha256:  # an operator may have changed it since
-            found = self._load(name, sha256)
-        if found is None or found.sha256 != sha256:
+        found = self._found.get(sha256) or self._load(name, sha256)
+        if found is None or (found.mapping.name, found.sha256) != (name, sha256):
             raise Refused(msg("convert.review.mapping_changed"))
-        self._found[name] = found
+        self._found[sha256] = found
         return found
 
     def _load(self, name: str, sha256: str | None = None) -> LoadedMapping | None:
         from waybill_documents.faults import MappingFault
         from waybill_documents.mapping.loader import load, shipped, shipped_as
 
-        found = shipped(name) if sha256 is None else shipped_as(name, sha256) or shipped(name)
-        if found is not None or self._folder is None or not _NAME.fullmatch(name):
-            return found
+        if self._files is None or sha256 != self._files.sha256:
+            return shipped(name) if sha256 is None else shipped_as(name, sha256)
         try:
-            return load(self._folder, f"{name}.json")
+            return load(self._files)
         except MappingFault:
             return None
 

@@ -14,7 +14,16 @@ from pydantic import ConfigDict, Field
 from waybill.messages import in_english
 from waybill.web.schemas import ProblemSchema, Schema
 from waybill_convert.status import ACTIVE, CONVERTED, Status
-from waybill_convert.views import ConversionView, Fault, Listing, NeededReview, Pause, Uploaded
+from waybill_convert.views import (
+    ConversionView,
+    Fault,
+    Listing,
+    NeededReview,
+    Pause,
+    Recognised,
+    ScoredMapping,
+    Uploaded,
+)
 
 
 def job_json(view: ConversionView) -> dict[str, Any]:
@@ -29,6 +38,9 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "original_name": view.original_name,
         "bytes": view.bytes,
         "mapping": view.mapping,
+        "requested_mapping": view.requested_mapping or view.mapping,
+        "recognition": recognition_json(view.recognition),
+        "candidates": [scored_json(each) for each in view.candidates],
         "created_at": _time(view.created_at),
         "listed_at": _time(view.listed_at),
         "updated_at": _time(view.updated_at),
@@ -68,6 +80,17 @@ def foreign_job_json(view: ConversionView) -> dict[str, Any]:
     """The same for an admin who may look at it, and not change it."""
     job = job_json(view)
     return {**job, "links": {**job["links"], "approve": None, "retry": None, "cancel": None, "pin": None}}
+
+
+def recognition_json(found: Recognised | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    runner_up = scored_json(found.runner_up) if found.runner_up is not None else None
+    return {"title": found.title, "score": found.score, "by": found.by, "runner_up": runner_up}
+
+
+def scored_json(one: ScoredMapping) -> dict[str, Any]:
+    return {"name": one.name, "title": one.title, "score": one.score}
 
 
 def fault_json(fault: Fault | None) -> dict[str, Any] | None:
@@ -181,6 +204,23 @@ class JobErrorSchema(Schema):
     findings: list[Any] = Field(description="What is wrong with the document, one entry each.")
 
 
+class ScoredMappingSchema(Schema):
+    """A mapping that a document might have chosen."""
+
+    name: str = Field(examples=["coolblue_v1"])
+    title: str = Field(examples=["Coolblue invoice"])
+    score: int = Field(description="How much speaks for it, from 0 to 1,000.")
+
+
+class RecognitionSchema(Schema):
+    """Why a document chose its mapping."""
+
+    title: str = Field(description="The mapping's title.")
+    score: int = Field(description="How much speaks for it, from 1 to 1,000.")
+    by: str = Field(description="What it was recognised by: `phrases` or `attachment`.", examples=["phrases"])
+    runner_up: ScoredMappingSchema | None = Field(description="The next one; null if nothing speaks for any other.")
+
+
 class LinksSchema(Schema):
     """What can be done with the job. A link is null if it is not possible now."""
 
@@ -220,7 +260,17 @@ class JobSchema(Schema):
     dead_letter: bool = Field(description="It failed because its attempts are used up. A retry may succeed.")
     original_name: str = Field(examples=["invoice-2508070002.pdf"])
     bytes: int
-    mapping: str = Field(examples=["pt_simon_invoice_v1"])
+    mapping: str = Field(
+        description="The mapping that it was converted by; until that is known, the one that was asked for.",
+        examples=["pt_simon_invoice_v1"],
+    )
+    requested_mapping: str = Field(description="The mapping that was asked for.", examples=["auto"])
+    recognition: RecognitionSchema | None = Field(
+        description="Why the document chose its mapping; null if it was named."
+    )
+    candidates: list[ScoredMappingSchema] = Field(
+        description="Of a document that could not choose: the nearest mappings, the best first. Retry with one of them."
+    )
     created_at: datetime
     listed_at: datetime = Field(description="When it was uploaded, or last uploaded again. Lists are ordered by this.")
     updated_at: datetime
@@ -324,8 +374,3 @@ class ExplanationSchema(Schema):
     key: str = Field(description="The sentence's key, for other languages.", examples=["explain.behind"])
     params: dict[str, Any] = Field(description="What the sentence names; times as in `facts`.", examples=[{"count": 3}])
     facts: dict[str, Any]
-
-
-class MappingsSchema(Schema):
-    mappings: list[str]
-    default: str

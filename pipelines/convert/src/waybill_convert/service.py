@@ -16,18 +16,21 @@ import structlog
 
 from waybill import audit, garbage, retention
 from waybill.db import driver
-from waybill.errors import Conflict, Expired, NotFound
+from waybill.errors import BadMapping, Conflict, Expired, NotFound
 from waybill.messages import msg
 from waybill.security import ADMIN
 from waybill.storage import Storage
 from waybill.telemetry.trace_links import NO_LINKS, TraceLinks
 from waybill_convert.counts import Counts
 from waybill_convert.cursors import ListPosition, Since, parse_since
+from waybill_convert.mapping_catalogue import MappingCatalogue
 from waybill_convert.outlook import Outlook
+from waybill_convert.pinned_catalogues import AutoChoice
 from waybill_convert.repository import conversions, listing
 from waybill_convert.status import Status
 from waybill_convert.stored_files import pages_of
 from waybill_convert.views import ConversionView, EverybodysListing, Listing, OwnedView, source_kept
+from waybill_documents.catalogue import AUTO
 from waybill_engine import control, queries
 from waybill_engine.artefacts import artefact_folder
 from waybill_engine.explain import Explanation, explain
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from waybill.db import Database
     from waybill.db.database import Connection
     from waybill.security import Principal
+    from waybill_convert.mapping_catalogue import MappingChoice
+    from waybill_convert.models import Upload
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -54,10 +59,12 @@ class Conversions:
         storage: Storage,
         changes: Subscriptions,
         trace_links: TraceLinks = NO_LINKS,
+        catalogue: MappingCatalogue | None = None,
     ) -> None:
         self._database = database
         self._storage = storage
         self._changes = changes
+        self._catalogue = catalogue or MappingCatalogue()
         self.outlook = Outlook(database, changes, trace_links)
         """Shared with `Uploads`, so that both tell an owner the same."""
         self._counts = Counts(changes)
@@ -152,10 +159,12 @@ class Conversions:
 
     # Changing
 
-    async def retry(self, owner: str, job_id: uuid.UUID) -> ConversionView:
-        """Convert a failed or cancelled document again, if it is still stored.
+    async def retry(self, owner: str, job_id: uuid.UUID, mapping: str | None = None) -> ConversionView:
+        """Convert a failed or cancelled document again, if it is still stored; with `mapping`, by another one.
 
-        Conflict, with the other job's id, if the same document is being converted in another job or was in a later one.
+        Without it, `auto` chooses among the same mappings as before; with `auto`, among those that there are now.
+        BadMapping if there is none of that name. Conflict, with the other job's id, if the same document is being
+        converted in another job or was in a later one.
         """
         async with self._database.hot() as connection:
             row = await _mine(connection, owner, job_id)
@@ -169,14 +178,31 @@ class Conversions:
             document = await conversions.document(connection, job_id)
             if document is None:
                 raise NotFound(msg("convert.no_job"))
+            if mapping is not None:
+                document = await self._with_mapping(connection, row["tenant"], document, mapping)
             await conversions.lock_same(connection, owner, document)
             # What is in no list is converted for the family it belongs to, whatever else its owner has.
             twin = await conversions.find_twin(connection, owner, document) if row["listed"] else None
             if twin is not None:
                 raise Conflict(msg("convert.uploaded_again"), detail={"job_id": str(twin)})
+            if mapping is not None and document.mapping_sha256 is not None:
+                await conversions.ask_anew(connection, job_id, document.mapping, document.mapping_sha256)
             await control.retry(connection, job_id, "Retried by its owner")
         self._changes.changed(owner)
         return await self.get(owner, job_id)
+
+    async def _with_mapping(self, connection: Connection, tenant: str, document: Upload, name: str) -> Upload:
+        """The document with another mapping, as it is now."""
+        choices = await self._catalogue.choices(connection, tenant)
+        if name == AUTO:
+            choice: MappingChoice = AutoChoice.among(choices.values())
+        elif name in choices:
+            choice = choices[name]
+        else:
+            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=sorted(choices)))
+        if isinstance(choice, AutoChoice):
+            await choice.pin(connection)
+        return replace(document, mapping=choice.name, mapping_sha256=choice.sha256)
 
     async def cancel(self, owner: str, job_id: uuid.UUID) -> ConversionView:
         """Stop a job: at once if it waits, or as soon as its worker is notified if it runs."""

@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from waybill.config.gateway_secret import GatewaySecretSettings
-from waybill.config.values import Bare, Days, LocalPath, Seconds
+from waybill.config.mappings_dir import MappingsDirSettings
+from waybill.config.values import Bare, Days, Seconds
 
 
-class ConvertSettings(GatewaySecretSettings):
+class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
     """Settings of the convert pipeline, in the API, the worker and the janitor."""
 
     title: ClassVar[str] = "Convert"
@@ -48,6 +49,13 @@ class ConvertSettings(GatewaySecretSettings):
         description="How many upload requests all sessions of one network address may make in a minute, because anybody"
         " can start sessions. 0 switches this limit off. Offices often share one address. Behind a proxy, set"
         " `WAYBILL_API_TRUSTED_PROXIES` too, or everybody has the proxy's address.",
+    )
+    default_mapping: str = Field(
+        "pt_simon_invoice_v1",
+        min_length=1,
+        max_length=64,
+        description="The mapping for documents that come in through the API without one: a name, or `auto` for the one"
+        " that recognises the document. The upload page always begins with `auto`.",
     )
     api_review_processes: int = Field(
         2,
@@ -94,11 +102,6 @@ class ConvertSettings(GatewaySecretSettings):
         description="A person has to look at a result before anybody gets it if one of its essential values has a"
         " lower confidence (0-100). 0 means never. A mapping may say its own number (`review_below`), and a tenant may"
         " have its own: `waybill tenant review`. Workers use it. Set it once every service runs this release.",
-    )
-    gateway_mappings_dir: LocalPath | None = Field(
-        None,
-        description="The gateway's folder with further mappings, if it has one. The API needs it too, to correct"
-        " documents that were converted with such a mapping.",
     )
     pdf_ttl_days: Annotated[Days, Bare("PDF_TTL_DAYS")] = Field(
         7.0,

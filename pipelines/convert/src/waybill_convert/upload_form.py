@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -25,7 +25,8 @@ from waybill.storage import Storage, upload_key
 from waybill.telemetry import spans
 from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
-from waybill_convert.kinds import CONVERT_PDF, DEFAULT_MAPPING
+from waybill_convert.kinds import CONVERT_PDF
+from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.models import Upload
 from waybill_documents.catalogue import reads_xml
 
@@ -66,14 +67,14 @@ class ReceivedDocument:
     is_xml: bool = False
     failure: Failure | None = None
 
-    def upload(self, mapping: str) -> Upload:
-        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping)
+    def upload(self, mapping: MappingChoice) -> Upload:
+        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping.name, mapping.sha256)
 
 
 @dataclass(slots=True)
 class UploadForm:
+    mapping: MappingChoice
     files: list[ReceivedDocument] = field(default_factory=list)
-    mapping: str = DEFAULT_MAPPING
     force: bool = False
 
 
@@ -83,8 +84,9 @@ class UploadReceiver:
     def __init__(
         self,
         storage: Storage,
-        mappings: list[str],
+        mappings: Mapping[str, MappingChoice],
         *,
+        default: str,
         tenant: str,
         file_mb: int,
         request_mb: int,
@@ -94,6 +96,7 @@ class UploadReceiver:
         self._storage = storage
         self._tenant = tenant
         self._mappings = mappings
+        self._default = default
         self._file_bytes = file_mb * _MB
         self._file_mb = file_mb
         self._request_mb = request_mb
@@ -146,7 +149,8 @@ class UploadReceiver:
         return TooLarge(msg("convert.upload.too_much", megabytes=self._request_mb))
 
     async def _form(self, request: Request, boundary: bytes, one: bool) -> UploadForm:
-        form = UploadForm()
+        files: list[ReceivedDocument] = []
+        mapping, force = None, False
         reader = FormReader(
             request.stream(),
             boundary,
@@ -158,41 +162,42 @@ class UploadReceiver:
             if part.is_file:
                 if not part.filename and not await _any(part):
                     continue  # browsers send such a part when no file was chosen
-                if len(form.files) == self._most_files:
+                if len(files) == self._most_files:
                     raise BadForm(msg("convert.upload.too_many", number=self._most_files))
-                form.files.append(await self._file(part, one))
+                files.append(await self._file(part, one))
                 continue
             if part.name in ("mapping", "force") and part.name in seen:
                 raise BadForm(msg("convert.upload.field_twice", name=part.name))
             seen.add(part.name)
             if part.name == "mapping":
-                form.mapping = self._mapping(await part.text(_LONGEST_FIELD))
+                mapping = self._mapping(await part.text(_LONGEST_FIELD))
             elif part.name == "force":
-                form.force = _truth(await part.text(_LONGEST_FIELD))
+                force = _truth(await part.text(_LONGEST_FIELD))
             elif part.name == "file":
                 raise BadForm(msg("convert.upload.field_unnamed"))
-        if not form.files:
+        if not files:
             raise BadForm(msg("convert.upload.no_document"))
+        form = UploadForm(mapping or self._mapping(""), files, force)
         self._refuse_xml(form, one)
         return form
 
     def _refuse_xml(self, form: UploadForm, one: bool) -> None:
         """A mapping for pages reads no XML. It may come after the documents, so this is known only now."""
-        if reads_xml(form.mapping):
+        if reads_xml(form.mapping.name):
             return
         for each in form.files:
             if each.is_xml and each.failure is None:
-                refusal = NotPdf(msg("convert.upload.xml_needs_mapping", mapping=form.mapping))
+                refusal = NotPdf(msg("convert.upload.xml_needs_mapping", mapping=form.mapping.name))
                 UPLOADS.labels("refused").inc()
                 if one:
                     raise refusal
                 each.failure = classify(refusal)
 
-    def _mapping(self, text: str) -> str:
-        name = text.strip().removesuffix(".json") or DEFAULT_MAPPING
+    def _mapping(self, text: str) -> MappingChoice:
+        name = text.strip().removesuffix(".json") or self._default
         if name not in self._mappings:
-            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=self._mappings))
-        return name
+            raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=sorted(self._mappings)))
+        return self._mappings[name]
 
     async def _file(self, part: Part, one: bool) -> ReceivedDocument:
         job_id = new_id()

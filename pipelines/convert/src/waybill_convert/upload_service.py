@@ -82,6 +82,7 @@ class Uploads:
                     payload={
                         "upload_key": upload.key,
                         "mapping": upload.mapping,
+                        "mapping_sha256": upload.mapping_sha256,
                         "original_name": upload.original_name,
                         "bytes": upload.bytes,
                         "sha256": upload.sha256,

@@ -12,6 +12,7 @@ from waybill.messages import Message
 from waybill.telemetry.trace_links import TraceLinks
 from waybill_convert.estimates import Estimates
 from waybill_convert.status import CONVERTED, Status
+from waybill_documents.catalogue import AUTO
 from waybill_engine.models import State
 
 
@@ -53,6 +54,33 @@ class NeededReview:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredMapping:
+    """A mapping that a document might have chosen, and how much speaks for it."""
+
+    name: str
+    title: str
+    score: int
+
+    @classmethod
+    def of(cls, given: Any) -> ScoredMapping | None:
+        """What the document library says of one; None for anything else."""
+        match given:
+            case {"name": str(name), "title": str(title), "score": int(score)}:
+                return cls(name, title, score)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """Why a document chose its mapping."""
+
+    title: str
+    score: int
+    by: str
+    runner_up: ScoredMapping | None
+
+
+@dataclass(frozen=True, slots=True)
 class ConversionView:
     """One conversion."""
 
@@ -62,6 +90,7 @@ class ConversionView:
     original_name: str
     bytes: int
     mapping: str
+    """The one that it was converted by; until that is known, the one that was asked for."""
     created_at: datetime
     listed_at: datetime
     updated_at: datetime
@@ -86,6 +115,12 @@ class ConversionView:
     """None if nothing was ever in doubt."""
     pinned: bool = False
     """Whether its owner wants it kept, whatever its age."""
+    requested_mapping: str = ""
+    """The one that was asked for, if it is another one than `mapping`: `auto`."""
+    recognition: Recognised | None = None
+    """Why the document chose its mapping; None if it was named."""
+    candidates: tuple[ScoredMapping, ...] = ()
+    """Of a document that chose none: the nearest ones, the best first."""
     trace_url: str | None = None
     """Where its trace is shown; None if nobody has said where traces are."""
 
@@ -161,13 +196,32 @@ def view(row: Any, estimates: Estimates, pause: Pause | None, trace_links: Trace
         reused=row["reused_at"] is not None,
         stopping=running and row["cancel_requested_at"] is not None,
         on_hold=pause if status is Status.QUEUED else None,
-        error=_fault(row, status),
+        error=(error := _fault(row, status)),
+        requested_mapping=row["requested_mapping"] if row["requested_mapping"] != row["mapping"] else "",
+        recognition=recognised(row),
+        candidates=_candidates(row, error),
         revision=row["revision"],
         review=_review(row),
         source_kept=source_kept(row),
         pinned=row["pinned_at"] is not None,
         trace_url=trace_links.of(row["job_id"], row["traceparent"]),
     )
+
+
+def recognised(row: Any) -> Recognised | None:
+    """Why the row's document chose its mapping; None if it was named, or is not known yet."""
+    match found := _object(row["recognition"]):
+        case {"title": str(title), "score": int(score), "by": str(by)}:
+            return Recognised(title, score, by, ScoredMapping.of(found.get("runner_up")))
+    return None
+
+
+def _candidates(row: Any, error: Fault | None) -> tuple[ScoredMapping, ...]:
+    if error is None or row["requested_mapping"] != AUTO or not str(error.key).startswith("recognition."):
+        return ()
+    offered = error.params.get("candidates")
+    scored = (ScoredMapping.of(each) for each in (offered if isinstance(offered, list) else ()))
+    return tuple(each for each in scored if each is not None)
 
 
 def source_kept(row: Any) -> bool:

@@ -11,33 +11,40 @@ from fastapi import Depends, Request
 from waybill.security import Principal
 from waybill.telemetry.trace_links import TraceLinks
 from waybill.web import Context, context_of
+from waybill_convert.clients.gateway import Gateway
 from waybill_convert.clients.gateway_check import check_gateway
 from waybill_convert.clients.page_renderer import GatewayRenderer
 from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import CONVERT_PDF, with_retries
 from waybill_convert.listing_cache import ListingCache
+from waybill_convert.mapping_catalogue import catalogue_of
+from waybill_convert.mapping_service import TenantMappings
 from waybill_convert.permissions import WRITE
 from waybill_convert.review_desk import ReviewDesk
 from waybill_convert.review_service import Reviews
 from waybill_convert.service import Conversions
 from waybill_convert.settings import ConvertSettings
 from waybill_convert.upload_service import Uploads
-from waybill_documents import catalogue
 
 
 class ConvertContext:
     """The pipeline's services, and what they share with the rest of the API."""
 
-    def __init__(self, context: Context, settings: ConvertSettings, renderer: GatewayRenderer) -> None:
+    def __init__(
+        self, context: Context, settings: ConvertSettings, renderer: GatewayRenderer, gateway: Gateway
+    ) -> None:
         self.settings = settings
         self.database = context.database
         self.storage = context.storage
         self.space = context.space
         self.streams = context.streams
-        self.mappings = list(catalogue.names())
-        """The names of the mappings that people can choose."""
+        self.catalogue = catalogue_of(settings.mappings_dir)
         self.conversions = Conversions(
-            context.database, context.storage, context.changes, TraceLinks(context.settings.trace_url_template)
+            context.database,
+            context.storage,
+            context.changes,
+            TraceLinks(context.settings.trace_url_template),
+            self.catalogue,
         )
         self.uploads = Uploads(
             context.database,
@@ -55,21 +62,24 @@ class ConvertContext:
             context.changes,
             self.desk,
             renderer,
-            mappings_dir=settings.gateway_mappings_dir,
+            self.catalogue,
         )
+        self.tenant_mappings = TenantMappings(context.database, context.storage, self.catalogue, self.desk, gateway)
 
 
 @asynccontextmanager
 async def open_services(context: Context) -> AsyncIterator[ConvertContext]:
     settings = context.settings_of(ConvertSettings)
     renderer = GatewayRenderer(settings.gateway_url, context.storage, settings.gateway_secrets)
-    services = ConvertContext(context, settings, renderer)
+    gateway = Gateway(settings.gateway_url, settings.gateway_timeout, settings.gateway_secrets)
+    services = ConvertContext(context, settings, renderer, gateway)
     try:
         yield services
     finally:
         await services.reviews.close()
         await services.desk.close()
         await renderer.close()
+        await gateway.close()
 
 
 async def adopt(context: Context, session_owner: str, principal: Principal) -> bool:

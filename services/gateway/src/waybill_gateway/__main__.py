@@ -29,6 +29,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _PARSE = "waybill_gateway.document_tasks:parse"
 _MB = 1024 * 1024
+_NO_MAPPING = "it is neither NAME.json nor a folder NAME with a mapping.json"
 _WHY_CLOSED = (
     "There is no secret, so anybody could send documents here. Set WAYBILL_GATEWAY_SECRET, the same for the gateway,"
     " the API and the workers (openssl rand -hex 32), or WAYBILL_GATEWAY_OPEN=true if everybody may."
@@ -50,10 +51,12 @@ def main(parse: str = _PARSE) -> None:
         log.error("cannot_start", reason=_WHY_CLOSED, setting="WAYBILL_GATEWAY_SECRET")
         sys.exit(2)
     try:
-        mappings = Mappings(settings.gateway_mappings_dir)
+        mappings = Mappings(settings.mappings_dir)
     except MappingFault as fault:
-        log.error("mapping_is_wrong", reason=str(fault), setting="WAYBILL_GATEWAY_MAPPINGS_DIR")
+        log.error("mapping_is_wrong", reason=str(fault), setting="WAYBILL_MAPPINGS_DIR")
         sys.exit(2)
+    for path in mappings.ignored:
+        log.warning("mapping_ignored", path=str(path), reason=_NO_MAPPING, setting="WAYBILL_MAPPINGS_DIR")
     try:
         spool = Spool(settings.gateway_spool_dir)
     except OSError as error:
@@ -67,7 +70,7 @@ def main(parse: str = _PARSE) -> None:
 
 
 async def _serve(settings: GatewaySettings, mappings: Mappings, spool: Spool, parse: str) -> None:
-    folder = settings.gateway_mappings_dir
+    folder = settings.mappings_dir
     blueprint = Blueprint(
         parse,
         ProcessLimits(memory=settings.gateway_memory_mb * _MB, result=settings.gateway_max_result_mb * _MB),

@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from waybill_documents.candidates import Candidates
+from waybill_documents.catalogue import AUTO
 from waybill_documents.conversion import convert
 from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
+from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.embedded_files import embedded_file
 from waybill_documents.pdf.page_images import page_image
@@ -21,15 +24,20 @@ from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.stages import Stages
 from waybill_gateway.mappings import Mappings
+from waybill_gateway.sent_catalogues import SentCatalogues
+from waybill_gateway.sent_mappings import CompiledMappings, read_sent
 
 _mappings: Mappings
+_compiled = CompiledMappings()
+_catalogues: SentCatalogues
 
 
 def prepare(options: Mapping[str, Any]) -> None:
     """Load every mapping before the first document arrives."""
-    global _mappings
+    global _mappings, _catalogues
     folder = options.get("mappings_dir")
     _mappings = Mappings(Path(folder) if folder else None)
+    _catalogues = SentCatalogues(_mappings, _compiled)
 
 
 def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
@@ -64,8 +72,7 @@ def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 
 def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
-    name = call["mapping"]
-    mapping = _mappings[name] if name is not None else None
+    mapping = _mapping(call)
     if mapping is not None and call["loss"] is not None:
         mapping = mapping.with_loss(call["loss"])
     result = convert(
@@ -77,7 +84,27 @@ def _converted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
         clock=time.perf_counter,
     )
     answer.write_bytes(result.body)
-    return {"status": 200, "stages": result.stages, "extents": result.extents}
+    return {"status": 200, "mapping": result.mapping, "stages": result.stages, "extents": result.extents}
+
+
+def _mapping(call: Mapping[str, Any]) -> LoadedMapping | Candidates | None:
+    """The mapping that the call names: one that was sent with the document, or one of the gateway's own.
+
+    `auto` means all of them.
+    """
+    name = call["mapping"]
+    if name is None:
+        return None
+    if name == AUTO:
+        return _catalogues.get(Path(call["mappings"])) if call.get("mappings") else _mappings.candidates
+    if (
+        call.get("mappings")
+        and (sent := read_sent(Path(call["mappings"]).read_bytes(), _compiled).get(name)) is not None
+    ):
+        return sent
+    if _mappings.find(name) is None:
+        raise MappingFault(DocumentMessage("mapping.unknown", name=name))
+    return _mappings[name]
 
 
 def _drawn(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from waybill_documents.messages import DocumentMessage
 from waybill_gateway import pool as pools
 from waybill_gateway import refusals
 from waybill_gateway.body import Body
+from waybill_gateway.callers import is_proven
 from waybill_gateway.content_negotiation import Accept, Kind
 from waybill_gateway.doorkeeper import Doorkeeper
 from waybill_gateway.file_signature import KINDS, sniff
@@ -42,7 +43,7 @@ from waybill_gateway.request_span import request_span
 from waybill_gateway.responses import send_file, send_problem
 from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import RequestFiles, Spool
-from waybill_gateway.upload_form import DocumentForm, receive_form
+from waybill_gateway.upload_form import MOST_MAPPINGS_MB, DocumentForm, receive_form
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -54,9 +55,14 @@ _PROBLEM = "application/problem+json"
 class Exchange:
     """What we know about a request so far, for its response and its log line."""
 
+    proven: bool = False
+    """Whether the caller is one of our services."""
     began: float = field(default_factory=time.monotonic)
     job_id: str | None = None
     mapping: str | None = None
+    """As it was asked for."""
+    used_mapping: str | None = None
+    """The one that the document was converted with; another one if the document chose it."""
     status: int | None = None
     """Of the answer; None if there is none, because the client has gone."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -75,6 +81,8 @@ class Exchange:
         known = {"Vary": "Accept"}
         if self.job_id is not None:
             known["X-Job-Id"] = self.job_id
+        if self.used_mapping is not None:
+            known["X-Mapping"] = self.used_mapping
         if self.stages:
             known["X-Stage"] = ", ".join(f"{name};dur={took:.1f}" for name, took in self.stages.items())
         return known
@@ -121,13 +129,19 @@ class Endpoint(ABC):
         """Refuse an invalid field as soon as it arrives."""
 
     @abstractmethod
-    def task(self, form: DocumentForm, kind: Kind, accept: Accept, exchange: Exchange) -> DocumentTask:
+    def takes_mappings(self, exchange: Exchange) -> bool:
+        """Whether mappings that come with the document are used. May refuse them."""
+
+    @abstractmethod
+    def task(
+        self, form: DocumentForm, files: RequestFiles, kind: Kind, accept: Accept, exchange: Exchange
+    ) -> DocumentTask:
         """The parser's task for a document that has arrived."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         body = Body(receive, waits_for_continue=headers.get("expect", "").lower() == "100-continue")
-        exchange = Exchange()
+        exchange = Exchange(proven=is_proven(scope))
         with request_span(scope, headers) as span:
             try:
                 await self._take(headers, body, exchange, send)
@@ -152,7 +166,7 @@ class Endpoint(ABC):
             boundary = boundary_of(headers.get("content-type"))
         except BadForm as error:
             raise refusals.unreadable_form(error) from error
-        self._check_length(headers)
+        self._check_length(headers, exchange)
         with self.doorkeeper.enter() as visit, self.spool.files() as files:
             try:
                 task = await self._receive(body, boundary, accept, files, exchange)
@@ -161,12 +175,13 @@ class Endpoint(ABC):
             except OSError as error:
                 log.error("spool_failed", error=error.strerror)
                 raise refusals.not_stored(error) from error
-            files.drop_document()
+            files.drop_received()
             await self._answer(note, task, files.answer, exchange, send)
 
-    def _check_length(self, headers: Headers) -> None:
+    def _check_length(self, headers: Headers, exchange: Exchange) -> None:
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.settings.max_upload_mb * 1024 * 1024 + OVERHEAD:
+        most = self.settings.max_upload_mb * 1024 * 1024 + OVERHEAD + _room(exchange)
+        if length.isdigit() and int(length) > most:
             raise refusals.too_large(self.settings.max_upload_mb)
 
     async def _receive(
@@ -185,11 +200,13 @@ class Endpoint(ABC):
             form = await receive_form(
                 body,
                 boundary,
-                files.document,
+                files,
                 fields=("job_id", *self.fields),
                 megabytes=self.settings.max_upload_mb,
                 seconds=self.settings.gateway_upload_timeout,
                 on_field=on_field,
+                takes_mappings=lambda: self.takes_mappings(exchange),
+                room=_room(exchange),
             )
         if form.size is None:
             raise refusals.bad_form(msg("gateway.no_file"))
@@ -200,7 +217,7 @@ class Endpoint(ABC):
         GATEWAY_DOCUMENTS.labels(kind or "other").inc()
         if kind is None:
             raise refusals.unread(found)
-        return self.task(form, kind, accept, exchange)
+        return self.task(form, files, kind, accept, exchange)
 
     async def _done(self, task: DocumentTask, files: RequestFiles, body: Body, exchange: Exchange) -> Mapping[str, Any]:
         """Have the document parsed, as long as the client waits for it."""
@@ -260,17 +277,24 @@ class Endpoint(ABC):
         status = exchange.status = note["status"]
         within = exchange.facts["parse_seconds"]
         exchange.stages = {stage.name: stage.seconds * 1000 for stage in stage_times(note, within)}
+        exchange.used_mapping = note.get("mapping")
         if status == 400:  # the mapping cannot be used for this
             raise refusals.mapping_unfit(str(note["detail"]), note["key"], note["params"])
         log.info(
             "processed",
             status=status,
             fault=note.get("fault"),
+            used_mapping=exchange.used_mapping,
             stages={name: round(took / 1000, 4) for name, took in exchange.stages.items()},
             **exchange.facts,
         )
         media_type = task.media_type if status == 200 else _PROBLEM
         await send_file(answer, status, {"Content-Type": media_type, **exchange.headers()}, send)
+
+
+def _room(exchange: Exchange) -> int:
+    """Bytes for mappings beside the document, which only our services may send."""
+    return MOST_MAPPINGS_MB * 1024 * 1024 if exchange.proven else 0
 
 
 def _seconds_since(moment: float) -> float:

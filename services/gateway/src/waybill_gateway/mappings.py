@@ -9,12 +9,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-from waybill_documents.catalogue import names
+from waybill_documents.candidates import Candidate, Candidates
+from waybill_documents.catalogue import AUTO, names
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, load, shipped
+from waybill_documents.mapping_folder import read_folder
 from waybill_documents.messages import DocumentMessage
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+def name_in(asked: str) -> str | None:
+    """The name in `NAME` or `NAME.json`; None if no mapping could be called like that."""
+    name = asked.removesuffix(".json")
+    return name if _NAME.fullmatch(name) else None
 
 
 class Mappings:
@@ -25,33 +33,26 @@ class Mappings:
         for name in names():
             if (found := shipped(name)) is not None:
                 self._mappings[name] = found
-        if folder is not None:
-            if not folder.is_dir():
-                raise MappingFault(DocumentMessage("mapping.no_such_folder"), str(folder))
-            for file in sorted(folder.glob("*.json")):
-                self._add(file)
-
-    def _add(self, file: Path) -> None:
-        try:
-            loaded = load(file.parent, file.name)
-        except MappingFault as fault:
-            raise MappingFault(
-                DocumentMessage("mapping.in_file", where=fault.where, why=fault.says), str(file)
-            ) from fault
-        if loaded.mapping.name != file.stem:
-            raise MappingFault(DocumentMessage("mapping.file_name", mapping=loaded.mapping.name), str(file))
-        if file.stem in self._mappings:
-            raise MappingFault(DocumentMessage("mapping.shipped_name"), str(file))
-        self._mappings[file.stem] = loaded
+        read = read_folder(folder)
+        self.ignored = read.ignored
+        """Files and folders of the operator's that are no mappings."""
+        for name, own in read.mappings.items():
+            try:
+                self._mappings[name] = load(own.files)
+            except MappingFault as fault:
+                says = DocumentMessage("mapping.in_file", where=fault.where, why=fault.says)
+                raise MappingFault(says, str(own.path)) from fault
+        self.candidates = Candidates(Candidate.of(loaded) for loaded in self._mappings.values())
+        """All of them, for documents that shall choose."""
 
     @property
     def names(self) -> list[str]:
         return sorted(self._mappings)
 
     def find(self, asked: str) -> str | None:
-        """The name of the mapping that `NAME` or `NAME.json` means, if there is one."""
-        name = asked.removesuffix(".json")
-        return name if _NAME.fullmatch(name) and name in self._mappings else None
+        """The name of the mapping that `NAME` or `NAME.json` means, if there is one. `auto` means that one of all."""
+        name = name_in(asked)
+        return name if name == AUTO or name in self._mappings else None
 
     def __getitem__(self, name: str) -> LoadedMapping:
         return self._mappings[name]

@@ -75,6 +75,10 @@ def mapping_unknown(name: str, known: Sequence[str]) -> Refusal:
     return Refusal(400, Code.BAD_MAPPING, says, more={"mappings": list(known)})
 
 
+def mappings_unproven() -> Refusal:
+    return Refusal(403, Code.FORBIDDEN, msg("gateway.mappings_unproven"))
+
+
 def mapping_unfit(detail: str, key: str | None, params: Mapping[str, Any]) -> Refusal:
     """For a mapping that cannot be used for this. The parser describes why, in the document library's words."""
     return Refusal(400, Code.BAD_MAPPING, detail, more={"key": key, "params": dict(params)})

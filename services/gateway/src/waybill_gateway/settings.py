@@ -7,12 +7,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from waybill.config.gateway_secret import GatewaySecretSettings
+from waybill.config.mappings_dir import MappingsDirSettings
 from waybill.config.metrics_settings import PortOrNone
 from waybill.config.settings import cpus
 from waybill.config.values import Bare, LocalPath, Port, Seconds
 
 
-class GatewaySettings(GatewaySecretSettings):
+class GatewaySettings(GatewaySecretSettings, MappingsDirSettings):
     """Settings of the gateway, which needs no database."""
 
     title: ClassVar[str] = "Gateway"
@@ -87,11 +88,6 @@ class GatewaySettings(GatewaySecretSettings):
         ge=1,
         le=100_000,
         description="After how many documents a process is replaced, so that a parser's memory leaks stay small.",
-    )
-    gateway_mappings_dir: LocalPath | None = Field(
-        None,
-        description="A folder with further mappings, `NAME.json`, in addition to those that are shipped. It is read"
-        " when the gateway starts; an invalid mapping stops the start.",
     )
     gateway_spool_dir: LocalPath = Field(
         default_factory=lambda data: data["home"] / "gateway",

@@ -22,13 +22,15 @@ _LOCK = "lock"
 
 @dataclass(frozen=True, slots=True)
 class RequestFiles:
-    """The two files of one request."""
+    """The files of one request."""
 
     document: Path
+    mappings: Path
     answer: Path
 
-    def drop_document(self) -> None:
-        self.document.unlink(missing_ok=True)
+    def drop_received(self) -> None:
+        for received in (self.document, self.mappings):
+            received.unlink(missing_ok=True)
 
 
 class Spool:
@@ -44,13 +46,13 @@ class Spool:
 
     @contextmanager
     def files(self) -> Iterator[RequestFiles]:
-        """The paths of two files, which are deleted at the end if they exist."""
+        """The paths of a request's files, which are deleted at the end if they exist."""
         number = next(self._numbers)
-        files = RequestFiles(self.folder / f"{number}.document", self.folder / f"{number}.answer")
+        files = RequestFiles(*(self.folder / f"{number}.{name}" for name in ("document", "mappings", "answer")))
         try:
             yield files
         finally:
-            files.drop_document()
+            files.drop_received()
             files.answer.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -16,9 +16,12 @@ from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part
 from waybill.messages import msg
 from waybill_gateway.body import Body
 from waybill_gateway.refusals import too_large, too_slow, unreadable_form
+from waybill_gateway.spool import RequestFiles
 
 _MOST_PARTS = 20
 _LONGEST_FIELD = 1024
+MOST_MAPPINGS_MB = 4
+"""The mappings that one of our services may send with a document."""
 _BUFFER = 256 * 1024
 _SILENCE = 15.0
 """Seconds without a byte after which we give up."""
@@ -29,35 +32,43 @@ _SLOWEST = 16 * 1024
 
 @dataclass(slots=True)
 class DocumentForm:
-    """The fields that were sent. The document itself is on disk."""
+    """The fields that were sent. The document and the mappings are on disk."""
 
     fields: dict[str, str] = field(default_factory=dict)
     size: int | None = None
     """Bytes of the document; None if there was none."""
+    has_mappings: bool = False
 
 
 async def receive_form(
     body: Body,
     boundary: bytes,
-    document: Path,
+    files: RequestFiles,
     *,
     fields: Collection[str],
     megabytes: int,
     seconds: float,
     on_field: Callable[[str, str], None],
+    takes_mappings: Callable[[], bool],
+    room: int = 0,
 ) -> DocumentForm:
-    """Read the whole form within its limits. `on_field` gets each of the `fields` as it arrives and may refuse it."""
+    """Read the whole form within its limits. `on_field` gets each of the `fields` as it arrives and may refuse it.
+
+    `takes_mappings` is asked when `mappings` arrive, and may refuse them. They have `room` bytes beside the document.
+    """
     most = megabytes * 1024 * 1024
     form = DocumentForm()
     began = asyncio.get_running_loop().time()
     chunks = body.chunks()
-    reader = FormReader(_in_time(chunks), boundary, most_bytes=most + OVERHEAD, most_parts=_MOST_PARTS)
+    reader = FormReader(_in_time(chunks), boundary, most_bytes=most + OVERHEAD + room, most_parts=_MOST_PARTS)
     try:
-        with document.open("wb") as file:
+        with files.document.open("wb") as file:
             async with asyncio.timeout(seconds):
                 async for part in reader.parts():
                     if part.name == "file":
                         await _take_document(part, form, file, most)
+                    elif part.name == "mappings" and takes_mappings():
+                        await _take_mappings(part, form, files.mappings)
                     elif part.name in fields:
                         on_field(part.name, await _take_field(part, form))
                     # Unknown fields are ignored, because a newer client may send them.
@@ -91,11 +102,29 @@ async def _take_document(part: Part, form: DocumentForm, file: BinaryIO, most: i
     if form.size is not None:
         raise BadForm(msg("gateway.two_files"))
     form.size = 0
-    unwritten = bytearray()
-    async for chunk in part.chunks():
-        form.size += len(chunk)
+    async for written in _written(part, file):
+        form.size += written
         if form.size > most:
             raise TooLarge()
+
+
+async def _take_mappings(part: Part, form: DocumentForm, mappings: Path) -> None:
+    if form.has_mappings:
+        raise BadForm(msg("gateway.field_twice", name=part.name))
+    form.has_mappings = True
+    total = 0
+    with mappings.open("wb") as file:
+        async for written in _written(part, file):
+            total += written
+            if total > MOST_MAPPINGS_MB * 1024 * 1024:
+                raise BadForm(msg("gateway.mappings_too_large", megabytes=MOST_MAPPINGS_MB))
+
+
+async def _written(part: Part, file: BinaryIO) -> AsyncIterator[int]:
+    """Write a part to disk. Yields the size of each chunk before it is written, so that the caller can stop."""
+    unwritten = bytearray()
+    async for chunk in part.chunks():
+        yield len(chunk)
         unwritten += chunk
         if len(unwritten) > _BUFFER:
             # This runs in a thread, because a busy disk must not block other requests.

@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 
 from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.loader import load_all
+from waybill.config.mappings_dir import MappingsDirSettings
 from waybill.config.settings import ApiSettings, CommonSettings, ProcessSettings
 from waybill.pipelines import installed, resolve
 
@@ -28,7 +29,15 @@ def load_service(kind: type[S]) -> tuple[S, list[ProcessSettings]]:
 def all_settings() -> tuple[type[ProcessSettings], ...]:
     """The reference documents them all, and no process mistakes another's variable for a typing mistake."""
     services = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
-    return (ProcessSettings, CommonSettings, GatewaySecretSettings, ApiSettings, *services, *_pipeline_settings())
+    return (
+        ProcessSettings,
+        CommonSettings,
+        GatewaySecretSettings,
+        MappingsDirSettings,
+        ApiSettings,
+        *services,
+        *_pipeline_settings(),
+    )
 
 
 def _pipeline_settings() -> list[type[ProcessSettings]]:

@@ -103,6 +103,12 @@ class _Draft:
         self._put(found, value, change.typed)
 
     def finished(self) -> Reading:
+        reading = self._read_again()
+        recognition = self._record.get("recognition")
+        reading.recognition = recognition if isinstance(recognition, dict) else None
+        return reading
+
+    def _read_again(self) -> Reading:
         source = part(self._record, "source", dict)
         if self._mapping.embedded is not None:
             checks = [_check(each) for each in part(self._record, "checks", list)]

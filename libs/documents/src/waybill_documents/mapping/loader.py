@@ -13,26 +13,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
-from importlib.resources.abc import Traversable
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Literal
 
 import re2
 from pydantic import ValidationError
 
-from waybill_documents.catalogue import EARLIER, FILE, folder, names
+from waybill_documents.catalogue import AUTO, EARLIER, FILE, folder, names
 from waybill_documents.expressions.names import check_names
 from waybill_documents.faults import MappingFault
 from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.mistakes import mistakes
 from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping, TableRule
+from waybill_documents.mapping_files import MappingPlace
 from waybill_documents.messages import DocumentMessage, Mistake
 from waybill_documents.precision import too_precise
+from waybill_documents.text_lines import fold
 from waybill_documents.value_text import Unreadable, read
 from waybill_documents.xml_output import XmlSchema, check_tree, load_schema
 
 _MOST_BYTES = 1_000_000
 _VERSIONED = re.compile(r"_v[1-9][0-9]*$")
+
+
+Loss = Literal["strict", "lenient"]
+"""What becomes of details of an e-invoice that have no place in the result: it is refused, or they are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class LoadedMapping:
     sha256: str
     schema: XmlSchema | None
 
-    def with_loss(self, loss: Literal["strict", "lenient"]) -> LoadedMapping:
+    def with_loss(self, loss: Loss) -> LoadedMapping:
         """The same mapping with another choice of what becomes of details that have no place in the result."""
         if self.mapping.embedded is None:
             raise MappingFault(DocumentMessage("mapping.loss_without_embedded", mapping=self.mapping.name))
@@ -51,7 +56,7 @@ class LoadedMapping:
         return replace(self, mapping=self.mapping.model_copy(update={"embedded": rule}))
 
 
-def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
+def load(beside: MappingPlace, name: str = FILE) -> LoadedMapping:
     """Load the mapping in a folder. Its XSD must be in the same folder."""
     try:
         content = (beside / name).read_bytes()
@@ -60,7 +65,7 @@ def load(beside: Path | Traversable, name: str = FILE) -> LoadedMapping:
     return _loaded(beside, content)
 
 
-def _loaded(beside: Path | Traversable, content: bytes) -> LoadedMapping:
+def _loaded(beside: MappingPlace, content: bytes) -> LoadedMapping:
     mapping = parse(content)
     schema = _schema(beside, mapping.xml.xsd) if mapping.xml is not None and mapping.xml.xsd is not None else None
     return LoadedMapping(mapping, _hash(content), schema)
@@ -70,7 +75,7 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _schema(folder: Path | Traversable, name: str) -> XmlSchema:
+def _schema(folder: MappingPlace, name: str) -> XmlSchema:
     if PurePath(name).name != name or not (folder / name).is_file():
         raise MappingFault(DocumentMessage("mapping.schema.missing", name=name), "xml.xsd")
     return load_schema((folder / name).read_bytes(), folder, name)
@@ -97,6 +102,7 @@ def parse(content: bytes) -> Mapping:
         raise MappingFault(DocumentMessage("mapping.no_version", name=mapping.name), "name")
     for where, pattern in _patterns(mapping):
         _check_pattern(where, pattern)
+    _check_recognition(mapping)
     _check_references(mapping)
     check_names(mapping)
     check_tree(mapping)
@@ -161,6 +167,14 @@ def _options() -> Any:
 def _decoded(error: Exception) -> str:
     said = error.args[0] if error.args else ""
     return said.decode() if isinstance(said, bytes) else str(said)
+
+
+def _check_recognition(mapping: Mapping) -> None:
+    if mapping.name == AUTO:
+        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
+    for phrase in (*mapping.recognise.all, *mapping.recognise.any, *mapping.recognise.none):
+        if not fold(phrase):
+            raise MappingFault(DocumentMessage("mapping.phrase_without_letters", phrase=phrase), "recognise")
 
 
 def _check_references(mapping: Mapping) -> None:

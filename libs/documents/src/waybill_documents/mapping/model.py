@@ -97,11 +97,18 @@ class Area(Strict):
 
 
 class Recognise(Strict):
-    """How to recognise a document for this mapping. All phrases are searched for on every page."""
+    """How to recognise a document for this mapping. All phrases are searched for on every page.
+
+    A mapping for embedded invoices needs none of this, because it is recognised by the attachment.
+    """
 
     all: tuple[Phrase, ...] = ()
     any: tuple[Phrase, ...] = ()
     none: tuple[Phrase, ...] = ()
+    preference: Annotated[int, Field(ge=0, le=9)] = Field(
+        0,
+        description="Of mappings that recognise a document equally well, the one with the highest preference is taken.",
+    )
 
 
 class FieldRule(Strict):

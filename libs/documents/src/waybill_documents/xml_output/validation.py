@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib.resources.abc import Traversable
 from itertools import groupby
 from typing import NamedTuple
 
 from lxml import etree
 
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
+from waybill_documents.mapping_files import MappingPlace
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.xml_output.safe_xml import HostileXml, local, parse, parser
 
@@ -45,7 +45,7 @@ class Origin(NamedTuple):
 class _Beside(etree.Resolver):
     """Resolves includes from the schema's own folder and refuses everything else."""
 
-    def __init__(self, folder: Traversable | None) -> None:
+    def __init__(self, folder: MappingPlace | None) -> None:
         self.folder = folder
         self.refused: str | None = None
         """The name that was refused. libxml2 swallows the exception and does not treat a failed import as an error."""
@@ -59,7 +59,7 @@ class _Beside(etree.Resolver):
         return self.resolve_string(_bounded((self.folder / name).read_bytes()), context, base_url=system_url)
 
 
-def load_schema(content: bytes, beside: Traversable | None = None, name: str = "schema.xsd") -> XmlSchema:
+def load_schema(content: bytes, beside: MappingPlace | None = None, name: str = "schema.xsd") -> XmlSchema:
     """Load a schema. Its includes must be in the folder `beside`; without that folder, includes are refused.
 
     Raises MappingFault for an invalid schema, and for includes from anywhere else.

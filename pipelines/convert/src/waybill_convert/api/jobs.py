@@ -110,9 +110,20 @@ async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader, owner: Re
 
 
 @router.post("/{job_id}/retry", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
-async def retry(job_id: uuid.UUID, context: Shared, visitor: Writer) -> Response:
+async def retry(
+    job_id: uuid.UUID,
+    context: Shared,
+    visitor: Writer,
+    mapping: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="Another mapping than before, or `auto`, which then chooses among the mappings of now.",
+        ),
+    ] = None,
+) -> Response:
     """Retry a failed or cancelled job; 404 `EXPIRED` if the document is no longer stored."""
-    return _job(await context.conversions.retry(visitor.principal.owner, job_id))
+    return _job(await context.conversions.retry(visitor.principal.owner, job_id, mapping))
 
 
 @router.post("/{job_id}/cancel", response_model=JobSchema, responses=refusals(404, 408, 409, 413))

@@ -17,11 +17,14 @@ from waybill.web.addresses import address_of
 from waybill.web.openapi import refusals
 from waybill.web.visitors import Visitor
 from waybill_convert.kinds import DEFAULT_MAPPING
+from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.permissions import Writer
-from waybill_convert.schemas import MappingsSchema, UploadedSchema, UploadsSchema, uploaded_json
+from waybill_convert.pinned_catalogues import AutoChoice
+from waybill_convert.schemas import UploadedSchema, UploadsSchema, uploaded_json
 from waybill_convert.upload_form import ReceivedDocument, UploadForm, UploadReceiver
 from waybill_convert.views import Uploaded
 from waybill_convert.web_context import ConvertContext, Shared
+from waybill_documents.catalogue import AUTO
 from waybill_engine import arrivals
 
 router = APIRouter(prefix="/api", tags=["upload"])
@@ -57,17 +60,29 @@ async def check_space(request: Request, context: ConvertContext) -> None:
     await context.space.check(int(length) if length.isdigit() and len(length) < 16 else 0)
 
 
-def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) -> UploadReceiver:
+async def receiver_of(context: ConvertContext, visitor: Visitor, *, files: int) -> UploadReceiver:
     settings = context.settings
     return UploadReceiver(
         context.storage,
-        context.mappings,
+        with_auto(await choices_of(context, visitor)),
+        default=settings.default_mapping,
         tenant=visitor.principal.tenant,
         file_mb=settings.max_upload_mb,
         request_mb=settings.max_upload_mb if files == 1 else settings.api_max_request_mb,
         most_files=files,
         seconds=settings.api_upload_timeout,
     )
+
+
+async def choices_of(context: ConvertContext, visitor: Visitor) -> dict[str, MappingChoice]:
+    """The mappings that a visitor can choose from."""
+    async with context.database.hot() as connection:
+        return await context.catalogue.choices(connection, visitor.principal.tenant)
+
+
+def with_auto(choices: dict[str, MappingChoice]) -> dict[str, MappingChoice]:
+    """The mappings that can be asked for: those, and the one of them that recognises the document."""
+    return {AUTO: AutoChoice.among(choices.values()), **choices}
 
 
 async def create(
@@ -82,6 +97,9 @@ async def create(
     # Keep the file before the job is committed: a job without its document is worse than a file without a job.
     receiver.keep(received.key)
     try:
+        if isinstance(form.mapping, AutoChoice):
+            async with context.database.hot() as connection:
+                await form.mapping.pin(connection)
         return await context.uploads.upload(
             visitor.principal, received.upload(form.mapping), force=form.force, begun_at=begun_at
         )
@@ -92,7 +110,7 @@ async def create(
 
 _FILE = {"type": "string", "format": "binary", "description": "A PDF, or an e-invoice as XML."}
 _FIELDS = {
-    "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`."},
+    "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`, or `auto`."},
     "force": {
         "type": "boolean",
         "default": False,
@@ -104,12 +122,6 @@ _FIELDS = {
 def _body(file: dict[str, Any]) -> dict[str, Any]:
     schema = {"type": "object", "required": ["file"], "properties": {"file": file, **_FIELDS}}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
-
-
-@router.get("/mappings", response_model=MappingsSchema, responses=refusals())
-async def mappings(context: Shared) -> MappingsSchema:
-    """The mappings you can choose from."""
-    return MappingsSchema(mappings=context.mappings, default=DEFAULT_MAPPING)
 
 
 @router.post(
@@ -129,7 +141,7 @@ async def upload(request: Request, context: Shared, visitor: Writer) -> Response
     """
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, visitor, files=1) as receiver:
+    async with await receiver_of(context, visitor, files=1) as receiver:
         form = await receiver.receive(request, one=True)
         uploaded = await create(context, visitor, receiver, form.files[0], form, begun_at)
     new = uploaded.deduped_from is None
@@ -154,7 +166,7 @@ async def uploads(request: Request, context: Shared, visitor: Writer) -> Respons
     """Upload several documents at once. The answer has a result for each file."""
     begun_at = await admit(request, context, visitor)
     await check_space(request, context)
-    async with receiver_of(context, visitor, files=context.settings.api_max_files) as receiver:
+    async with await receiver_of(context, visitor, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         answers = [await _answer(context, visitor, receiver, received, form, begun_at) for received in form.files]
     statuses = {answer["status"] for answer in answers}

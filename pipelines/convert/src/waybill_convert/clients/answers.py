@@ -31,14 +31,36 @@ class ConvertedDocument:
     provenance: bytes
     """Everything but the XML, as JSON: data, provenance, checks, stages."""
     pages: int
+    used: UsedMapping
     doubts: Doubts | None = None
     """Why a person has to look first; None if nobody has to."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsedMapping:
+    """The mapping that made a record, as the gateway says."""
+
+    name: str
+    sha256: str | None
+    recognition: str | None
+    """If the document chose it: why, as JSON."""
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> UsedMapping:
+        """The mapping that a record names."""
+        given, why = record.get("mapping"), record.get("recognition")
+        mapping = given if isinstance(given, dict) else {}
+        name, sha256, title = (mapping.get(member) for member in ("name", "sha256", "title"))
+        recognition = _dumped({"title": title, **why}).decode() if isinstance(why, dict) else None
+        return cls(str(name), sha256 if isinstance(sha256, str) else None, recognition)
 
 
 class Rejected(GatewayRejected):
     """The document is at fault. What the gateway found is kept for the person who looks into it."""
 
     partial: bytes | None = None
+    used: UsedMapping | None = None
+    """The mapping that found it."""
 
     @classmethod
     def of(cls, problem: Mapping[str, Any], status: int) -> Rejected:
@@ -53,6 +75,7 @@ class Rejected(GatewayRejected):
         rejected = say_as(problem, cls(detail=detail))
         if isinstance(problem.get("partial"), dict):
             rejected.partial = _dumped(problem["partial"])
+            rejected.used = UsedMapping.of(problem["partial"])
         return rejected
 
 
@@ -76,7 +99,8 @@ def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDoc
         doubts = look(answer, thresholds)
     except (KeyError, TypeError, AttributeError) as error:
         raise GatewayUnavailable(msg("convert.gateway.no_confidence")) from error
-    return ConvertedDocument(encoded, root, _dumped(answer), len(pages) if isinstance(pages, list) else 0, doubts)
+    count = len(pages) if isinstance(pages, list) else 0
+    return ConvertedDocument(encoded, root, _dumped(answer), count, UsedMapping.of(answer), doubts)
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

@@ -7,6 +7,7 @@ documents. One client serves all jobs of a worker and keeps its connections open
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from waybill_convert.clients.gateway_http import GatewayConnections, read_body
 from waybill_convert.clients.source import Source
 from waybill_convert.doubts import NEVER, KnownThresholds
 from waybill_convert.settings import ConvertSettings
+from waybill_documents.mapping_files import MappingFiles
 
 CONVERSION = "application/vnd.waybill.conversion+json"
 MOST_ANSWER_BYTES = 256 * 1024 * 1024
@@ -50,16 +52,34 @@ class Gateway:
 
     @measured
     async def convert(
-        self, source: Source, *, mapping: str, job_id: str, apart: Apart, thresholds: KnownThresholds = NEVER
+        self,
+        source: Source,
+        *,
+        mapping: str,
+        job_id: str,
+        apart: Apart,
+        files: MappingFiles | None = None,
+        candidates: str | None = None,
+        thresholds: KnownThresholds = NEVER,
     ) -> ConvertedDocument:
-        """Have a document converted. Raises an error of the taxonomy for whatever goes wrong."""
+        """Have a document converted. Raises an error of the taxonomy for whatever goes wrong.
+
+        `files` are those of a mapping that the gateway does not have, or not in the version that is meant. `candidates`
+        is the whole form field, with the mappings that the document may choose from.
+        """
+        fields = {"mapping": mapping, "pretty": "1", "job_id": job_id}
+        if files is not None:
+            sent = {"name": mapping, "sha256": files.sha256, "document": files.document, "schemas": dict(files.schemas)}
+            fields["mappings"] = json.dumps([sent])
+        elif candidates is not None:
+            fields["mappings"] = candidates
         with self._connections.span("/process") as span:
-            return await self._convert(source, mapping, job_id, apart, thresholds, span)
+            return await self._convert(source, fields, apart, thresholds, span)
 
     async def _convert(
-        self, source: Source, mapping: str, job_id: str, apart: Apart, thresholds: KnownThresholds, span: Span
+        self, source: Source, fields: dict[str, str], apart: Apart, thresholds: KnownThresholds, span: Span
     ) -> ConvertedDocument:
-        form = StreamedForm({"mapping": mapping, "pretty": "1", "job_id": job_id}, source.size)
+        form, job_id = StreamedForm(fields, source.size), fields["job_id"]
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
         try:
             async with (

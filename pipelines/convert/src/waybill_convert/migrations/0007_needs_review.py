@@ -1,6 +1,6 @@
 """Results that a person has to look at first
 
-Revision: convert_0007, after convert_0005
+Revision: convert_0007, after convert_0006
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from waybill.db.migrations.statements import execute
 
 revision = "convert_0007"
-down_revision = "convert_0005"
+down_revision = "convert_0006"
 branch_labels = None
 depends_on = None
 

@@ -171,8 +171,10 @@ async def look(request: Request, caller: Reader, context: Shared, asked: Asked) 
 
 
 @router.post("/queue/{job_id}/retry")
-async def retry(request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked) -> Response:
-    await context.conversions.retry(caller.principal.owner, job_id)
+async def retry(
+    request: Request, job_id: uuid.UUID, caller: Editor, context: Shared, asked: Asked, mapping: str | None = None
+) -> Response:
+    await context.conversions.retry(caller.principal.owner, job_id, mapping)
     return await _answer(request, caller, context, asked)
 
 

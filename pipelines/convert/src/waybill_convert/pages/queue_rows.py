@@ -9,11 +9,22 @@ from typing import Any
 from waybill.errors import Code
 from waybill.web.languages import Language
 from waybill_convert.pages.fault_words import fault_words, finding_words
+from waybill_convert.pages.recognition_words import mapping_title, recognition_words
 from waybill_convert.status import CONVERTED, REUSABLE, Status
 from waybill_convert.views import ConversionView, Fault
+from waybill_documents.catalogue import AUTO
 
 _SHOWN_FINDINGS = 50
 """A document of 2,000 lines can have as many findings; the first ones are enough to see what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedMapping:
+    """A button: convert the document by this one."""
+
+    name: str
+    title: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,12 @@ class QueueRow:
     at: str
     at_words: str
     ago: str
+    recognised: str = ""
+    """Why its document chose the mapping, in one sentence; empty if the mapping was named."""
+    near: tuple[OfferedMapping, ...] = ()
+    """The mappings to convert a document by that could not choose one: those that something speaks for."""
+    others: tuple[OfferedMapping, ...] = ()
+    """The others."""
     reused: bool = False
     attempt: str = ""
     going: str = ""
@@ -65,10 +82,13 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
         word=language.say(f"convert.states.{'held' if held else 'stopping' if job.stopping else status}"),
         name=job.original_name,
         size=language.size(job.bytes),
-        mapping=job.mapping,
+        mapping=language.say("convert.row.auto") if job.mapping == AUTO else job.mapping,
         at=job.listed_at.isoformat(),
         at_words=language.exactly(job.listed_at),
         ago=language.ago(job.listed_at, now),
+        recognised=recognition_words(job, language),
+        near=_offered(job, language, near=True),
+        others=_offered(job, language, near=False),
         reused=job.reused and status in REUSABLE,
         attempt=_attempt(job, language),
         going=_going(job, now, language),
@@ -79,10 +99,25 @@ def row(job: ConversionView, now: datetime, language: Language) -> QueueRow:
         check=f"/review/{id_}" if in_doubt else "",
         review=f"/review/{id_}" if status in (Status.COMPLETE, Status.FAILED) else "",
         download=f"/api/jobs/{id_}/download" if status is Status.COMPLETE else "",
-        retry=job.source_kept and status in (Status.FAILED, Status.CANCELLED),
+        retry=job.source_kept and not job.candidates and status in (Status.FAILED, Status.CANCELLED),
         cancel=status in (Status.QUEUED, Status.PROCESSING) and not job.stopping,
         **_pin(job, language),
         upload_again=status is Status.EXPIRED or (not job.source_kept and status in (Status.FAILED, Status.CANCELLED)),
+    )
+
+
+def _offered(job: ConversionView, language: Language, *, near: bool) -> tuple[OfferedMapping, ...]:
+    if not job.source_kept or job.status is not Status.FAILED:
+        return ()
+    titles = {each.name: mapping_title(each.name, each.title, language) for each in job.candidates}
+    return tuple(
+        OfferedMapping(
+            each.name,
+            language.say("convert.row.as_candidate", title=titles[each.name], score=each.score),
+            language.say("convert.row.as_candidate_name", title=titles[each.name], name=job.original_name),
+        )
+        for each in job.candidates
+        if (each.score > 0) is near
     )
 
 

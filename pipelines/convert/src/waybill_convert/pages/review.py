@@ -140,10 +140,8 @@ async def compare(
     owner, language = caller.principal.owner, language_of(request)
     view = await context.conversions.get(owner, job_id)
     files = [await context.reviews.file(owner, job_id, max(number, 0)) for number in (before, after)]
-    rows = await while_connected(
-        request,
-        context.desk.work(owner, files, review_html.changes, context.settings.gateway_mappings_dir, language.code),
-    )
+    mapping = await context.reviews.mapping(owner, job_id)
+    rows = await while_connected(request, context.desk.work(owner, files, review_html.changes, mapping, language.code))
     values = {"id": str(job_id), "name": view.original_name, "before": before, "after": after, "rows": rows}
     return page(render("convert/review_changes.html", language, page=frame(request), compared=values), language)
 
@@ -240,10 +238,9 @@ async def _work(
     *arguments: object,
 ) -> Any:
     """Have a side process do it, when it is this owner's turn, as long as the client waits for it."""
-    folder = context.settings.gateway_mappings_dir
-    work: Coroutine[Any, Any, Any] = context.desk.work(
-        caller.principal.owner, [found.record], function, folder, *arguments
-    )
+    owner = caller.principal.owner
+    mapping = await context.reviews.mapping(owner, found.subject.view.id)
+    work: Coroutine[Any, Any, Any] = context.desk.work(owner, [found.record], function, mapping, *arguments)
     return await while_connected(request, work)
 
 

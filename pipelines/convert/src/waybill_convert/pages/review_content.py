@@ -12,6 +12,7 @@ from waybill.errors import Refused
 from waybill.web.languages import Language
 from waybill_convert.pages.fault_words import fault_words
 from waybill_convert.pages.line_windows import window_of, windows_of
+from waybill_convert.pages.recognition_words import recognition_words
 from waybill_convert.pages.review_history import HistoryEntry, history, told
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Json, Revised, Revision, Typed
@@ -86,6 +87,8 @@ class Review:
     id: str
     name: str
     mapping: str
+    recognised: str
+    """Why the document chose its mapping; empty if it was named."""
     number: int
     revised: str
     by: str
@@ -187,6 +190,7 @@ class _Showing:
             id=str(page.view.id),
             name=page.view.original_name,
             mapping=page.view.mapping,
+            recognised=recognition_words(page.view, language),
             number=page.number,
             revised=language.say("convert.review_page.revision", number=page.number) if page.number else "",
             by=told(last.author, language) if last else "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from waybill.errors import NotFound, Refused
@@ -15,11 +14,12 @@ from waybill_convert.pages.review_content import Draft, Review, ReviewSubject, s
 from waybill_convert.pages.review_history import ShownChange, compared
 from waybill_convert.review_work import loaded, reviser_of
 from waybill_convert.revision_models import Json
+from waybill_documents.mapping_files import MappingFiles
 
 
 def whole_page(
     content: bytes | None,
-    folder: Path | None,
+    files: MappingFiles | None,
     subject: ReviewSubject,
     draft: Draft,
     frame: Frame,
@@ -30,18 +30,18 @@ def whole_page(
     """The page, with the window of lines that the draft asks for. `revise` says whether to apply the corrections."""
     record = loaded(content) if content is not None else None
     if revise and record is not None:
-        draft = _revised(folder, record, draft, language)
-    review = _shown(folder, subject, record, draft, language, may_write=may_write)
+        draft = _revised(files, record, draft, language)
+    review = _shown(files, subject, record, draft, language, may_write=may_write)
     return render("convert/review.html", LANGUAGES[language], page=frame, review=review)
 
 
 def lines(
-    content: bytes, folder: Path | None, subject: ReviewSubject, at: str, language: str, may_write: bool
+    content: bytes, files: MappingFiles | None, subject: ReviewSubject, at: str, language: str, may_write: bool
 ) -> dict[str, Any]:
     """One window of lines: its rows, and the boxes on the document's pages, by page."""
     from waybill_convert.pages.review_pages import marks
 
-    review = _shown(folder, subject, loaded(content), Draft(at=(at,)), language, may_write=may_write)
+    review = _shown(files, subject, loaded(content), Draft(at=(at,)), language, may_write=may_write)
     wanted = window_of(at)
     windows = (window for table in review.seen.tables for window in table.windows)
     found = next((each for each in windows if wanted is not None and each.path == wanted.path), None)
@@ -58,7 +58,7 @@ def lines(
 
 def check(
     content: bytes | None,
-    folder: Path | None,
+    files: MappingFiles | None,
     subject: ReviewSubject,
     draft: Draft,
     language: str,
@@ -68,8 +68,8 @@ def check(
     subject = replace(subject, view=replace(subject.view, source_kept=False))  # the document's pages stay as they are
     record = loaded(content) if content is not None else None
     if revise and record is not None:
-        draft = _revised(folder, record, draft, language)
-    after = _shown(folder, subject, record, draft, language, may_write=True)
+        draft = _revised(files, record, draft, language)
+    after = _shown(files, subject, record, draft, language, may_write=True)
     old, new = _Facts(record), _Facts(draft.revised.record if draft.revised is not None else record)
     typed = {path for path, _ in draft.typed}
     return {
@@ -85,12 +85,12 @@ def check(
     }
 
 
-def changes(before: bytes, after: bytes, folder: Path | None, language: str) -> list[ShownChange]:
+def changes(before: bytes, after: bytes, files: MappingFiles | None, language: str) -> list[ShownChange]:
     """The differences between two revisions, in words."""
     from waybill_convert.differences import differences
 
     record = loaded(after)
-    return compared(reviser_of(folder), record, differences(loaded(before), record), LANGUAGES[language])
+    return compared(reviser_of(files), record, differences(loaded(before), record), LANGUAGES[language])
 
 
 class _Facts:
@@ -115,14 +115,20 @@ class _Facts:
         return values.get(name), origin.get("confidence"), origin.get("rule"), self._wrong.get(path)
 
 
-def _revised(folder: Path | None, record: Json, draft: Draft, language: str) -> Draft:
+def _revised(files: MappingFiles | None, record: Json, draft: Draft, language: str) -> Draft:
     try:
-        return replace(draft, revised=reviser_of(folder).revise(record, draft.typed))
+        return replace(draft, revised=reviser_of(files).revise(record, draft.typed))
     except Refused as refused:  # a note says why, and the corrections stay in the form
         return replace(draft, note=draft.note or LANGUAGES[language].explain(refused))
 
 
 def _shown(
-    folder: Path | None, subject: ReviewSubject, record: Json | None, draft: Draft, language: str, *, may_write: bool
+    files: MappingFiles | None,
+    subject: ReviewSubject,
+    record: Json | None,
+    draft: Draft,
+    language: str,
+    *,
+    may_write: bool,
 ) -> Review:
-    return shown(reviser_of(folder), subject, record, draft, LANGUAGES[language], may_write=may_write)
+    return shown(reviser_of(files), subject, record, draft, LANGUAGES[language], may_write=may_write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from waybill.web.languages import ENGLISH, Language, language_of
 from waybill.web.layout import frame, page, render
 from waybill.web.visitors import AnyVisitor, Visitor
-from waybill_convert.api.uploads import admit, check_space, create, receiver_of
+from waybill_convert.api.uploads import admit, check_space, choices_of, create, receiver_of
 from waybill_convert.kinds import DEFAULT_MAPPING
+from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
 from waybill_convert.permissions import Writer
 from waybill_convert.upload_form import UploadForm
 from waybill_convert.web_context import ConvertContext, Shared
-from waybill_documents import catalogue
+from waybill_documents.catalogue import AUTO
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,7 +38,7 @@ class UploadLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class MappingChoice:
+class ShownChoice:
     name: str
     title: str
     chosen: bool
@@ -50,7 +52,7 @@ class RefusedFile:
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def choose(request: Request, caller: AnyVisitor, context: Shared) -> Response:
-    return _page(request, caller, context)
+    return await _page(request, caller, context)
 
 
 @router.post("/")
@@ -59,7 +61,7 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
     language, refused = language_of(request), list[RefusedFile]()
-    async with receiver_of(context, caller, files=context.settings.api_max_files) as receiver:
+    async with await receiver_of(context, caller, files=context.settings.api_max_files) as receiver:
         form = await receiver.receive(request, one=False)
         for each in form.files:
             if each.failure is None:
@@ -67,7 +69,8 @@ async def send(request: Request, caller: Writer, context: Shared) -> Response:
             else:
                 refused.append(RefusedFile(each.name, language.explain(each.failure)))
     if refused:
-        return _page(request, caller, context, refused, sent=len(form.files) - len(refused), mapping=form.mapping)
+        sent = len(form.files) - len(refused)
+        return await _page(request, caller, context, refused, sent=sent, mapping=form.mapping.name)
     return _to_queue(request, caller)
 
 
@@ -76,9 +79,11 @@ async def try_sample(request: Request, caller: Writer, context: Shared) -> Respo
     """Convert our sample invoice, for people who have none at hand."""
     begun_at = await admit(request, context, caller)
     await check_space(request, context)
-    async with receiver_of(context, caller, files=1) as receiver:
+    async with await receiver_of(context, caller, files=1) as receiver:
         received = await receiver.store(_SAMPLE.name, _SAMPLE.read_bytes())
-        await create(context, caller, receiver, received, UploadForm(), begun_at)
+        await create(
+            context, caller, receiver, received, UploadForm(context.catalogue.installed[DEFAULT_MAPPING]), begun_at
+        )
     return _to_queue(request, caller)
 
 
@@ -93,14 +98,14 @@ def _to_queue(request: Request, caller: Visitor) -> Response:
     return response
 
 
-def _page(
+async def _page(
     request: Request,
     caller: Visitor,
     context: ConvertContext,
     refused: list[RefusedFile] | None = None,
     *,
     sent: int = 0,
-    mapping: str = DEFAULT_MAPPING,
+    mapping: str = AUTO,
 ) -> Response:
     settings, language = context.settings, language_of(request)
     limits = UploadLimits(
@@ -109,7 +114,11 @@ def _page(
         settings.api_max_request_mb * _MB,
         language.say("sizes.megabytes", number=settings.max_upload_mb),
     )
-    mappings = [MappingChoice(name, _title(name, language), name == mapping) for name in _ordered(context.mappings)]
+    choices = _ordered((await choices_of(context, caller)).values())
+    mappings = [
+        ShownChoice(AUTO, language.say("convert.upload_page.auto"), mapping == AUTO),
+        *(ShownChoice(each.name, _title(each, language), each.name == mapping) for each in choices),
+    ]
     text = render(
         "convert/upload.html",
         language,
@@ -124,14 +133,12 @@ def _page(
     return response
 
 
-def _ordered(names: list[str]) -> list[str]:
+def _ordered(choices: Iterable[MappingChoice]) -> list[MappingChoice]:
     """What most people want comes first, then the others by their English titles."""
-    return sorted(names, key=lambda name: (name != DEFAULT_MAPPING, _title(name, ENGLISH).lower()))
+    return sorted(choices, key=lambda each: (each.name != DEFAULT_MAPPING, _title(each, ENGLISH).lower()))
 
 
-def _title(name: str, language: Language) -> str:
-    """What a mapping is called in the reader's language, else what it calls itself."""
-    if f"convert.titles.{name}" in language.messages:
-        return language.say(f"convert.titles.{name}")
-    found = catalogue.summary(name)
-    return found.title if found is not None else name
+def _title(choice: MappingChoice, language: Language) -> str:
+    """What a shipped mapping is called in the reader's language; any other is called what it calls itself."""
+    key = f"convert.titles.{choice.name}"
+    return language.say(key) if choice.origin is MappingOrigin.SHIPPED and key in language.messages else choice.title

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waybill import audit
 from waybill_convert.models import Upload
@@ -29,7 +29,7 @@ _SAME = """
 SELECT job_id
   FROM (SELECT job_id, status FROM conversions
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
-           AND listed_at IS NOT NULL
+           AND listed_at IS NOT NULL AND (mapping_sha256 IS NULL OR $6::text IS NULL OR mapping_sha256 = $6)
         OFFSET 0) AS same
  WHERE status = ANY ($5::text[])
  ORDER BY job_id DESC
@@ -37,7 +37,7 @@ SELECT job_id
 """
 
 _DOCUMENT = """
-SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping FROM conversions
+SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping, mapping_sha256 FROM conversions
  WHERE job_id = $1 AND deleted_at IS NULL
 """
 
@@ -70,12 +70,25 @@ _STILL_GOOD = "SELECT job_id FROM conversions WHERE job_id = $1 AND status = ANY
 
 _INSERT = """
 WITH told AS (SELECT waybill_tell($3))
-INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, status, listed_at,
-                         changed, changed_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'queued', now(), pg_current_xact_id(), now() FROM told
+INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, mapping_sha256,
+                         status, listed_at, changed, changed_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', now(), pg_current_xact_id(), now() FROM told
 """
 
-_KNOWN = "SELECT EXISTS (SELECT FROM conversions WHERE job_id = $1)"
+_NAMED_MAPPING = "SELECT tenant, mapping AS name, mapping_sha256 AS sha256 FROM conversions WHERE job_id = $1"
+
+_USED_MAPPING = """
+SELECT tenant, COALESCE(used_mapping, mapping) AS name,
+       CASE WHEN used_mapping IS NULL THEN mapping_sha256 ELSE used_sha256 END AS sha256
+  FROM conversions WHERE job_id = $1
+"""
+
+_ASK_ANEW = """
+UPDATE conversions
+   SET mapping = $2, mapping_sha256 = $3, used_mapping = NULL, used_sha256 = NULL, recognition = NULL,
+       changed = pg_current_xact_id(), changed_at = now()
+ WHERE job_id = $1
+"""
 
 _KEEPS_DOCUMENT = "SELECT upload_deleted_at IS NULL FROM conversions WHERE job_id = $1 AND deleted_at IS NULL"
 
@@ -83,8 +96,8 @@ _KEEPS_DOCUMENT = "SELECT upload_deleted_at IS NULL FROM conversions WHERE job_i
 _INSERT_RUNNING = """
 WITH made AS (
     INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, upload_borrowed,
-                             status, listed_at, changed, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'processing', $10, pg_current_xact_id(), now())
+                             mapping_sha256, status, listed_at, changed, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, 'processing', $10, pg_current_xact_id(), now())
         ON CONFLICT DO NOTHING
     RETURNING owner, listed_at
 )
@@ -134,7 +147,9 @@ async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:
 
 async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
     """The owner's job for the same document and mapping, if it is still good for it."""
-    found = await connection.fetchval(_SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE))
+    found = await connection.fetchval(
+        _SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE), upload.mapping_sha256
+    )
     # Locked until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
     job = await share_job(connection, found) if found is not None else None
     if job is None or job.stopping:
@@ -176,12 +191,33 @@ async def insert(connection: Connection, tenant: str, owner: str, upload: Upload
         upload.sha256,
         upload.mapping,
         upload.key,
+        upload.mapping_sha256,
     )
 
 
-async def known(connection: Connection, job_id: uuid.UUID) -> bool:
-    """Whether a job has its row: those that were uploaded have it from the start."""
-    return bool(await connection.fetchval(_KNOWN, job_id))
+class NamedMapping(NamedTuple):
+    """The mapping that a job named, and the tenant for whom it did."""
+
+    tenant: str
+    name: str
+    sha256: str | None
+
+
+async def named_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMapping | None:
+    """None if the job has no row yet: those that were uploaded have it from the start."""
+    row = await connection.fetchrow(_NAMED_MAPPING, job_id)
+    return NamedMapping(**row) if row is not None else None
+
+
+async def used_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMapping | None:
+    """The mapping that a job's record was made by: the one that it named, or the one that its document chose."""
+    row = await connection.fetchrow(_USED_MAPPING, job_id)
+    return NamedMapping(**row) if row is not None else None
+
+
+async def ask_anew(connection: Connection, job_id: uuid.UUID, mapping: str, sha256: str) -> None:
+    """Have a locked job's document converted by another mapping the next time."""
+    await connection.execute(_ASK_ANEW, job_id, mapping, sha256)
 
 
 async def keeps_document(connection: Connection, job_id: uuid.UUID) -> bool:
@@ -205,6 +241,7 @@ async def insert_running(
         upload.key,
         borrowed,
         listed_at,
+        upload.mapping_sha256,
     )
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 DETAILS = """
 SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_name, conversions.bytes,
-       conversions.mapping, conversions.status, conversions.reused_at, conversions.upload_key,
+       COALESCE(conversions.used_mapping, conversions.mapping) AS mapping,
+       conversions.mapping AS requested_mapping, conversions.recognition::text AS recognition,
+       conversions.status, conversions.reused_at, conversions.upload_key,
        conversions.upload_borrowed, conversions.upload_deleted_at, conversions.upload_missing_at,
        conversions.deleted_at, conversions.revision, conversions.pages,
        conversions.doubts, conversions.approved_at, conversions.approved_by,

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from waybill_convert.repository import mappings
 from waybill_engine.erasure import JobPage
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ async def remove(connection: Connection, job_ids: Sequence[uuid.UUID]) -> int:
 
 
 async def remove_rest(connection: Connection, tenant: str, limit: int) -> list[uuid.UUID]:
-    """What outlived the tenant's jobs: tombstones, and what an operator decided about reviews."""
+    """What outlived the tenant's jobs: tombstones, what an operator decided about reviews, samples, and mappings."""
     await connection.execute(_REMOVE_THRESHOLDS, tenant)
-    return [row["job_id"] for row in await connection.fetch(_REMOVE_TOMBSTONES, tenant, limit)]
+    gone = [row["job_id"] for row in await connection.fetch(_REMOVE_TOMBSTONES, tenant, limit)]
+    if not gone:
+        gone = await mappings.remove_samples(connection, tenant, limit)
+    if not gone:
+        await mappings.remove_all(connection, tenant)
+    return gone

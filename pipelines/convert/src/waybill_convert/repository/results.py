@@ -45,6 +45,19 @@ SELECT EXISTS (SELECT FROM conversions
 """
 
 
+_NOTE_CHOICE = """
+UPDATE conversions
+   SET used_mapping = $2, used_sha256 = $3, recognition = $4::text::jsonb,
+       changed = pg_current_xact_id(), changed_at = now()
+ WHERE job_id = $1 AND mapping = 'auto'
+"""
+
+
+async def note_choice(connection: Connection, job_id: uuid.UUID, name: str, sha256: str, recognition: str) -> None:
+    """Note which mapping a document chose, and why as JSON."""
+    await connection.execute(_NOTE_CHOICE, job_id, name, sha256, recognition)
+
+
 class NotedResult(NamedTuple):
     owner: str
     """Whose it is by now."""

@@ -114,6 +114,8 @@ SELECT listed.key
                 WHERE upload_borrowed AND upload_deleted_at IS NULL AND upload_key = listed.key)
     OR EXISTS (SELECT FROM revisions
                 WHERE revisions.job_id = listed.job_id AND listed.key IN (xml_key, record_key))
+    OR EXISTS (SELECT FROM mapping_samples
+                WHERE mapping_samples.id = listed.job_id AND storage_key = listed.key)
 """
 
 _EXPECTED = """

@@ -59,7 +59,7 @@ SELECT change ->> 'rule' AS rule, count(*) AS corrections, count(DISTINCT revisi
   FROM conversions
   JOIN revisions ON revisions.job_id = conversions.job_id,
        LATERAL jsonb_array_elements(revisions.changes) WITH ORDINALITY AS changes (change, ordinal)
- WHERE conversions.mapping = $1 AND conversions.deleted_at IS NULL
+ WHERE COALESCE(conversions.used_mapping, conversions.mapping) = $1 AND conversions.deleted_at IS NULL
  GROUP BY 1
  ORDER BY documents DESC, corrections DESC, rule
 """

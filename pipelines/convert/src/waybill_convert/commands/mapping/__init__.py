@@ -1,4 +1,4 @@
-"""`waybill mapping`: write, check and try mappings. Each command has a module; only `report` needs a database.
+"""`waybill mapping`: write, check, try and publish mappings. Only `report` needs a database, some need the API.
 
 Documents are read in this process, without the gateway's sandbox, because they are the user's own files.
 """
@@ -12,11 +12,12 @@ from waybill_convert.commands.mapping.correction_report import report_correction
 from waybill_convert.commands.mapping.ls import ls
 from waybill_convert.commands.mapping.schema import schema
 from waybill_convert.commands.mapping.show import show
+from waybill_convert.commands.mapping.tenant_mappings import publish, pull, push, retire, try_samples
 from waybill_convert.commands.mapping.text import text
 from waybill_convert.commands.mapping.try_command import try_
 
 app = typer.Typer(
-    help="Write and try mappings: ls, show, text, check, try, report, schema.",
+    help="Write, try and publish mappings: ls, show, text, check, try, push, test, publish, retire, pull, report.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -25,5 +26,10 @@ app.command("show")(show)
 app.command("text")(text)
 app.command("check")(check)
 app.command("try")(try_)
+app.command("push")(push)
+app.command("test")(try_samples)
+app.command("publish")(publish)
+app.command("retire")(retire)
+app.command("pull")(pull)
 app.command("report")(report_corrections)
 app.command("schema")(schema)

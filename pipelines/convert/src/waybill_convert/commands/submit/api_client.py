@@ -31,6 +31,11 @@ class ApiFailed(WaybillError):
     of_request = False
     """Whether a request with fewer files might succeed."""
 
+    def __init__(self, message: str, problem: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem or {}
+        """The API's problem document, for what it says beside the sentence."""
+
 
 class ApiAway(ApiFailed):
     """The API cannot be reached."""
@@ -103,6 +108,10 @@ class ApiClient:
         except OSError as error:
             raise ApiFailed(f"{target} cannot be written: {error.strerror or error}.") from error
 
+    def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """The API's answer to one request, as JSON."""
+        return _json(self._ask(method, path, **more))
+
     def _look(self, path: str) -> httpx.Response:
         """Send a GET request, and repeat it while the server is briefly unreachable."""
         until = time.monotonic() + self._outage
@@ -149,10 +158,10 @@ def _refused(response: httpx.Response) -> ApiFailed:
         problem = response.json()
         said, code = str(problem["detail"]), problem.get("code")
     except (ValueError, KeyError, TypeError, AttributeError):
-        said, code = f"The API answered {response.status_code} {response.reason_phrase}.", None
+        problem, said, code = {}, f"The API answered {response.status_code} {response.reason_phrase}.", None
     if response.status_code == httpx.codes.UNAUTHORIZED:
         said = f"{said} `waybill apikey ls` lists all keys."
-    failed = ApiFailed(said)
+    failed = ApiFailed(said, problem)
     # Too many bytes, or an invalid form; too many files count as one.
     failed.of_request = code in ("TOO_LARGE", "VALIDATION_ERROR")
     return failed

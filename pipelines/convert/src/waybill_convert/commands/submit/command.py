@@ -12,6 +12,7 @@ import typer
 from waybill.console.exits import ExitCode
 from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import complain, remark
+from waybill_convert.commands.api_connection import DEFAULT_URL, Key, Url, need_key
 from waybill_convert.commands.submit.api_client import ApiAway, ApiClient, ApiFailed
 from waybill_convert.commands.submit.progress_view import Bars, hint, report
 from waybill_convert.commands.submit.requests import File, requests_for
@@ -37,7 +38,12 @@ def submit(
     ] = False,
     mapping: Annotated[
         str | None,
-        typer.Option("--mapping", "-m", metavar="NAME", help="The mapping to use; see `waybill mapping ls`."),
+        typer.Option(
+            "--mapping",
+            "-m",
+            metavar="NAME",
+            help="The mapping to use, or auto for the one that recognises the document.",
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until all are done.")] = False,
     output: Annotated[
@@ -48,21 +54,15 @@ def submit(
     timeout: Annotated[
         float, typer.Option("--timeout", parser=seconds, metavar="SECONDS", help="Stop waiting after this time.")
     ] = 3600.0,
-    url: Annotated[
-        str, typer.Option("--url", envvar="WAYBILL_API_URL", metavar="URL", help="The URL of Waybill's API.")
-    ] = "http://127.0.0.1:8080",
-    key: Annotated[
-        str, typer.Option("--key", envvar="WAYBILL_API_KEY", metavar="KEY", help="An API key.", show_default=False)
-    ] = "",
+    url: Url = DEFAULT_URL,
+    key: Key = "",
     as_json: AsJson = False,
 ) -> None:
     """Convert PDFs or e-invoices: upload them and, with --wait or -o, wait for the results.
 
     Exits with 1 if any of them failed, and with 4 if a person has to look at a result before anybody gets it.
     """
-    if not key:
-        complain("submit needs an API key. Set WAYBILL_API_KEY; `waybill apikey create` creates one.")
-        raise typer.Exit(ExitCode.USAGE)
+    need_key("submit", key)
     paths = [*(files or ()), *([_SAMPLE] if sample else ())]
     if not paths:
         complain("submit needs a PDF to convert, or --sample.")

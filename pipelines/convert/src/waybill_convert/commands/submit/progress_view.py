@@ -81,6 +81,8 @@ def report(submissions: Sequence[Submission], *, url: str, as_json: bool) -> Non
         if each.result is not None:
             line.append(f"  → {safe(each.result)}")
         print_line(line)
+        if each.recognised:
+            print_line(styled(f"             {each.recognised}", "dim"))
         for sentence in each.wrong:
             print_line(styled(f"             {sentence}", "red"))
         if each.needs_review and each.job is not None:

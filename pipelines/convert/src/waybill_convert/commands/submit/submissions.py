@@ -53,6 +53,17 @@ class Submission:
         findings = [finding["message"] for finding in error["findings"] if finding.get("message")]
         return findings[:5] + ([f"and {len(findings) - 5} more"] if len(findings) > 5 else []) or [error["message"]]
 
+    @property
+    def recognised(self) -> str:
+        """Which mapping the document chose, and why; which ones it might have chosen; empty if it was named."""
+        job = self.job or {}  # an API of an earlier release says nothing of it
+        if found := job.get("recognition"):
+            next_ = found["runner_up"]
+            after = f"; next {next_['name']}, score {next_['score']}" if next_ else ""
+            return f"recognised as {job['mapping']} ({found['title']}), score {found['score']}{after}"
+        near = [f"{each['name']} ({each['score']})" for each in job.get("candidates", [])[:5]]
+        return f"nearest mappings: {', '.join(near)}" if near else ""
+
     def record(self) -> dict[str, Any]:
         return {
             "file": str(self.file.path),

@@ -1,0 +1,79 @@
+"""Receives a sample of a mapping: a PDF, its name, and the data that must be read from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from waybill.errors import NotPdf, TooLarge
+from waybill.files import safe_name
+from waybill.http.multipart import OVERHEAD, BadForm, FormReader, boundary_of
+from waybill.messages import msg
+from waybill.pg_text import is_storable
+from waybill.web.guards import TooSlow
+from waybill_convert.mapping_service import MOST_SAMPLE_MB
+from waybill_convert.revision_models import Json
+
+MOST_EXPECTED_BYTES = 1024 * 1024
+MOST_FORM_BYTES = MOST_SAMPLE_MB * 2**20 + MOST_EXPECTED_BYTES + OVERHEAD
+
+
+@dataclass(slots=True)
+class SampleForm:
+    name: str
+    document: bytes
+    expected: Json | None
+
+
+async def receive_sample(request: Request, *, seconds: float) -> SampleForm:
+    """Receive the form: `file`, and perhaps `name` and `expected`. A sample is small enough to be held in memory."""
+    boundary = boundary_of(request.headers.get("content-type"))
+    try:
+        async with asyncio.timeout(seconds):
+            return await _received(FormReader(request.stream(), boundary, most_bytes=MOST_FORM_BYTES, most_parts=10))
+    except TimeoutError:
+        raise TooSlow(msg("convert.upload.too_slow")) from None
+
+
+async def _received(reader: FormReader) -> SampleForm:
+    name: str | None = None
+    document: bytearray | None = None
+    expected: Json | None = None
+    async for part in reader.parts():
+        if part.name == "file" and part.is_file:
+            if document is not None:
+                raise BadForm(msg("convert.upload.field_twice", name="file"))
+            document = bytearray()
+            name = name or safe_name(part.filename or "sample.pdf").removesuffix(".pdf")
+            async for chunk in part.chunks():
+                document += chunk
+                if len(document) > MOST_SAMPLE_MB * 2**20:
+                    raise TooLarge(msg("convert.upload.too_large", megabytes=MOST_SAMPLE_MB))
+        elif part.name == "name":
+            name = safe_name((await part.text(200)).strip() or "sample")
+        elif part.name == "expected":
+            expected = _data(await part.text(MOST_EXPECTED_BYTES))
+    if document is None:
+        raise BadForm(msg("convert.upload.no_document"))
+    if b"%PDF-" not in document[:1029]:
+        raise NotPdf()
+    return SampleForm(name or "sample", bytes(document), expected)
+
+
+def _data(text: str) -> Json | None:
+    """The expected data: an object, or one of our own answers, whose `data` is meant."""
+    if not text.strip():
+        return None
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict) and "mapping" in found and isinstance(found.get("data"), dict):
+        found = found["data"]
+    if not isinstance(found, dict) or not is_storable(json.dumps(found, ensure_ascii=False)) or "\\u0000" in text:
+        raise BadForm(msg("convert.mapping.expected"))
+    return found

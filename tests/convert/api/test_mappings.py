@@ -1,0 +1,253 @@
+"""A tenant's own mappings: draft, samples, test, publish, retire; and nobody sees or changes another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from support.api_fixtures import Serve
+from support.api_server import Api, upload
+from support.gateway import Gateway
+from support.invoices import print_invoice, reference_invoice
+from waybill.db import Database
+from waybill.security import ADMIN
+from waybill_convert.mapping_service import MOST_SAMPLES
+from waybill_documents.catalogue import folder
+
+SECRET = "s" * 40
+SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
+CORETAX = {"coretax.xsd": (folder() / "pt_simon_invoice_v1" / "coretax.xsd").read_text()}
+MAPPING_KEY = ("convert:read", "convert:write", "mappings:read", "mappings:write")
+SAMPLE = print_invoice(*reference_invoice(3))
+
+
+def pushed(name: str = "acme_v1", **changed: Any) -> dict[str, Any]:
+    return {"document": json.dumps({**SHIPPED, "name": name, "title": "Acme", **changed}), "schemas": CORETAX}
+
+
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    gateway = Gateway(tmp_path_factory.mktemp("trusted"), gateway_secret=SECRET, gateway_open="false")
+    yield gateway
+    gateway.close()
+
+
+@dataclass
+class Tenants:
+    api: Api
+    acme: httpx.AsyncClient
+    other: httpx.AsyncClient
+    admin: httpx.AsyncClient
+
+
+@pytest.fixture
+async def tenants(serve: Serve, trusted: Gateway) -> AsyncIterator[Tenants]:
+    async with serve(gateway_url=trusted.url, gateway_secret=SECRET) as api:
+        yield Tenants(
+            api,
+            api.client(await api.key("acme", *MAPPING_KEY)),
+            api.client(await api.key("other", *MAPPING_KEY)),
+            api.client(await api.key("boss", ADMIN)),
+        )
+
+
+async def push(
+    client: httpx.AsyncClient, name: str = "acme_v1", *, params: Any = None, **changed: Any
+) -> httpx.Response:
+    return await client.put(f"/api/mappings/{name}", json=pushed(name, **changed), params=params)
+
+
+async def published(client: httpx.AsyncClient, name: str = "acme_v1", **changed: Any) -> dict[str, Any]:
+    assert (await push(client, name, **changed)).status_code == 200
+    answer = await client.post(f"/api/mappings/{name}/publish")
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+async def add_sample(client: httpx.AsyncClient, expected: Any = None, name: str = "one") -> httpx.Response:
+    fields = {"name": name, **({"expected": json.dumps(expected)} if expected is not None else {})}
+    return await client.post("/api/mappings/acme_v1/samples", files={"file": ("one.pdf", SAMPLE)}, data=fields)
+
+
+async def names(client: httpx.AsyncClient) -> set[str]:
+    return set((await client.get("/api/mappings")).json()["mappings"])
+
+
+async def test_a_draft_is_tested_with_its_samples_and_published_when_they_pass(tenants: Tenants) -> None:
+    acme = tenants.acme
+    created = await acme.post("/api/mappings", json=pushed())
+    assert (created.status_code, created.headers["location"]) == (201, "/api/mappings/acme_v1")
+    assert created.json()["state"] == "draft"
+    assert "acme_v1" not in await names(acme), "a draft cannot be chosen"
+    assert (await upload(acme, mapping="acme_v1")).json()["code"] == "BAD_MAPPING"
+
+    assert (await add_sample(acme, {"number": "wrong"})).status_code == 201
+    tested = (await acme.post("/api/mappings/acme_v1/test")).json()
+    assert tested["passed"] is False
+    differences = {each["path"]: each for each in tested["samples"][0]["differences"]}
+    number = differences["number"]["found"]
+    assert differences["number"]["expected"] == "wrong"
+    assert differences["lines"]["expected"] is None
+    refused = await acme.post("/api/mappings/acme_v1/publish")
+    assert (refused.status_code, refused.json()["samples"][0]["passed"]) == (409, False)
+    assert refused.json()["key"] == "convert.mapping.samples_fail"
+
+    assert (await add_sample(acme)).status_code == 201, "it takes the place of the one with the same name"
+    answer = (await acme.post("/api/mappings/acme_v1/publish")).json()
+    assert (answer["state"], [each["passed"] for each in answer["tested"]]) == ("published", [True])
+    assert number
+    assert "acme_v1" in await names(acme)
+    assert '<option value="acme_v1"' in (await acme.get("/")).text
+    job = (await upload(acme, mapping="acme_v1")).json()["job"]
+    assert job["mapping"] == "acme_v1"
+
+
+async def test_what_is_published_never_changes(tenants: Tenants, db: Database) -> None:
+    acme = tenants.acme
+    made = await published(acme)
+    assert made["tested"] == [], "nothing was tried, and the answer says so"
+    for answer in (
+        await push(acme, title="Other"),
+        await acme.delete("/api/mappings/acme_v1"),
+        await acme.post("/api/mappings", json=pushed()),
+        await acme.post("/api/mappings/acme_v1/publish"),
+    ):
+        assert answer.status_code == 409, answer.text
+    async with db.hot() as connection:
+        for statement in (
+            "UPDATE mappings SET document = '{}'",
+            "UPDATE mappings SET schemas = '{}'",
+            "UPDATE mappings SET sha256 = 'x'",
+            "UPDATE mappings SET name = 'acme_v2'",
+            "UPDATE mappings SET tenant = 'other'",
+            "UPDATE mappings SET state = 'draft'",
+            "DELETE FROM mappings",
+        ):
+            with pytest.raises(asyncpg.RaiseError, match="is published and cannot be"):
+                await connection.execute(statement)
+    assert (await acme.get("/api/mappings/acme_v1")).json()["sha256"] == made["sha256"]
+
+
+async def test_a_retired_mapping_cannot_be_chosen_any_more(tenants: Tenants) -> None:
+    acme = tenants.acme
+    await published(acme)
+    for _ in range(2):
+        assert (await acme.post("/api/mappings/acme_v1/retire")).json()["state"] == "retired"
+    assert "acme_v1" not in await names(acme)
+    assert (await upload(acme, mapping="acme_v1")).json()["code"] == "BAD_MAPPING"
+    assert (await acme.post("/api/mappings/acme_v1/publish")).status_code == 409
+
+
+async def test_two_tenants_with_the_same_name_see_only_their_own(tenants: Tenants) -> None:
+    mine, theirs = await published(tenants.acme, title="Mine"), await published(tenants.other, title="Theirs")
+    assert mine["sha256"] != theirs["sha256"]
+    for client, title in ((tenants.acme, "Mine"), (tenants.other, "Theirs")):
+        assert (await client.get("/api/mappings/acme_v1")).json()["title"] == title
+        listed = (await client.get("/api/mappings")).json()
+        assert [each["title"] for each in listed["own"]] == [title]
+        assert [each["sha256"] for each in listed["choices"] if each["name"] == "acme_v1"] == [
+            {"Mine": mine, "Theirs": theirs}[title]["sha256"]
+        ]
+
+
+async def test_a_foreign_mapping_looks_missing(tenants: Tenants) -> None:
+    await published(tenants.acme)
+    sample = (await add_sample(tenants.acme)).json()["id"]
+    reader = tenants.api.client(await tenants.api.key("acme", "mappings:read"))
+    browser = await tenants.api.browser()
+    for method, path in [
+        ("GET", "/api/mappings/acme_v1"),
+        ("DELETE", "/api/mappings/acme_v1"),
+        ("DELETE", f"/api/mappings/acme_v1/samples/{sample}"),
+        ("POST", "/api/mappings/acme_v1/test"),
+        ("POST", "/api/mappings/acme_v1/publish"),
+        ("POST", "/api/mappings/acme_v1/retire"),
+    ]:
+        for stranger in (tenants.other, tenants.admin):
+            answer = await stranger.request(method, path)
+            assert (answer.status_code, answer.json()["key"]) == (404, "convert.mapping.none"), (method, path)
+        assert (await browser.request(method, path)).status_code == 403
+        assert (await reader.request(method, path)).status_code == (200 if method == "GET" else 403)
+    assert (await add_sample(tenants.other)).status_code == 404
+    assert (await add_sample(reader)).status_code == 403
+    assert "acme_v1" not in await names(browser)
+    assert (await upload(tenants.other, mapping="acme_v1")).json()["code"] == "BAD_MAPPING"
+
+
+async def test_an_operator_shares_mappings_with_all_tenants(tenants: Tenants) -> None:
+    for_all = {"shared": "true"}
+    assert (await push(tenants.acme, "all_v1", params=for_all)).status_code == 403
+    assert (await push(tenants.admin, "all_v1", params=for_all)).json()["shared"] is True
+    assert (await tenants.acme.get("/api/mappings/all_v1")).status_code == 404, "a draft is the operator's own"
+    assert (await tenants.admin.post("/api/mappings/all_v1/publish", params=for_all)).status_code == 200
+    assert (await tenants.acme.get("/api/mappings/all_v1")).json()["shared"] is True
+    for client in (tenants.acme, tenants.other, await tenants.api.browser()):
+        assert "all_v1" in await names(client)
+        assert (await upload(client, mapping="all_v1")).status_code == 201
+    assert (await tenants.acme.post("/api/mappings/all_v1/retire")).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["pt_simon_invoice_v1", "oyo_v1", "shared_v1"])
+async def test_a_tenant_takes_no_name_that_all_tenants_can_use(tenants: Tenants, name: str) -> None:
+    assert (await push(tenants.admin, "shared_v1", params={"shared": "true"})).status_code == 200
+    refused = await push(tenants.acme, name)
+    assert (refused.status_code, refused.json()["key"]) == (409, "convert.mapping.name_taken")
+    await push(tenants.acme, "mine_v1")
+    taken = await push(tenants.admin, "mine_v1", params={"shared": "true"})
+    assert taken.json()["key"] == "convert.mapping.name_taken"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "key"),
+    [
+        ({"document": "{}"}, 400, "convert.mapping.invalid"),
+        ({"document": "[" * 100_000}, 400, "convert.mapping.invalid"),
+        ({**pushed(), "schemas": {}}, 400, "convert.mapping.invalid"),
+        ({**pushed(), "schemas": {"coretax.xsd": "x"}}, 400, "convert.mapping.invalid"),
+        (pushed("acme"), 422, "convert.mapping.unversioned"),
+        (pushed("acme_v0"), 422, "convert.mapping.unversioned"),
+        (pushed("acme_v2"), 422, "convert.mapping.other_name"),
+        ({**pushed(), "schemas": {"x.xsd": "x" * 1_050_000}}, 422, "convert.mapping.too_large"),
+        ({"document": '"\\u0000" \x00'}, 422, "convert.review.bad_characters"),
+    ],
+)
+async def test_what_is_no_mapping_is_refused(tenants: Tenants, body: Any, status: int, key: str) -> None:
+    answer = await tenants.acme.put("/api/mappings/acme_v1", json=body)
+    assert (answer.status_code, answer.json()["key"]) == (status, key), answer.text
+    assert (await tenants.acme.get("/api/mappings")).json()["own"] == []
+
+
+async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db: Database) -> None:
+    await push(tenants.acme)
+    for number in range(MOST_SAMPLES):
+        assert (await add_sample(tenants.acme, name=f"s{number}")).status_code == 201
+    assert (await add_sample(tenants.acme, name="more")).json()["key"] == "convert.mapping.too_many_samples"
+    for files, status in (({"file": ("a.pdf", b"no PDF")}, 415), ({"other": ("a.pdf", SAMPLE)}, 400)):
+        assert (await tenants.acme.post("/api/mappings/acme_v1/samples", files=files)).status_code == status
+    assert (await add_sample(tenants.acme, [1])).status_code == 400
+    kept = (await tenants.acme.get("/api/mappings/acme_v1")).json()["documents"]
+    assert len(kept) == MOST_SAMPLES
+    assert (await tenants.acme.delete("/api/mappings/acme_v1")).status_code == 204
+    async with db.hot() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM mapping_samples") == 0
+        garbage = await connection.fetchval("SELECT count(*) FROM garbage WHERE key LIKE 'samples/%'")
+        assert garbage >= MOST_SAMPLES
+
+
+async def test_each_change_is_in_the_audit_trail(tenants: Tenants, db: Database) -> None:
+    await push(tenants.acme)
+    await add_sample(tenants.acme)
+    await tenants.acme.post("/api/mappings/acme_v1/publish")
+    await tenants.acme.post("/api/mappings/acme_v1/retire")
+    async with db.hot() as connection:
+        rows = await connection.fetch("SELECT action, tenant FROM audit_events WHERE subject = 'mapping:acme_v1'")
+    assert {(row["action"], row["tenant"]) for row in rows} == {
+        (f"mapping.{done}", "acme") for done in ("pushed", "sample_added", "published", "retired")
+    }

@@ -1,0 +1,146 @@
+"""Which version of a mapping a job runs by, and what becomes of mappings and samples when their tenant goes."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from convert.test_handlers import Enqueuer, cleaner, enqueuer, theirs
+from support.clock import Clock
+from support.janitor import DAY, Janitor, stored_keys
+from waybill.db import Database, driver
+from waybill.db.database import Connection
+from waybill.ids import new_id
+from waybill.pipelines import brought
+from waybill.security import Principal, of_tenant
+from waybill.storage import LocalStorage
+from waybill.storage.keys import dated
+from waybill_convert.handlers import ConvertPayload, note_conversion
+from waybill_convert.mapping_catalogue import MappingCatalogue
+from waybill_convert.mapping_models import SHARED
+from waybill_convert.repository import mappings
+from waybill_convert.repository.conversions import named_mapping
+from waybill_documents.catalogue import summary
+from waybill_documents.mapping_files import MappingFiles
+from waybill_engine import erasure as engine_erasure
+
+__all__ = ["cleaner", "enqueuer"]
+
+
+@pytest.fixture
+def me() -> Principal:
+    return of_tenant("acme", frozenset(), new_id())
+
+
+def files(name: str, title: str) -> MappingFiles:
+    return MappingFiles(json.dumps({"format": 1, "name": name, "title": title}), {"a.xsd": "<a/>"})
+
+
+async def publish(connection: Connection, tenant: str, name: str, title: str = "One") -> str:
+    async with connection.transaction():
+        assert await mappings.put(connection, tenant, name, title, files(name, title), "key:test")
+        draft = await mappings.get(connection, tenant, name)
+        assert draft is not None
+        assert await mappings.publish(connection, tenant, name, draft.changed_at)
+    return files(name, title).sha256
+
+
+async def sample(connection: Connection, storage: LocalStorage, tenant: str, mapping: str) -> str:
+    sample_id = new_id()
+    stored = await storage.put(f"{dated('samples', sample_id)}.pdf", b"%PDF-")
+    await mappings.add_sample(
+        connection, tenant, mapping, sample_id, "one", stored.key, stored.bytes, stored.sha256, {"a": 1}
+    )
+    return stored.key
+
+
+async def test_a_job_that_was_enqueued_by_name_gets_its_tenants_version_with_its_first_run(
+    enqueuer: Enqueuer, hot: Connection, db: Database
+) -> None:
+    await publish(hot, "other", "some_v1", "Theirs")
+    mine = await publish(hot, "acme", "some_v1", "Mine")
+    job = await enqueuer.child(theirs())
+    named = await named_mapping(hot, job)
+    assert named == ("acme", "some_v1", mine)
+    await mappings.retire(hot, "acme", "some_v1")
+    await publish(hot, SHARED, "some_v1", "Shared later")
+    async with db.transaction() as session:  # its next run
+        claimed = enqueuer.claimed[0]
+        again = await note_conversion(await driver(session), claimed, ConvertPayload.model_validate(claimed.payload))
+    assert again == named
+    found = await MappingCatalogue().files(hot, *again)
+    assert found == files("some_v1", "Mine")
+
+
+async def test_a_name_means_the_tenants_own_then_what_is_shared_then_what_is_shipped(hot: Connection) -> None:
+    catalogue = MappingCatalogue()
+    shipped = summary("oyo_v1")
+    assert shipped is not None
+    assert await catalogue.resolve(hot, "acme", "oyo_v1") == shipped.sha256
+    assert await catalogue.files(hot, "acme", "oyo_v1", shipped.sha256) is None, "the gateway has it"
+    assert await catalogue.resolve(hot, "acme", "none_v1") is None
+    shared = await publish(hot, SHARED, "both_v1", "Shared")
+    own = await publish(hot, "acme", "both_v1", "Own")  # shared first: only a race or an older release could do this
+    assert (await catalogue.choices(hot, "acme"))["both_v1"].sha256 == own
+    assert (await catalogue.choices(hot, "other"))["both_v1"].sha256 == shared
+    assert [await catalogue.resolve(hot, tenant, "both_v1") for tenant in ("acme", "other")] == [own, shared]
+    assert await catalogue.files(hot, "other", "both_v1", own) is None, "nobody runs by another tenant's"
+    assert await catalogue.files(hot, "acme", "both_v1", shared) == files("both_v1", "Shared")
+
+
+async def test_a_draft_is_no_version_that_a_job_can_name(hot: Connection) -> None:
+    draft = files("mine_v1", "Draft")
+    await mappings.put(hot, "acme", "mine_v1", "Draft", draft, "key:test")
+    catalogue = MappingCatalogue()
+    assert await catalogue.resolve(hot, "acme", "mine_v1") is None
+    assert await catalogue.files(hot, "acme", "mine_v1", draft.sha256) is None
+
+
+async def test_what_was_tested_is_what_is_published(hot: Connection, storage: LocalStorage) -> None:
+    for change in ("document", "sample"):
+        await mappings.put(hot, "acme", f"{change}_v1", "One", files(f"{change}_v1", "One"), "key:test")
+        tested = await mappings.get(hot, "acme", f"{change}_v1")
+        assert tested is not None
+        if change == "document":
+            await mappings.put(hot, "acme", "document_v1", "Two", files("document_v1", "Two"), "key:test")
+        else:
+            await sample(hot, storage, "acme", "sample_v1")
+        assert not await mappings.publish(hot, "acme", f"{change}_v1", tested.changed_at)
+
+
+async def test_an_erased_tenants_mappings_go_with_their_samples_and_nobody_elses(
+    enqueuer: Enqueuer, hot: Connection, db: Database, storage: LocalStorage
+) -> None:
+    kept = []
+    for tenant in ("acme", "other", SHARED):
+        await publish(hot, tenant, f"of_{tenant or 'all'}_v1")
+        kept.append(await sample(hot, storage, tenant, f"of_{tenant or 'all'}_v1"))
+    await enqueuer.child(theirs())
+    await enqueuer.finish()
+    async with db.hot() as connection:
+        erasure = await engine_erasure.request(connection, "acme")
+    assert (await engine_erasure.erase(db, storage, brought("erasure"), erasure, within=60)).finished_at is not None
+    left = {row["tenant"] for row in await hot.fetch("SELECT tenant FROM mappings")}
+    assert left == {row["tenant"] for row in await hot.fetch("SELECT tenant FROM mapping_samples")} == {"other", SHARED}
+    assert set(kept[1:]) <= await stored_keys(storage)
+    assert kept[0] not in await stored_keys(storage)
+
+
+async def test_the_janitor_keeps_samples_and_removes_what_no_row_names(
+    cleaner: Janitor, hot: Connection, storage: LocalStorage, clock: Clock
+) -> None:
+    await publish(hot, "acme", "mine_v1")
+    kept = await sample(hot, storage, "acme", "mine_v1")
+    orphan = f"{dated('samples', new_id())}.pdf"
+    await storage.put(orphan, b"%PDF-")
+    await clock.forward(40 * DAY)
+    await cleaner.clean()
+    await cleaner.clean()
+    assert await stored_keys(storage) == {kept}
+    row = await hot.fetchval("SELECT id FROM mapping_samples")
+    assert await mappings.remove_sample(hot, "acme", "mine_v1", uuid.UUID(str(row)))
+    await clock.forward(40 * DAY)
+    await cleaner.clean()
+    assert await stored_keys(storage) == set()

@@ -1,0 +1,104 @@
+"""A tenant's own mapping, from the first push to a correction: each job keeps the very version that it named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from endtoend.conftest import MakeStack
+from support.invoices import print_invoice, reference_invoice
+from support.patience import eventually
+from support.stack import Stack
+from waybill.security import keys
+from waybill_documents.catalogue import folder
+
+pytestmark = pytest.mark.timeout(240)
+
+SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
+CORETAX = {"coretax.xsd": (folder() / "pt_simon_invoice_v1" / "coretax.xsd").read_text()}
+PERMISSIONS = ("convert:read", "convert:write", "mappings:read", "mappings:write")
+
+
+async def client_of(stack: Stack, tenant: str) -> httpx.AsyncClient:
+    async def create(connection: Any) -> str:
+        return (await keys.create(connection, tenant=tenant, name="test", permissions=PERMISSIONS)).text
+
+    key = await stack.run(create)
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.AsyncClient(base_url=stack.url, headers=headers, timeout=60, trust_env=False)
+
+
+async def publish(client: httpx.AsyncClient, name: str, title: str) -> str:
+    document = json.dumps({**SHIPPED, "name": name, "title": title})
+    body = {"document": document, "schemas": CORETAX}
+    made = await client.put(f"/api/mappings/{name}", json=body)
+    assert made.status_code == 200, made.text
+    published = await client.post(f"/api/mappings/{name}/publish")
+    assert published.status_code == 200, published.text
+    return str(made.json()["sha256"])
+
+
+async def upload(client: httpx.AsyncClient, mapping: str) -> str:
+    files = {"file": ("invoice.pdf", print_invoice(*reference_invoice(4)), "application/pdf")}
+    answer = await client.post("/api/upload", files=files, data={"mapping": mapping})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["job"]["id"])
+
+
+async def completed(client: httpx.AsyncClient, job: str) -> dict[str, Any]:
+    """The record of revision 0, once there is one."""
+
+    async def over() -> bool:
+        found = (await client.get(f"/api/jobs/{job}")).json()
+        assert found["status"] != "failed", found["error"]
+        return bool(found["status"] == "complete")
+
+    await eventually(over, within=90, every=0.1, what=f"job {job} is complete")
+    record: dict[str, Any] = (await client.get(f"/api/jobs/{job}/provenance")).json()
+    return record
+
+
+async def test_every_run_and_every_correction_uses_the_version_that_the_job_named(make_stack: MakeStack) -> None:
+    stack = await make_stack("api", "gateway")
+    async with await client_of(stack, "acme") as acme, await client_of(stack, "other") as other:
+        first = await publish(acme, "acme_v1", "First")
+        theirs = await publish(other, "acme_v1", "Theirs")
+        stack.stop("gateway")
+        stack.start("worker")
+        job, foreign = await upload(acme, "acme_v1"), await upload(other, "acme_v1")
+        tried_once = "SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND lease_token > 0 AND state <> 'running'"
+
+        async def tried() -> bool:
+            return len(await stack.sql(tried_once, [job, foreign])) == 2
+
+        await eventually(tried, within=60, every=0.1, what="both were tried without a gateway")
+        # What the name means changes in every way that it can.
+        assert (await acme.post("/api/mappings/acme_v1/retire")).status_code == 200
+        second = await publish_without_gateway(stack, acme, "acme_v2", "Second")
+        record = await completed(acme, job)
+        assert record["mapping"] == {"name": "acme_v1", "title": "First", "sha256": first}
+        assert (await completed(other, foreign))["mapping"]["sha256"] == theirs
+
+        saved = await acme.post(
+            f"/api/jobs/{job}/revisions", json={"base": 0, "changes": [{"path": "buyer_name", "value": "PT Baru"}]}
+        )
+        assert saved.status_code == 201, saved.text
+        revised = (await acme.get(f"/api/jobs/{job}/revisions/1")).json()
+        assert (revised["mapping"]["sha256"], revised["data"]["buyer_name"]) == (first, "PT Baru")
+        page = await acme.get(f"/review/{job}")
+        assert page.status_code == 200
+
+        later = await upload(acme, "acme_v2")
+        assert (await completed(acme, later))["mapping"]["sha256"] == second
+        pinned = await stack.sql("SELECT job_id::text, mapping_sha256 FROM conversions")
+        assert dict(pinned) == {job: first, foreign: theirs, later: second}
+
+
+async def publish_without_gateway(stack: Stack, client: httpx.AsyncClient, name: str, title: str) -> str:
+    """Publish while there is no gateway, and then start one, which has never seen the first version."""
+    sha256 = await publish(client, name, title)
+    await stack.start_all("gateway")
+    return sha256
