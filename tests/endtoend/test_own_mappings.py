@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timeout(240)
 
 SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
 CORETAX = {"coretax.xsd": (folder() / "pt_simon_invoice_v1" / "coretax.xsd").read_text()}
+QUICK_BREAKER = {"WAYBILL_BREAKER_OPEN": "1", "WAYBILL_BREAKER_OPEN_MAX": "2"}
 PERMISSIONS = ("convert:read", "convert:write", "mappings:read", "mappings:write")
 
 
@@ -62,7 +63,7 @@ async def completed(client: httpx.AsyncClient, job: str) -> dict[str, Any]:
 
 
 async def test_every_run_and_every_correction_uses_the_version_that_the_job_named(make_stack: MakeStack) -> None:
-    stack = await make_stack("api", "gateway")
+    stack = await make_stack("api", "gateway", **QUICK_BREAKER)
     async with await client_of(stack, "acme") as acme, await client_of(stack, "other") as other:
         first = await publish(acme, "acme_v1", "First")
         theirs = await publish(other, "acme_v1", "Theirs")

@@ -45,6 +45,7 @@ LONG = (
     "tests/pipelines/test_tutorial.py",
     "tests/migrations/test_rolling_upgrade.py",
     "tests/migrations/test_runner.py",
+    "tests/endtoend/test_own_mappings.py",
     "tests/engine/test_state_machine.py",
     "tests/engine/worker/test_breaker.py",
     "tests/engine/worker/test_families.py",

@@ -224,6 +224,16 @@ async def test_what_is_no_mapping_is_refused(tenants: Tenants, body: Any, status
     assert (await tenants.acme.get("/api/mappings")).json()["own"] == []
 
 
+async def test_a_schema_that_takes_minutes_to_compile_is_refused(tenants: Tenants) -> None:
+    many = "".join(f'<xs:element name="e{each}" minOccurs="0" maxOccurs="3000"/>' for each in range(3000))
+    bomb = (
+        '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="A"><xs:complexType>'
+        f'<xs:choice minOccurs="0" maxOccurs="3000">{many}</xs:choice></xs:complexType></xs:element></xs:schema>'
+    )
+    refused = await tenants.acme.put("/api/mappings/acme_v1", json={**pushed(), "schemas": {"coretax.xsd": bomb}})
+    assert (refused.status_code, refused.json()["key"]) == (422, "convert.mapping.too_complicated")
+
+
 async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db: Database) -> None:
     await push(tenants.acme)
     for number in range(MOST_SAMPLES):

@@ -23,6 +23,7 @@ from waybill.retention.holds import refuse_if_held
 from waybill.security.principals import owner_of_tenant
 from waybill.storage.keys import dated
 from waybill.web.fair_places import FairPlaces
+from waybill.web.side_processes import WorkDied
 from waybill_convert.clients.answers import Rejected
 from waybill_convert.clients.source import Source
 from waybill_convert.mapping_models import (
@@ -62,6 +63,8 @@ MOST_BYTES = 3 * 512 * 1024
 MOST_SAMPLES = 20
 MOST_SAMPLES_OF_TENANT = 200
 MOST_SAMPLE_MB = 10
+_COMPILED_WITHIN = 60.0
+"""Seconds, on however busy a machine; `mapping_work` limits the processor time."""
 _AT_ONCE = 3
 """Samples that are at the gateway at once, in turn between tenants; one tenant never has all places."""
 
@@ -244,7 +247,10 @@ class TenantMappings:
     # What all of them need
 
     async def _checked(self, tenant: str, files: MappingFiles) -> CheckedMapping:
-        checked: CheckedMapping = await self._work(tenant, check_mapping, files)
+        try:
+            checked = await self._desk.work(owner_of_tenant(tenant), [], check_mapping, files, within=_COMPILED_WITHIN)
+        except WorkDied:
+            raise Refused(msg("convert.mapping.too_complicated")) from None
         if checked.faults:
             raise InvalidMapping(checked.faults)
         return checked

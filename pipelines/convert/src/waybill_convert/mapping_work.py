@@ -6,12 +6,16 @@ A mapping comes from outside: it is compiled there, and never in the process tha
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any, NamedTuple
 
 from waybill_convert.revision_models import Json
 from waybill_documents.mapping_files import MappingFiles
 
 MOST_DIFFERENCES = 50
+_MOST_CPU = 3.0
+"""Seconds of processor time that a mapping may take to be compiled. It usually takes a few milliseconds, but a schema
+can take minutes, and each parser of the gateway would spend them."""
 
 
 class CheckedMapping(NamedTuple):
@@ -27,6 +31,8 @@ def check_mapping(files: MappingFiles) -> CheckedMapping:
     from waybill_documents.faults import MappingFault
     from waybill_documents.mapping.loader import load
 
+    # The default action of the signal ends the process, also in the middle of a library that never looks up.
+    signal.setitimer(signal.ITIMER_PROF, _MOST_CPU)
     try:
         mapping = load(files).mapping
     except MappingFault as fault:
@@ -35,6 +41,8 @@ def check_mapping(files: MappingFiles) -> CheckedMapping:
             for each in (fault, *fault.more)
         ]
         return CheckedMapping("", "", False, faults)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return CheckedMapping(mapping.name, mapping.title, mapping.xml is not None or mapping.embedded is not None, [])
 
 

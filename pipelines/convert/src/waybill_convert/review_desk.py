@@ -45,7 +45,12 @@ class ReviewDesk:
         self._processes = SideProcesses(2 * processes, preload=_PRELOAD)
 
     async def work(
-        self, owner: str, files: Sequence[StoredFile | None], function: Callable[..., T], *arguments: object
+        self,
+        owner: str,
+        files: Sequence[StoredFile | None],
+        function: Callable[..., T],
+        *arguments: object,
+        within: float = _WITHIN,
     ) -> T:
         """Call a function of `review_work` with the contents of these files, when it is this owner's turn.
 
@@ -53,7 +58,7 @@ class ReviewDesk:
         """
         async with self._places.take(owner):
             contents = [await self._content(file) if file is not None else None for file in files]
-            return await self._processes.run(function, *contents, *arguments, within=_WITHIN)
+            return await self._processes.run(function, *contents, *arguments, within=within)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._processes.close)

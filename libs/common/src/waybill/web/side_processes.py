@@ -44,6 +44,10 @@ class WorkTookTooLong(RateLimited):
     status = 503
 
 
+class WorkDied(WorkTookTooLong):
+    """The process died of the work."""
+
+
 class SideProcesses:
     """Runs functions in processes of their own, one call at a time in each.
 
@@ -72,7 +76,7 @@ class SideProcesses:
         except (EOFError, OSError):
             await self._end(process, calling)
             log.warning("side_process_died", work=function.__qualname__)
-            raise WorkTookTooLong(msg("request.busy"), retry_after=1) from None
+            raise WorkDied(msg("request.busy"), retry_after=1) from None
         except BaseException:
             await self._end(process, calling)
             raise
