@@ -22,6 +22,7 @@ from support.log_lines import print_plainly
 from support.server import Maintenance, postgres_server
 from waybill.config import CommonSettings
 from waybill.db import Database
+from waybill.db.array_types import ArrayConnection
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
 
@@ -178,7 +179,7 @@ async def connect(database_url: str) -> AsyncIterator[Connect]:
     opened: list[Connection] = []
 
     async def open_one() -> Connection:
-        opened.append(await asyncpg.connect(database_url))
+        opened.append(await asyncpg.connect(database_url, connection_class=ArrayConnection))
         return opened[-1]
 
     yield open_one
