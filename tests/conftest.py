@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from hypothesis import settings
 
-from support import processor_time, time_budget, trust_store
+from support import processor_time, rewritten_tests, time_budget, trust_store
 from support.child_processes import NO_METRICS
 from support.clock import INSTALL, Clock
 from support.log_lines import print_plainly
@@ -43,7 +43,7 @@ settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected: nothing is garbage meanwhile, and there is much to look through
     # Whoever runs the tests may have settings of their own; the tests' processes must not inherit them.
     for name in list(os.environ):
@@ -53,6 +53,7 @@ def pytest_configure() -> None:
     os.environ.update(NO_METRICS)
     print_plainly()
     trust_store.read_once()
+    rewritten_tests.write_before_testers(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
