@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import cache
 from typing import Any
 
 Verb = Coroutine[Any, Any, None]
@@ -22,13 +23,18 @@ URL = os.environ.get("BENCH_DATABASE_URL", "")
 SETTINGS: dict[str, Any] = json.loads(os.environ.get("BENCH_SETTINGS", "{}"))
 
 _PORT = int(os.environ.get("BENCH_PORT", "0"))
-_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+@cache
+def _socket() -> socket.socket:
+    """To the benchmark. It is opened when it is needed: tests import this module, too, and would leave it open."""
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def handler_started(sample: int) -> None:
     """Report to the benchmark when the handler of this sample started. The handler does this first."""
     at = time.monotonic_ns()  # the same clock for all processes of a machine, including node's
-    _socket.sendto(f"{sample} {at}".encode(), ("127.0.0.1", _PORT))
+    _socket().sendto(f"{sample} {at}".encode(), ("127.0.0.1", _PORT))
 
 
 async def feed(execute: Callable[[str], Awaitable[object]], enqueue: Callable[[int], Awaitable[object]]) -> None:

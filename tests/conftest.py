@@ -7,7 +7,7 @@ import gc
 import itertools
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,13 +15,14 @@ import asyncpg
 import pytest
 from hypothesis import settings
 
-from support import time_budget, trust_store
+from support import processor_time, rewritten_tests, time_budget, trust_store
 from support.child_processes import NO_METRICS
 from support.clock import INSTALL, Clock
 from support.log_lines import print_plainly
 from support.server import Maintenance, postgres_server
 from waybill.config import CommonSettings
 from waybill.db import Database
+from waybill.db.array_types import ArrayConnection
 from waybill.db.database import Connection
 from waybill.db.migrations import upgrade
 
@@ -32,6 +33,9 @@ OURS = ("WAYBILL_TEST_", "WAYBILL_E2E_", "WAYBILL_NO_SKIPS")
 
 NO_SHARED_DATA = "there is no ../shared/data beside the repository"
 
+_PROCESSOR = pytest.StashKey[float]()
+"""What this process and all below it had used when the last report was made."""
+
 _numbers = itertools.count()
 
 # A busy machine is slow, not wrong; what must be fast has a test of its own.
@@ -39,7 +43,7 @@ settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected: nothing is garbage meanwhile, and there is much to look through
     # Whoever runs the tests may have settings of their own; the tests' processes must not inherit them.
     for name in list(os.environ):
@@ -49,17 +53,31 @@ def pytest_configure() -> None:
     os.environ.update(NO_METRICS)
     print_plainly()
     trust_store.read_once()
+    rewritten_tests.write_before_testers(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     time_budget.long_ones_first(items)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if processor_time.WANTED:
+        session.stash[_PROCESSOR] = processor_time.used()
     # Thousands of tests and their modules stay until the end. The garbage collector need not look at them again.
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say with each report what was used since the one before."""
+    report = yield
+    if processor_time.WANTED:
+        now = processor_time.used()
+        time_budget.note_processor(report, now - item.session.stash[_PROCESSOR])
+        item.session.stash[_PROCESSOR] = now
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [
         each for group in terminalreporter.stats.values() for each in group if isinstance(each, pytest.TestReport)
     ]
-    if len(reports) > 1000:
+    if len(reports) > 1000 or processor_time.WANTED:
         terminalreporter.section("seconds by folder")
         for line in time_budget.lines(reports):
             terminalreporter.write_line(line)
@@ -178,7 +196,7 @@ async def connect(database_url: str) -> AsyncIterator[Connect]:
     opened: list[Connection] = []
 
     async def open_one() -> Connection:
-        opened.append(await asyncpg.connect(database_url))
+        opened.append(await asyncpg.connect(database_url, connection_class=ArrayConnection))
         return opened[-1]
 
     yield open_one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 import time
@@ -47,7 +48,8 @@ async def test_a_client_that_sends_a_byte_now_and_then_gains_no_time(hurried: Ap
         assert time.monotonic() < begun + PATIENCE
         writer.write(b"X: y\r\n")
         await asyncio.wait((closed,), timeout=0.05)
-    assert await closed == b""
+    with contextlib.suppress(ConnectionResetError):  # the answer to a byte that arrives after the end
+        assert await closed == b""
     writer.close()
 
 

@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     if not os.access(CHROMIUM, os.X_OK):
-        pytest.skip("there is no chromium here (Debian: apt install chromium)")
+        pytest.skip("there is no chromium here (Debian: apt install chromium-headless-shell)")
     async with async_playwright() as playwright:
         # As root, as CI runs, chromium has no sandbox to put itself into.
         browser = await playwright.chromium.launch(

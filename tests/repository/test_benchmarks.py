@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import asyncpg
@@ -89,3 +91,10 @@ def test_a_result_is_written_into_its_own_place_of_the_page_and_nowhere_else(tmp
 def test_the_page_has_a_place_for_every_measurement() -> None:
     text = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
     assert [name for name in MEASUREMENTS if text.count(f"<!-- {name} -->\n") != 1] == []
+
+
+def test_importing_the_contestants_program_opens_nothing() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import benchmarks.program"], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr == ""

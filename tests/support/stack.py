@@ -21,7 +21,8 @@ from support.zygote import Program, start_program
 
 T = TypeVar("T")
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium") or "/usr/bin/chromium"
+"""The headless shell takes a third less of the processor for each page."""
 
 
 class Stack:

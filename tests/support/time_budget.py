@@ -63,14 +63,25 @@ def long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
+_PROCESSOR = "seconds of the processor"
+
+
+def note_processor(report: pytest.TestReport, seconds: float) -> None:
+    """Remember with the report how much of the processor this part of its test used."""
+    report.user_properties.append((_PROCESSOR, seconds))
+
+
 def lines(reports: Iterable[pytest.TestReport]) -> list[str]:
     """One line for each folder that took at least a second."""
     took: dict[str, float] = defaultdict(float)
+    used: dict[str, float] = defaultdict(float)
     for report in reports:
         folder = report.nodeid.removeprefix("tests/").partition("/")[0]
         took[folder] += report.duration
+        used[folder] += sum(float(str(each)) for name, each in report.user_properties if name == _PROCESSOR)
     return [
-        f"{folder:<12}{seconds:6.0f} s of {BUDGET.get(folder, 0):>4} s"
+        f"{folder:<14}{seconds:6.0f} s of {BUDGET.get(folder, 0):>4} s"
+        + (f", {used[folder]:5.0f} s of the processor" if used[folder] else "")
         + (" - over its budget" if seconds > BUDGET.get(folder, 0) else "")
         for folder, seconds in sorted(took.items())
         if seconds >= 1

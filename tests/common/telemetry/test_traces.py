@@ -189,7 +189,8 @@ def test_a_grpc_collector_that_misbehaves_leaves_no_connections_and_no_threads_b
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(span_export, "_REQUEST", 0.2)
-    descriptors, threads = [], []
+    descriptors: list[int] = []
+    threads: list[int] = []
     for turn in range(5):
         with rude_server(talks_nonsense) as endpoint:
             start(endpoint, otlp_protocol="grpc")

@@ -76,8 +76,8 @@ def create_app(
     )
     app.add_middleware(Methods, routes=[*app.routes, *(route for router in routers for route in router.routes)])
     _guard(app, context, parts)
-    for router in routers:
-        app.include_router(router)
+    # As `include_router` would, but that makes every route anew for this application, at its first request.
+    app.router.routes.extend(route for router in routers for route in router.routes)
     trace_requests(app)
     return app
 

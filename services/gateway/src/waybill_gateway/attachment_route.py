@@ -9,6 +9,7 @@ from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import BYTES, Accept, Kind
 from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.spool import RequestFiles
 from waybill_gateway.upload_form import DocumentForm
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}", re.ASCII)
@@ -30,9 +31,13 @@ class AttachmentEndpoint(Endpoint):
         if name == "number" and not _NUMBER.fullmatch(value):
             raise refusals.bad_form(msg("gateway.attachment"))
 
+    def takes_mappings(self, exchange: Exchange) -> bool:  # noqa: ARG002 - as above
+        return False
+
     def task(
         self,
         form: DocumentForm,
+        files: RequestFiles,  # noqa: ARG002 - as above
         kind: Kind,
         accept: Accept,  # noqa: ARG002 - as above
         exchange: Exchange,

@@ -7,20 +7,16 @@ a connection that somebody else opened, and outside a transaction, a note is act
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import asyncpg
 from asyncpg.transaction import Transaction
 
-if TYPE_CHECKING:
-    Connection = asyncpg.Connection[asyncpg.Record]
-else:
-    Connection = asyncpg.Connection
+from waybill.db.array_types import ArrayConnection
 
 Note = Callable[[], None]
 
 
-class NotingConnection(Connection):
+class NotingConnection(ArrayConnection):
     """A connection that remembers what to do after its transaction."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
