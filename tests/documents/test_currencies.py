@@ -59,6 +59,17 @@ def test_a_description_that_ends_with_a_sign_does_not_reach_over_a_column() -> N
     assert [word.text for word in join_currencies(printed, SIGNS, Headers(tuple(own))).words] == ["5)", "Rp 12"]
 
 
+def test_a_sign_before_a_code_beside_its_centred_header_is_text_too() -> None:
+    name, code, price = (0.0, 0.0, 60.0, 10.0), (130.0, 0.0, 150.0, 10.0), (160.0, 0.0, 200.0, 10.0)
+    headers = Headers((name, code, price), frozenset({name, code}))
+    printed = line("     Rp              5404     Rp 500")
+    assert [word.text for word in join_currencies(printed, SIGNS, headers).words] == ["Rp", "5404", "Rp 500"]
+
+
+def test_a_sign_after_a_colon_belongs_to_its_amount() -> None:
+    assert joined("PPN 12% : Rp        500") == ["PPN", "12%", ":", "Rp 500"]
+
+
 def test_a_sign_before_a_code_is_the_end_of_the_text_before_it() -> None:
     name, code, price = (0.0, 0.0, 60.0, 10.0), (100.0, 0.0, 140.0, 10.0), (160.0, 0.0, 200.0, 10.0)
     headers = Headers((name, code, price), frozenset({name, code}))

@@ -159,7 +159,8 @@ def _is_columns_away(sign: Word, number: Word, headers: Headers) -> bool:
     at_number = [box for box in headers.boxes if box[0] < number.right and number.left < box[2]]
     if between + bool(at_number) > 1:
         return True
-    if at_number and headers.texts.issuperset(at_number) and not _is_under(sign, at_number):
+    nearest = at_number or sorted(headers.boxes, key=lambda box: max(box[0] - number.right, number.left - box[2]))[:1]
+    if nearest and headers.texts.issuperset(nearest) and not _is_under(sign, nearest):
         return True
     # Each has its own header: a description that consists of `Rp`, and the number of the next column.
     near = _SAME_EDGE * (sign.bottom - sign.top)
@@ -178,7 +179,9 @@ def _flows(before: Word, word: Word, following: Word | None = None) -> bool:
     cell before, a sign is text only if it is a space away and the next word is not.
     """
     gap = word.left - before.right
-    if before.text[-1].isdigit() or before.text[-1] in "-)%" or not fold(before.text):
+    if not fold(before.text):
+        return False
+    if before.text[-1].isdigit() or before.text[-1] in "-)%":
         high = word.bottom - word.top
         return following is not None and gap <= _SPACE * high and following.left - word.right > 2 * _SPACE * high
     letter = (before.right - before.left) / len(before.text)
