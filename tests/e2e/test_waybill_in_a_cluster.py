@@ -10,8 +10,9 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -19,7 +20,7 @@ from support.installed_waybill import InstalledWaybill, is_ready
 from support.invoices import make_invoice, make_layout, print_invoice
 from support.patience import wait_until
 
-DOCUMENTS = 50
+DOCUMENTS, WAVE = 50, 10
 LINES = 120
 """On each invoice: enough that one takes a few seconds, and dying workers are busy."""
 
@@ -42,8 +43,14 @@ def test_fifty_documents_survive_deleted_workers_and_a_rolling_upgrade(waybill: 
         kwargs={"within": 900, "image": {"tag": waybill.real.next_tag}},
     )
     with workers_dying(waybill) as deleted:
-        jobs = {name: waybill.upload(name, pdf) for name, pdf in documents.items()}
-        upgrade.start()
+        jobs: dict[str, str] = {}
+        for name, pdf in documents.items():
+            jobs[name] = waybill.upload(name, pdf)
+            if len(jobs) == WAVE:
+                upgrade.start()
+            if len(jobs) % WAVE == 0:  # however fast they are, workers die among all of them
+                wanted = DELETIONS * len(jobs) // DOCUMENTS
+                wait_until(partial(_have_died, deleted, wanted), f"{wanted} workers are deleted", 600, every=1)
         wait_until(lambda: _none_active(waybill), "all documents are done", within=900, every=1)
     upgrade.join()
     assert waybill.release.status()["version"] == 2
@@ -155,6 +162,10 @@ def workers_dying(waybill: InstalledWaybill) -> Iterator[dict[str, bool]]:
     finally:
         over.set()
         thread.join()
+
+
+def _have_died(deleted: Sized, wanted: int) -> bool:
+    return len(deleted) >= wanted
 
 
 def _none_active(waybill: InstalledWaybill) -> bool:
