@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 def steps() -> Iterator[Step]:
-    for part in PAGE.split("\n### Step ")[1:]:
+    for part in PAGE.partition("\n## Reference")[0].split("\n### Step ")[1:]:
         title = part.partition("\n")[0]
         file = re.search(r"```json\n(.*?)```", part, re.DOTALL)
         shown = re.search(r"```console\n(.*?)```", part, re.DOTALL)

@@ -21,7 +21,7 @@ from support.invoices import make_invoice, make_layout, print_invoice
 from support.patience import wait_until
 
 DOCUMENTS, WAVE = 50, 10
-LINES = 120
+LINES = 600
 """On each invoice: enough that one takes a few seconds, and dying workers are busy."""
 
 DELETIONS = 10

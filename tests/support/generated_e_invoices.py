@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from waybill_documents.hybrid.en16931 import Group, Value
+from waybill_documents.hybrid.en16931 import TermGroup, TermValue
 
 Draw = Any
 
@@ -21,14 +21,14 @@ _COUNTRIES = st.sampled_from(["DE", "FR", "NL"])
 _TAXES = (("S", "19"), ("S", "7"), ("Z", "0"), ("E", "0"))
 
 
-def value(text: str | Decimal, **attributes: str) -> Value:
-    return Value(str(text), tuple(attributes.items()))
+def value(text: str | Decimal, **attributes: str) -> TermValue:
+    return TermValue(str(text), tuple(attributes.items()))
 
 
 @st.composite
-def invoices(draw: Draw) -> Group:
+def invoices(draw: Draw) -> TermGroup:
     """The model of an invoice as it comes back from any document that says it."""
-    invoice = Group()
+    invoice = TermGroup()
     invoice.add("BT-5", value("EUR"))
     invoice.add("BT-24", value("urn:cen.eu:en16931:2017"))
     invoice.add("BT-3", value(draw(st.sampled_from(["380", "381", "384"]))))
@@ -56,33 +56,33 @@ def invoices(draw: Draw) -> Group:
     return invoice
 
 
-def _maybe(draw: Draw, group: Group, term: str, strategy: st.SearchStrategy[str]) -> None:
+def _maybe(draw: Draw, group: TermGroup, term: str, strategy: st.SearchStrategy[str]) -> None:
     if draw(st.booleans()):
         group.add(term, value(draw(strategy)))
 
 
-def _one_of(draw: Draw, group: Group, *terms: tuple[str, st.SearchStrategy[str]]) -> None:
+def _one_of(draw: Draw, group: TermGroup, *terms: tuple[str, st.SearchStrategy[str]]) -> None:
     if draw(st.booleans()):
         term, strategy = draw(st.sampled_from(terms))
         group.add(term, value(draw(strategy)))
 
 
-def _notes(draw: Draw, invoice: Group) -> None:
+def _notes(draw: Draw, invoice: TermGroup) -> None:
     for _ in range(draw(st.integers(0, 2))):
-        note = Group()
+        note = TermGroup()
         _maybe(draw, note, "BT-21", st.sampled_from(["AAK", "REG"]))
         note.add("BT-22", value(draw(TEXT)))
         invoice.add("BG-1", note)
 
 
-def _references(draw: Draw, invoice: Group) -> None:
+def _references(draw: Draw, invoice: TermGroup) -> None:
     for _ in range(draw(st.integers(0, 2))):
-        before = Group()
+        before = TermGroup()
         before.add("BT-25", value(draw(ID)))
         _maybe(draw, before, "BT-26", DAY)
         invoice.add("BG-3", before)
     for _ in range(draw(st.integers(0, 2))):
-        document = Group()
+        document = TermGroup()
         document.add("BT-122", value(draw(ID)))
         _maybe(draw, document, "BT-123", TEXT)
         _maybe(draw, document, "BT-124", st.just("https://example.com/a"))
@@ -92,28 +92,28 @@ def _references(draw: Draw, invoice: Group) -> None:
         invoice.add("BG-24", document)
 
 
-def _address(draw: Draw, *terms: str) -> Group:
-    address = Group()
+def _address(draw: Draw, *terms: str) -> TermGroup:
+    address = TermGroup()
     for term in terms[:-1]:
         _maybe(draw, address, term, ID)
     address.add(terms[-1], value(draw(_COUNTRIES)))
     return address
 
 
-def _identifier(draw: Draw) -> Value:
+def _identifier(draw: Draw) -> TermValue:
     return value(draw(ID), **({"schemeID": draw(_SCHEMES)} if draw(st.booleans()) else {}))
 
 
-def _contact(draw: Draw, party: Group, name: str, *terms: str) -> None:
-    contact = Group()
+def _contact(draw: Draw, party: TermGroup, name: str, *terms: str) -> None:
+    contact = TermGroup()
     for term in terms:
         _maybe(draw, contact, term, TEXT)
     if contact:
         party.add(name, contact)
 
 
-def _parties(draw: Draw, invoice: Group) -> None:
-    seller = Group()
+def _parties(draw: Draw, invoice: TermGroup) -> None:
+    seller = TermGroup()
     seller.add("BT-27", value(draw(TEXT)))
     _maybe(draw, seller, "BT-28", TEXT)
     identifiers = [_identifier(draw) for _ in range(draw(st.integers(0, 3)))]
@@ -128,7 +128,7 @@ def _parties(draw: Draw, invoice: Group) -> None:
     seller.add("BG-5", _address(draw, "BT-35", "BT-36", "BT-162", "BT-37", "BT-38", "BT-39", "BT-40"))
     _contact(draw, seller, "BG-6", "BT-41", "BT-42", "BT-43")
     invoice.add("BG-4", seller)
-    buyer = Group()
+    buyer = TermGroup()
     buyer.add("BT-44", value(draw(TEXT)))
     _maybe(draw, buyer, "BT-45", TEXT)
     if draw(st.booleans()):
@@ -140,29 +140,29 @@ def _parties(draw: Draw, invoice: Group) -> None:
     _contact(draw, buyer, "BG-9", "BT-56", "BT-57", "BT-58")
     invoice.add("BG-7", buyer)
     if draw(st.booleans()):
-        payee = Group()
+        payee = TermGroup()
         payee.add("BT-59", value(draw(TEXT) + " payee"))
         if draw(st.booleans()):
             payee.add("BT-60", value("payee " + draw(ID)))  # a payee with the seller's identifier would be the seller
         invoice.add("BG-10", payee)
     if draw(st.booleans()):
-        agent = Group()
+        agent = TermGroup()
         agent.add("BT-62", value(draw(TEXT)))
         agent.add("BT-63", value("DE111111111"))
         agent.add("BG-12", _address(draw, "BT-64", "BT-65", "BT-164", "BT-66", "BT-67", "BT-68", "BT-69"))
         invoice.add("BG-11", agent)
     if draw(st.booleans()):
         _maybe(draw, invoice, "BT-70", TEXT)
-        place = Group()
+        place = TermGroup()
         place.add("BT-71", _identifier(draw))
         invoice.add("BG-13", place)
         invoice.add("BG-15", _address(draw, "BT-75", "BT-76", "BT-165", "BT-77", "BT-78", "BT-79", "BT-80"))
 
 
-def _payment(draw: Draw, invoice: Group) -> None:
+def _payment(draw: Draw, invoice: TermGroup) -> None:
     code = draw(st.sampled_from(["30", "58", "59", "48"]))
     for number in range(draw(st.integers(0, 2)) if code in {"30", "58"} else 1):
-        means = Group()
+        means = TermGroup()
         means.add("BT-81", value(code))
         if code in {"30", "58"}:
             means.add("BT-84", value(draw(st.sampled_from(["DE02120300000000202051", "4711-12"])) + "0" * number))
@@ -180,13 +180,13 @@ def _cent(number: Decimal) -> Decimal:
     return number.quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
-def _tax(group: Group, code: str, rate: str, tax: tuple[str, str]) -> None:
+def _tax(group: TermGroup, code: str, rate: str, tax: tuple[str, str]) -> None:
     group.add(code, value(tax[0]))
     group.add(rate, value(tax[1]))
     group.add("type of tax", value("VAT"))
 
 
-def _money(draw: Draw, invoice: Group) -> None:
+def _money(draw: Draw, invoice: TermGroup) -> None:
     bases: dict[tuple[str, str], Decimal] = {}
     lines = [_line(draw, number, bases) for number in range(1, draw(st.integers(1, 3)) + 1)]
     sum_of_lines = sum((net for _, net in lines), Decimal(0))
@@ -196,7 +196,7 @@ def _money(draw: Draw, invoice: Group) -> None:
     net = sum_of_lines - less + more
     tax = Decimal(0)
     for rate, base in bases.items():
-        breakdown = Group()
+        breakdown = TermGroup()
         due = _cent(base * Decimal(rate[1]) / 100) or Decimal("0.00")  # never minus nothing
         tax += due
         breakdown.add("BT-116", value(base))
@@ -225,7 +225,7 @@ def _money(draw: Draw, invoice: Group) -> None:
         invoice.add("BT-111", value(_cent(tax * 11)))
 
 
-def _document_level(draw: Draw, invoice: Group, bases: dict[tuple[str, str], Decimal]) -> tuple[Decimal, Decimal]:
+def _document_level(draw: Draw, invoice: TermGroup, bases: dict[tuple[str, str], Decimal]) -> tuple[Decimal, Decimal]:
     sums = [Decimal(0), Decimal(0)]
     terms = (
         ("BG-20", "BT-92", "BT-97", "BT-95", "BT-96"),
@@ -233,7 +233,7 @@ def _document_level(draw: Draw, invoice: Group, bases: dict[tuple[str, str], Dec
     )
     for index, (name, amount_term, reason, code, rate) in enumerate(terms):
         for _ in range(draw(st.integers(0, 2))):
-            one, amount, tax = Group(), draw(MONEY), draw(st.sampled_from(sorted(bases)))
+            one, amount, tax = TermGroup(), draw(MONEY), draw(st.sampled_from(sorted(bases)))
             one.add(amount_term, value(amount))
             one.add(reason, value(draw(TEXT)))
             _tax(one, code, rate, tax)
@@ -243,8 +243,8 @@ def _document_level(draw: Draw, invoice: Group, bases: dict[tuple[str, str], Dec
     return sums[0], sums[1]
 
 
-def _line(draw: Draw, number: int, bases: dict[tuple[str, str], Decimal]) -> tuple[Group, Decimal]:
-    line = Group()
+def _line(draw: Draw, number: int, bases: dict[tuple[str, str], Decimal]) -> tuple[TermGroup, Decimal]:
+    line = TermGroup()
     line.add("BT-126", value(str(number)))
     for term in ("BT-127", "BT-154"):
         _maybe(draw, line, term, TEXT)
@@ -260,7 +260,7 @@ def _line(draw: Draw, number: int, bases: dict[tuple[str, str], Decimal]) -> tup
         line.add("BT-158", value(draw(ID), listID="STI"))
     _maybe(draw, line, "BT-159", _COUNTRIES)
     for _ in range(draw(st.integers(0, 2))):
-        feature = Group()
+        feature = TermGroup()
         feature.add("BT-160", value(draw(TEXT)))
         feature.add("BT-161", value(draw(TEXT)))
         line.add("BG-32", feature)
@@ -279,7 +279,7 @@ def _line(draw: Draw, number: int, bases: dict[tuple[str, str], Decimal]) -> tup
     net = _cent(quantity * price / per)
     for name, amount_term, reason, sign in (("BG-27", "BT-136", "BT-139", -1), ("BG-28", "BT-141", "BT-144", 1)):
         for _ in range(draw(st.integers(0, 1))):
-            one, amount = Group(), draw(MONEY)
+            one, amount = TermGroup(), draw(MONEY)
             one.add(amount_term, value(amount))
             one.add(reason, value(draw(TEXT)))
             line.add(name, one)

@@ -12,7 +12,7 @@ from lxml import etree
 from support.business_rules import NO_RULES, SAME_RULES, BusinessRules, have_rules
 from support.generated_e_invoices import invoices
 from waybill_documents.hybrid import Loss, Syntax, convert, parse_invoice
-from waybill_documents.hybrid.en16931 import Group, write
+from waybill_documents.hybrid.en16931 import TermGroup, write
 
 pytestmark = pytest.mark.skipif(not have_rules(), reason=NO_RULES)
 
@@ -59,7 +59,7 @@ def test_the_published_samples_keep_the_rules_in_the_other_syntax(rules: Busines
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 @given(invoice=invoices())
-def test_generated_invoices_keep_the_rules_in_both_syntaxes(rules: BusinessRules, invoice: Group) -> None:
+def test_generated_invoices_keep_the_rules_in_both_syntaxes(rules: BusinessRules, invoice: TermGroup) -> None:
     root, _ = write(invoice, Syntax.CII)
     assert not newly_broken(rules, etree.tostring(root))
     root, _ = write(invoice, Syntax.UBL)

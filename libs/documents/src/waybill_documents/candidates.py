@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from waybill_documents.mapping.loader import LoadedMapping, Loss
+from waybill_documents.mapping.loader import LoadedMapping, LossRule
 from waybill_documents.mapping.model import EmbeddedRule, Mapping, Recognise
 from waybill_documents.phrase_index import PhraseIndex
 from waybill_documents.recognition import BY_ATTACHMENT, Phrases
@@ -40,7 +40,7 @@ class Candidate:
         mapping: Mapping = loaded.mapping
         return cls(mapping.name, mapping.title, mapping.recognise, mapping.embedded, lambda: loaded)
 
-    def with_loss(self, loss: Loss) -> Candidate:
+    def with_loss(self, loss: LossRule) -> Candidate:
         """The same candidate, with another choice of what e-invoices may lose."""
         return replace(self, load=lambda: self.load().with_loss(loss))
 
@@ -126,7 +126,7 @@ class Candidates:
         self.index = PhraseIndex(self._by_phrase)
         self._without_any = {each: _by_phrases(each, frozenset()) for each in self.all}
 
-    def with_loss(self, loss: Loss) -> Candidates:
+    def with_loss(self, loss: LossRule) -> Candidates:
         """The same candidates, but for what e-invoices may lose when they are converted."""
         return Candidates(each.with_loss(loss) if each.embedded is not None else each for each in self.all)
 

@@ -1,7 +1,9 @@
 """Chooses the mapping for a PDF, for a caller who names none.
 
-An embedded invoice decides at once. Otherwise pages are read until one mapping fits and no other one is about to; what
-was read is handed on, so that the extraction reads no page a second time.
+An embedded invoice decides at once if its name is one of the standards', so that it is meant to be read. Any other one
+counts if the pages do not decide: programs attach UBL that says more or less than the standard. Pages are read until
+one mapping fits and no other one is about to; what was read is handed on, so that the extraction reads no page a second
+time.
 """
 
 from __future__ import annotations
@@ -61,10 +63,12 @@ def look_at(document: pypdfium2.PdfDocument, candidates: Candidates, limits: Pdf
     """Look for whatever speaks for one of the candidates."""
     unread = stages.through("words", pages(document, limits))
     embedded, unreadable = _embedded(document, candidates, limits, stages)
-    if embedded is not None:
+    if embedded is not None and hybrid.has_standard_name(embedded):
         return LookedAt(candidates.by_attachment(), embedded, [], unread, is_invoice=True)
     read: list[Lines] = []
     ranking = _by_pages(unread, candidates, read, stages)
+    if embedded is not None and len(ranking.best) != 1:
+        return LookedAt(candidates.by_attachment(), embedded, read, unread, is_invoice=True)
     if unreadable is not None and not ranking.best:
         raise unreadable
     return LookedAt(ranking, None, read, unread)

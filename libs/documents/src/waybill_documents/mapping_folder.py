@@ -63,8 +63,9 @@ def _read(path: Path, name: str) -> FolderMapping:
     except (ValueError, RecursionError) as error:
         raise MappingFault(DocumentMessage("mapping.no_mapping", detail=str(error)), str(path)) from error
     if summary.name != name:
-        message = "mapping.folder_name" if path.name == FILE else "mapping.file_name"
-        raise MappingFault(DocumentMessage(message, mapping=summary.name), str(path))
+        if path.name == FILE:
+            raise MappingFault(DocumentMessage("mapping.folder_name", mapping=summary.name), str(path))
+        raise MappingFault(DocumentMessage("mapping.file_name", mapping=summary.name), str(path))
     return FolderMapping(summary, files, path)
 
 

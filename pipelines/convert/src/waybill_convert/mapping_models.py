@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -132,9 +133,13 @@ class SampleResult:
 class InvalidMapping(BadMapping):
     """A mapping that the language does not allow, with all that is wrong with it."""
 
-    def __init__(self, faults: list[Json]) -> None:
-        super().__init__(msg("convert.mapping.invalid", why=str(faults[0]["message"])[:300]))
-        self.faults = faults
+    faults: Sequence[Json] = ()
+
+    @classmethod
+    def of(cls, faults: Sequence[Json]) -> InvalidMapping:
+        invalid = cls(msg("convert.mapping.invalid", why=str(faults[0]["message"])[:300]))
+        invalid.faults = faults
+        return invalid
 
 
 class SamplesFail(Conflict):

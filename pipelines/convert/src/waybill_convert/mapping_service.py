@@ -252,7 +252,7 @@ class TenantMappings:
         except WorkDied:
             raise Refused(msg("convert.mapping.too_complicated")) from None
         if checked.faults:
-            raise InvalidMapping(checked.faults)
+            raise InvalidMapping.of(checked.faults)
         return checked
 
     async def _work(self, tenant: str, function: Callable[..., Any], *arguments: object) -> Any:

@@ -8,7 +8,7 @@ from lxml import etree
 
 from support.generated_e_invoices import invoices
 from waybill_documents.hybrid import Profile, Syntax
-from waybill_documents.hybrid.en16931 import Group, read, write
+from waybill_documents.hybrid.en16931 import TermGroup, read, write
 from waybill_documents.hybrid.validity import validate_written
 
 _SETTINGS = settings(
@@ -19,7 +19,7 @@ _SETTINGS = settings(
 )
 
 
-def said_again(invoice: Group, syntax: Syntax) -> Group:
+def said_again(invoice: TermGroup, syntax: Syntax) -> TermGroup:
     """What a document in this syntax says, after it was written and parsed."""
     root, lost = write(invoice, syntax)
     parsed = etree.fromstring(etree.tostring(root))
@@ -29,7 +29,7 @@ def said_again(invoice: Group, syntax: Syntax) -> Group:
     return found.invoice
 
 
-def round_trip(invoice: Group) -> None:
+def round_trip(invoice: TermGroup) -> None:
     from_cii = said_again(invoice, Syntax.CII)
     assert from_cii == invoice
     from_ubl = said_again(from_cii, Syntax.UBL)
@@ -39,12 +39,12 @@ def round_trip(invoice: Group) -> None:
 
 @_SETTINGS
 @given(invoices())
-def test_every_invoice_of_the_standard_survives_both_syntaxes(invoice: Group) -> None:
+def test_every_invoice_of_the_standard_survives_both_syntaxes(invoice: TermGroup) -> None:
     round_trip(invoice)
 
 
 @pytest.mark.heavy
 @settings(_SETTINGS, max_examples=2_000)
 @given(invoices())
-def test_thousands_of_invoices_survive_both_syntaxes(invoice: Group) -> None:
+def test_thousands_of_invoices_survive_both_syntaxes(invoice: TermGroup) -> None:
     round_trip(invoice)

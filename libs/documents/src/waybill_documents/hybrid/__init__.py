@@ -9,7 +9,7 @@ syntax that was asked for.
 
 from __future__ import annotations
 
-from waybill_documents.hybrid.attachments import embedded_in, required
+from waybill_documents.hybrid.attachments import embedded_in, has_standard_name, required
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice, parse_invoice
 from waybill_documents.hybrid.embedded_values import LINE_TYPES, TYPES, accounts_of, extract
 from waybill_documents.hybrid.en16931 import Syntax
@@ -31,6 +31,7 @@ __all__ = [
     "convert",
     "embedded_in",
     "extract",
+    "has_standard_name",
     "parse_invoice",
     "required",
     "validate",

@@ -37,6 +37,11 @@ def required(embedded: EmbeddedInvoice | None) -> EmbeddedInvoice:
     return embedded
 
 
+def has_standard_name(embedded: EmbeddedInvoice) -> bool:
+    """Whether an attachment is called as one of the standards for hybrid invoices says."""
+    return embedded.name.lower() in _NAMES
+
+
 def embedded_in(document: pypdfium2.PdfDocument, limits: PdfLimits) -> EmbeddedInvoice | None:
     """The invoice embedded in a PDF, or None when there is none.
 

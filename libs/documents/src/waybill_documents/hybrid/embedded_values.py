@@ -12,7 +12,7 @@ from lxml import etree
 
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice
-from waybill_documents.hybrid.en16931 import Group
+from waybill_documents.hybrid.en16931 import TermGroup
 from waybill_documents.hybrid.en16931.syntaxes import name_of, path_of, raw_text, text_of
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted, Row, Scalar, Value
@@ -138,14 +138,14 @@ def _unreadable_dates(embedded: EmbeddedInvoice) -> list[Finding]:
     ]
 
 
-def _field(invoice: Group, of: _Of, name: str, findings: list[Finding]) -> Value:
+def _field(invoice: TermGroup, of: _Of, name: str, findings: list[Finding]) -> Value:
     group = invoice
     for step in of.groups:
-        group = next(group.groups_of(step), Group())
+        group = next(group.groups_of(step), TermGroup())
     return _value(group, of, name, findings)
 
 
-def _line_place(line: Group, index: int) -> str:
+def _line_place(line: TermGroup, index: int) -> str:
     element = line.at
     parent = element.getparent() if element is not None else None
     if element is None or parent is None:
@@ -155,7 +155,7 @@ def _line_place(line: Group, index: int) -> str:
     return f"{above}/{name_of(element)}" + ("" if alone else f"[{index + 1}]")
 
 
-def _value(group: Group, of: _Of, name: str, findings: list[Finding], above: str = "") -> Value:
+def _value(group: TermGroup, of: _Of, name: str, findings: list[Finding], above: str = "") -> Value:
     found = group.value(of.term)
     element = found.at if found else None
     if found is None or element is None:
@@ -173,7 +173,7 @@ def _value(group: Group, of: _Of, name: str, findings: list[Finding], above: str
     return Value(value, raw, f"embedded:{place}")
 
 
-def _below(group: Group, element: etree._Element, above: str) -> str:
+def _below(group: TermGroup, element: etree._Element, above: str) -> str:
     steps: list[str] = []
     current: etree._Element | None = element
     while current is not None and current is not group.at:

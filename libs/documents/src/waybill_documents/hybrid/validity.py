@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice
-from waybill_documents.hybrid.en16931 import Group, Syntax, write
+from waybill_documents.hybrid.en16931 import Syntax, TermGroup, write
 from waybill_documents.hybrid.en16931.syntaxes import CREDIT_NOTE_ROOT
 from waybill_documents.hybrid.profiles import Profile, schema_of
 from waybill_documents.hybrid.shipped_schemas import CII_D16B, CII_D22B, UBL_2_1
@@ -33,13 +33,13 @@ def validate(embedded: EmbeddedInvoice) -> None:
         _schema(embedded.root, embedded.syntax, embedded.profile).explain(embedded.root)
 
 
-def validate_written(root: etree._Element, syntax: Syntax, profile: Profile, invoice: Group) -> None:
+def validate_written(root: etree._Element, syntax: Syntax, profile: Profile, invoice: TermGroup) -> None:
     """The same for a document that we wrote."""
     if not fits_another_edition(root, syntax, profile, invoice):
         _schema(root, syntax, profile).explain(root)
 
 
-def fits_another_edition(root: etree._Element, syntax: Syntax, profile: Profile, invoice: Group) -> bool:
+def fits_another_edition(root: etree._Element, syntax: Syntax, profile: Profile, invoice: TermGroup) -> bool:
     """Whether a CII document fits the whole of an edition, and has what the standard demands."""
     if syntax is Syntax.UBL or profile not in _OPEN or schema_of(profile).fits(root):
         return False

@@ -36,7 +36,7 @@ _MOST_BYTES = 1_000_000
 _VERSIONED = re.compile(r"_v[1-9][0-9]*$")
 
 
-Loss = Literal["strict", "lenient"]
+LossRule = Literal["strict", "lenient"]
 """What becomes of details of an e-invoice that have no place in the result: it is refused, or they are dropped."""
 
 
@@ -48,7 +48,7 @@ class LoadedMapping:
     sha256: str
     schema: XmlSchema | None
 
-    def with_loss(self, loss: Loss) -> LoadedMapping:
+    def with_loss(self, loss: LossRule) -> LoadedMapping:
         """The same mapping with another choice of what becomes of details that have no place in the result."""
         if self.mapping.embedded is None:
             raise MappingFault(DocumentMessage("mapping.loss_without_embedded", mapping=self.mapping.name))

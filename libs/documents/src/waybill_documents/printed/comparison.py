@@ -14,7 +14,7 @@ from waybill_documents.geometry import Page
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.printed import head_values
 from waybill_documents.printed.invoice_lines import columns_of, compare_column
-from waybill_documents.printed.outcome import Outcome
+from waybill_documents.printed.outcome import PrintedOutcome
 from waybill_documents.printed.paper import Paper
 from waybill_documents.values import Extracted, Scalar, Value
 
@@ -51,7 +51,7 @@ def compare_with_pages(extracted: Extracted, accounts: Collection[str], pages: I
     return results
 
 
-def _head(paper: Paper, extracted: Extracted) -> Iterable[tuple[str, Outcome]]:
+def _head(paper: Paper, extracted: Extracted) -> Iterable[tuple[str, PrintedOutcome]]:
     fields = extracted.fields
     number, issued, due = (fields[name].value for name in ("number", "issue_date", "due_date"))
     if isinstance(number, str):
@@ -66,13 +66,13 @@ def _head(paper: Paper, extracted: Extracted) -> Iterable[tuple[str, Outcome]]:
     yield from head_values.totals(paper, totals).items()
 
 
-def _result(extracted: Extracted, name: str, outcome: Outcome) -> CheckResult:
+def _result(extracted: Extracted, name: str, outcome: PrintedOutcome) -> CheckResult:
     findings = _apply(extracted.fields[name], name, f"checks.printed.{name}", outcome)
     doubted = (name,) if outcome.passed is False else ()
     return CheckResult(f"printed.{name}", outcome.passed, False, findings, (name,), doubted)
 
 
-def _apply(value: Value, path: str, rule: str, outcome: Outcome, line: int | None = None) -> tuple[Finding, ...]:
+def _apply(value: Value, path: str, rule: str, outcome: PrintedOutcome, line: int | None = None) -> tuple[Finding, ...]:
     """Give the value its place, and tell of a difference or of a value that was not found."""
     if outcome.place is not None:
         value.places = (outcome.place,)
@@ -87,7 +87,7 @@ def _apply(value: Value, path: str, rule: str, outcome: Outcome, line: int | Non
     return ()
 
 
-def _account(outcome: Outcome, accounts: Collection[str]) -> CheckResult:
+def _account(outcome: PrintedOutcome, accounts: Collection[str]) -> CheckResult:
     embedded = ", ".join(sorted(accounts))
     rule = "checks.printed.account"
     if outcome.passed is False:

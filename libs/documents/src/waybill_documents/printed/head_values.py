@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from waybill_documents.geometry import Place, Word, around, cut
 from waybill_documents.printed.labels import AMOUNTS, DOCUMENTS, DUE_DATE, ISSUE_DATE, NUMBER
-from waybill_documents.printed.outcome import Outcome
+from waybill_documents.printed.outcome import PrintedOutcome
 from waybill_documents.printed.paper import Paper, PrintedAmount, PrintedDate, date_at, only_amount
 from waybill_documents.printed.readings import iban, letters_and_digits
 from waybill_documents.text_lines import apart
@@ -27,14 +27,14 @@ _NUMBER_WORDS = 4
 _BEGINS_IBAN = re.compile("[A-Za-z]{2}[0-9]{2}")
 
 
-def number(paper: Paper, value: str, others: Collection[str]) -> Outcome:
+def number(paper: Paper, value: str, others: Collection[str]) -> PrintedOutcome:
     """The invoice's number. If it stands anywhere, a label beside another number is about another document."""
     place = paper.text(value)
     if place is not None:
-        return Outcome.same(place)
+        return PrintedOutcome.same(place)
     known = {letters_and_digits(other) for other in others}
     said = [(text, place) for text, place in _numbers(paper) if letters_and_digits(text) not in known]
-    return Outcome.of_said(said)
+    return PrintedOutcome.of_said(said)
 
 
 def _numbers(paper: Paper) -> Iterator[tuple[str, Place]]:
@@ -65,7 +65,7 @@ def _headings(paper: Paper) -> Iterator[tuple[re.Match[str], list[Word], int]]:
                 yield match, line.words, lines.page.number
 
 
-def issue_date(paper: Paper, value: date, *, corrects: bool) -> Outcome:
+def issue_date(paper: Paper, value: date, *, corrects: bool) -> PrintedOutcome:
     """The date of issue. A credit note may also print that of the invoice it corrects."""
     said = [found for _, words, lines in paper.beside(ISSUE_DATE) if (found := _date(words, lines.page.number))]
     for match, words, page in _headings(paper):
@@ -74,7 +74,7 @@ def issue_date(paper: Paper, value: date, *, corrects: bool) -> Outcome:
     return _dated(paper, value, said, anywhere=corrects)
 
 
-def due_date(paper: Paper, value: date) -> Outcome:
+def due_date(paper: Paper, value: date) -> PrintedOutcome:
     """The date by which it is to be paid. Others stand beside it, for discounts, so one that is found is enough."""
     said = [found for _, words, lines in paper.beside(DUE_DATE) if (found := _date(words, lines.page.number))]
     return _dated(paper, value, said, anywhere=True)
@@ -86,17 +86,17 @@ def _date(words: Sequence[Word], page: int) -> PrintedDate | None:
     return date_at(words, page)
 
 
-def _dated(paper: Paper, value: date, said: list[PrintedDate], *, anywhere: bool) -> Outcome:
+def _dated(paper: Paper, value: date, said: list[PrintedDate], *, anywhere: bool) -> PrintedOutcome:
     if fitting := next((each for each in said if value in each.readings), None):
-        return Outcome.same(fitting.place)
+        return PrintedOutcome.same(fitting.place)
     if anywhere or not said:
         found = paper.date(value)
         if found is not None:
-            return Outcome.same(found.place)
-    return Outcome.of_said([(each.text, each.place) for each in said])
+            return PrintedOutcome.same(found.place)
+    return PrintedOutcome.of_said([(each.text, each.place) for each in said])
 
 
-def totals(paper: Paper, values: Mapping[str, Decimal]) -> dict[str, Outcome]:
+def totals(paper: Paper, values: Mapping[str, Decimal]) -> dict[str, PrintedOutcome]:
     """Each total by its name. What stands beside its label decides, because the same sum often has several names."""
     said: dict[str, list[PrintedAmount]] = {}
     for label, words, lines in paper.beside(AMOUNTS):
@@ -108,24 +108,24 @@ def totals(paper: Paper, values: Mapping[str, Decimal]) -> dict[str, Outcome]:
     return {name: _total(paper, value, said.get(name, [])) for name, value in values.items()}
 
 
-def _total(paper: Paper, value: Decimal, said: list[PrintedAmount]) -> Outcome:
+def _total(paper: Paper, value: Decimal, said: list[PrintedAmount]) -> PrintedOutcome:
     if fitting := next((each for each in said if abs(value) in each.readings), None):
-        return Outcome.same(fitting.place)
+        return PrintedOutcome.same(fitting.place)
     if not said:
         found = paper.amount(value) if value else None
-        return Outcome.same(found.place) if found else Outcome.unseen(worth_a_note=bool(value))
-    return Outcome.of_said([(each.text, each.place) for each in said])
+        return PrintedOutcome.same(found.place) if found else PrintedOutcome.unseen(worth_a_note=bool(value))
+    return PrintedOutcome.of_said([(each.text, each.place) for each in said])
 
 
-def account(paper: Paper, values: Collection[str]) -> Outcome:
+def account(paper: Paper, values: Collection[str]) -> PrintedOutcome:
     """The account to pay to. If several accounts are printed, another one may be meant."""
     for value in values:
         if place := paper.text(value):
-            return Outcome.same(place)
+            return PrintedOutcome.same(place)
     if not all(iban(value) for value in values):  # an account of another kind, or a mistyped one
-        return Outcome.unseen()
+        return PrintedOutcome.unseen()
     printed = dict(_ibans(paper))
-    return Outcome.of_said(list(printed.items()))
+    return PrintedOutcome.of_said(list(printed.items()))
 
 
 def _ibans(paper: Paper) -> Iterator[tuple[str, Place]]:

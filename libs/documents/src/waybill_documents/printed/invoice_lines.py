@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from waybill_documents.geometry import Box
 from waybill_documents.printed.labels import AMOUNT_COLUMN, QUANTITY_COLUMN
-from waybill_documents.printed.outcome import Outcome
+from waybill_documents.printed.outcome import PrintedOutcome
 from waybill_documents.printed.paper import Paper, PrintedAmount, amounts_in
 from waybill_documents.text_lines import Lines
 
@@ -78,7 +78,9 @@ def _under(printed: PrintedAmount, header: Box) -> bool:
     return left <= header[2] + _BESIDE and right >= header[0] - _BESIDE
 
 
-def compare_column(paper: Paper, column: Sequence[PrintedAmount], values: Sequence[Decimal | None]) -> list[Outcome]:
+def compare_column(
+    paper: Paper, column: Sequence[PrintedAmount], values: Sequence[Decimal | None]
+) -> list[PrintedOutcome]:
     """An outcome for each line, in their order."""
     printed = list(column[: len(values)])
     fits = [_fit(value, each) for value, each in zip(values, printed, strict=False)]
@@ -88,14 +90,18 @@ def compare_column(paper: Paper, column: Sequence[PrintedAmount], values: Sequen
     outcomes = []
     for index, value in enumerate(values):
         if value is None:
-            outcomes.append(Outcome.unseen(worth_a_note=False))
+            outcomes.append(PrintedOutcome.unseen(worth_a_note=False))
         elif clear and fits[index]:
-            outcomes.append(Outcome.same(printed[index].place))
+            outcomes.append(PrintedOutcome.same(printed[index].place))
         elif clear and abs(value) in seldom and all(_neighbours(fits, index)):
-            outcomes.append(Outcome(False, printed[index].place, printed[index].text))
+            outcomes.append(PrintedOutcome(False, printed[index].place, printed[index].text))
         else:
             known = paper.amounts(value)
-            outcomes.append(Outcome.same(known[min(taken[value], len(known) - 1)].place) if known else Outcome.unseen())
+            outcomes.append(
+                PrintedOutcome.same(known[min(taken[value], len(known) - 1)].place)
+                if known
+                else PrintedOutcome.unseen()
+            )
             taken[value] += 1
     return outcomes
 

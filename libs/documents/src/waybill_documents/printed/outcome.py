@@ -9,7 +9,7 @@ from waybill_documents.geometry import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PrintedOutcome:
     """Printed the same, printed otherwise, or not found."""
 
     passed: bool | None
@@ -20,17 +20,17 @@ class Outcome:
     """Whether a person should hear that it was not found."""
 
     @classmethod
-    def same(cls, place: Place) -> Outcome:
+    def same(cls, place: Place) -> PrintedOutcome:
         """The page says it too."""
         return cls(True, place)
 
     @classmethod
-    def unseen(cls, *, worth_a_note: bool = True) -> Outcome:
+    def unseen(cls, *, worth_a_note: bool = True) -> PrintedOutcome:
         """The page does not say it, or not clearly."""
         return cls(None, worth_a_note=worth_a_note)
 
     @classmethod
-    def of_said(cls, said: Sequence[tuple[str, Place]]) -> Outcome:
+    def of_said(cls, said: Sequence[tuple[str, Place]]) -> PrintedOutcome:
         """A difference if all labels agree on another value. If they do not, we have not understood the page."""
         if len({"".join(text.split()) for text, _ in said}) != 1:
             return cls.unseen()

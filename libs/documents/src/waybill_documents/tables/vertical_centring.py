@@ -31,7 +31,7 @@ class MarkedLine(NamedTuple):
     """Whether it has only what can be the next line of a cell. Other lines separate the rows above and below them."""
 
 
-class Judgement(NamedTuple):
+class CentringJudgement(NamedTuple):
     """Whether the rows of a page are centred, and the lines of which that is unclear."""
 
     is_centred: bool
@@ -47,7 +47,7 @@ class _Centring(Enum):
     """In the middle, or at the top: all lines are equally far apart, and they can be divided both ways."""
 
 
-def judged(lines: Sequence[MarkedLine], *, is_first: bool, is_last: bool) -> Judgement:
+def judged(lines: Sequence[MarkedLine], *, is_first: bool, is_last: bool) -> CentringJudgement:
     """Judge the lines of a page. `is_first` and `is_last` say that the table begins and ends on it."""
     runs: list[list[int]] = [[]]
     for number, marked in enumerate(lines):
@@ -64,7 +64,7 @@ def judged(lines: Sequence[MarkedLine], *, is_first: bool, is_last: bool) -> Jud
             found.add(centring)
             doubtful += run if centring is _Centring.UNKNOWN else [run[number] for number in _misplaced(its)]
     is_centred = found == {_Centring.MIDDLE}
-    return Judgement(is_centred, [] if is_centred else doubtful)
+    return CentringJudgement(is_centred, [] if is_centred else doubtful)
 
 
 def _centring(lines: Sequence[MarkedLine], *, is_first: bool, is_last: bool) -> _Centring:

@@ -9,9 +9,9 @@ reported.
 
 from __future__ import annotations
 
-from waybill_documents.hybrid.en16931.model import Group, Value
+from waybill_documents.hybrid.en16931.model import TermGroup, TermValue
 from waybill_documents.hybrid.en16931.reading import Detail, Read, read
 from waybill_documents.hybrid.en16931.syntaxes import Syntax
 from waybill_documents.hybrid.en16931.writing import write
 
-__all__ = ["Detail", "Group", "Read", "Syntax", "Value", "read", "write"]
+__all__ = ["Detail", "Read", "Syntax", "TermGroup", "TermValue", "read", "write"]

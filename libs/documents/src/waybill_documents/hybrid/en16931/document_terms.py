@@ -8,7 +8,7 @@ from waybill_documents.hybrid.en16931.line_terms import LINES
 from waybill_documents.hybrid.en16931.party_terms import AGREEMENT, DELIVERY, PARTIES, SETTLEMENT
 from waybill_documents.hybrid.en16931.payment_entries import TaxPointCode
 from waybill_documents.hybrid.en16931.payment_terms import MONEY, PAYMENT
-from waybill_documents.hybrid.en16931.special_entries import Note
+from waybill_documents.hybrid.en16931.special_entries import NoteEntry
 
 _CONTEXT = "rsm:ExchangedDocumentContext"
 _DOCUMENT = "rsm:ExchangedDocument"
@@ -33,7 +33,7 @@ IDENTITY: tuple[Entry, ...] = (
     term("BT-1", f"{_DOCUMENT}/ram:ID", "cbc:ID", ID),
     term("BT-2", f"{_DOCUMENT}/ram:IssueDateTime/udt:DateTimeString", "cbc:IssueDate", DAY),
     term("BT-3", f"{_DOCUMENT}/ram:TypeCode", "cbc:InvoiceTypeCode", CODE),
-    part("BG-1", f"{_DOCUMENT}/ram:IncludedNote", "cbc:Note", Note("BT-21", "BT-22"), many=True),
+    part("BG-1", f"{_DOCUMENT}/ram:IncludedNote", "cbc:Note", NoteEntry("BT-21", "BT-22"), many=True),
 )
 
 _REFERENCES: tuple[Entry, ...] = (

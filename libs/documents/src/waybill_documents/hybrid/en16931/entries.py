@@ -8,12 +8,12 @@ from typing import Protocol
 
 from lxml import etree
 
-from waybill_documents.hybrid.en16931.kinds import TEXT, Kind
-from waybill_documents.hybrid.en16931.model import Group, Value
+from waybill_documents.hybrid.en16931.kinds import TEXT, TermKind
+from waybill_documents.hybrid.en16931.model import TermGroup, TermValue
 from waybill_documents.hybrid.en16931.paths import Path, path
-from waybill_documents.hybrid.en16931.source import Source
+from waybill_documents.hybrid.en16931.source import TermSource
 from waybill_documents.hybrid.en16931.syntaxes import Syntax, text_of
-from waybill_documents.hybrid.en16931.target import Target
+from waybill_documents.hybrid.en16931.target import TermTarget
 
 Context = etree._Element
 
@@ -21,10 +21,10 @@ Context = etree._Element
 class Entry(Protocol):
     """A row of the table."""
 
-    def read(self, source: Source, context: Context, group: Group, /) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup, /) -> None:
         """Put what the document says into the group."""
 
-    def write(self, target: Target, context: Context, group: Group, /) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup, /) -> None:
         """Write what the group says."""
 
 
@@ -39,14 +39,14 @@ class Places:
     also_cii: tuple[str, ...] = ()
     also_ubl: tuple[str, ...] = ()
 
-    def to_read(self, source: Source) -> Iterator[Path]:
+    def to_read(self, source: TermSource) -> Iterator[Path]:
         """The paths to look at, in order."""
         first = self._at(source.syntax, credit_note=source.credit_note)
         if first is not None:
             yield path(first)
         yield from map(path, self.also_cii if source.syntax is Syntax.CII else self.also_ubl)
 
-    def to_write(self, target: Target) -> Path | None:
+    def to_write(self, target: TermTarget) -> Path | None:
         """The path to write to."""
         at = self._at(target.syntax, credit_note=target.credit_note)
         return path(at) if at is not None else None
@@ -64,15 +64,15 @@ class Term:
 
     name: str
     places: Places
-    kind: Kind = TEXT
+    kind: TermKind = TEXT
     attributes: tuple[str, ...] = ()
     """Attributes that belong to the value. They have the same names in both syntaxes."""
     many: bool = False
     agree: bool = False
     """Whether the document may repeat the same value."""
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
-        chosen: Value | None = None
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
+        chosen: TermValue | None = None
         for at in self.places.to_read(source):
             for element, evidence in source.find(context, at):
                 if chosen is not None and self.agree and not self._repeats(source, element, at, chosen):
@@ -87,7 +87,7 @@ class Term:
                 if not self.many and not self.agree:
                     return
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         at = self.places.to_write(target)
         for value in group.values_of(self.name):
             if at is None:
@@ -97,24 +97,24 @@ class Term:
             else:
                 self.kind.write(target, target.place(context, at), value)
 
-    def _value(self, source: Source, element: Context, at: Path) -> Value | None:
+    def _value(self, source: TermSource, element: Context, at: Path) -> TermValue | None:
         if at.attribute:
             text = (element.get(at.attribute) or "").strip()
             source.used_attributes.add((element, at.attribute))
-            return Value(text, (), element) if text else None
+            return TermValue(text, (), element) if text else None
         unreadable = len(source.unreadable)
         value = self.kind.read(source, element, self.attributes)
         source.unreadable[unreadable:] = [(self.name, one) for _, one in source.unreadable[unreadable:]]
         return value
 
-    def _repeats(self, source: Source, element: Context, at: Path, chosen: Value) -> bool:
+    def _repeats(self, source: TermSource, element: Context, at: Path, chosen: TermValue) -> bool:
         """Whether an element says the same again. It must not be counted as used if it does not."""
-        trial = Source(source.root, source.syntax, source.currency)
+        trial = TermSource(source.root, source.syntax, source.currency)
         return self._value(trial, element, at) == chosen
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EntryPart:
     """A business group, in an element of its own."""
 
     name: str
@@ -122,10 +122,10 @@ class Part:
     entries: tuple[Entry, ...]
     many: bool = False
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         for at in self.places.to_read(source):
             for element, evidence in source.find(context, at):
-                part = Group(element)
+                part = TermGroup(element)
                 for entry in self.entries:
                     entry.read(source, element, part)
                 if part:
@@ -134,7 +134,7 @@ class Part:
                     if not self.many:
                         return
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         at = self.places.to_write(target)
         for part in group.groups_of(self.name):
             if at is None:
@@ -157,7 +157,7 @@ class Filler:
     """The term beside which it stands."""
     unless: str = ""
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         if self.when not in group:
             return
         for at in self.places.to_read(source):
@@ -168,7 +168,7 @@ class Filler:
                 if text_of(element).lower() not in {"", self.usual.lower(), group.text(self.when).lower()}:
                     source.fillers.append(element)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         at = self.places.to_write(target)
         if at is not None and self.when in group and self.unless not in group:
             target.place(context, at).text = self.usual
@@ -181,7 +181,7 @@ class Ignored:
     places: Places
     value: str
 
-    def read(self, source: Source, context: Context, _group: Group) -> None:
+    def read(self, source: TermSource, context: Context, _group: TermGroup) -> None:
         for at in self.places.to_read(source):
             for element, _ in source.find(context, at):
                 if at.attribute and element.get(at.attribute) == self.value:
@@ -189,7 +189,7 @@ class Ignored:
                 elif not at.attribute and text_of(element) == self.value:
                     source.used.add(element)
 
-    def write(self, _target: Target, _context: Context, _group: Group) -> None:
+    def write(self, _target: TermTarget, _context: Context, _group: TermGroup) -> None:
         """Nothing is written."""
 
 
@@ -197,7 +197,7 @@ def term(
     name: str,
     cii: str | None,
     ubl: str | None,
-    kind: Kind = TEXT,
+    kind: TermKind = TEXT,
     *,
     attributes: tuple[str, ...] = (),
     many: bool = False,
@@ -220,10 +220,10 @@ def part(
     ubl_credit_note: str | None = None,
     also_cii: tuple[str, ...] = (),
     also_ubl: tuple[str, ...] = (),
-) -> Part:
+) -> EntryPart:
     """A business group of the table."""
     places = Places(cii=cii, ubl=ubl, ubl_credit_note=ubl_credit_note, also_cii=also_cii, also_ubl=also_ubl)
-    return Part(name, places, entries, many)
+    return EntryPart(name, places, entries, many)
 
 
 def filler(usual: str, *, when: str, unless: str = "", cii: str | None = None, ubl: str | None = None) -> Filler:

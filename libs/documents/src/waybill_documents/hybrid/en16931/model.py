@@ -9,7 +9,7 @@ from lxml import etree
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TermValue:
     """A business term: its text, and its attributes such as the scheme of an identifier. Dates are ISO 8601."""
 
     text: str
@@ -22,7 +22,7 @@ class Value:
         return dict(self.attributes).get(name, "")
 
 
-class Group(dict[str, "list[Value | Group]"]):
+class TermGroup(dict[str, "list[TermValue | TermGroup]"]):
     """A business group: terms and groups by their number in the standard, as in `BT-1` and `BG-25`.
 
     Each has a list, because several may be repeated. Two groups are equal if they say the same.
@@ -33,11 +33,11 @@ class Group(dict[str, "list[Value | Group]"]):
         self.at = at
         """The element it was read from, if it has one of its own."""
 
-    def add(self, name: str, value: Value | Group) -> None:
+    def add(self, name: str, value: TermValue | TermGroup) -> None:
         """One more of a term."""
         self.setdefault(name, []).append(value)
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> TermValue | None:
         """The first value of a term."""
         return next(self.values_of(name), None)
 
@@ -46,10 +46,10 @@ class Group(dict[str, "list[Value | Group]"]):
         found = self.value(name)
         return found.text if found else ""
 
-    def values_of(self, name: str) -> Iterator[Value]:
+    def values_of(self, name: str) -> Iterator[TermValue]:
         """All values of a term."""
-        return (one for one in self.get(name, ()) if isinstance(one, Value))
+        return (one for one in self.get(name, ()) if isinstance(one, TermValue))
 
-    def groups_of(self, name: str) -> Iterator[Group]:
+    def groups_of(self, name: str) -> Iterator[TermGroup]:
         """All groups of that number."""
-        return (one for one in self.get(name, ()) if isinstance(one, Group))
+        return (one for one in self.get(name, ()) if isinstance(one, TermGroup))

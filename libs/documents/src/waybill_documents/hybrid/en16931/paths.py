@@ -18,7 +18,7 @@ _CONDITION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PathCondition:
     """What must hold for an element of a path: an element below it, or an attribute, has a value or does not."""
 
     below: tuple[str, ...]
@@ -30,13 +30,13 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One element of a path."""
 
     tag: str
     own: bool
     """Whether each value gets its own."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PathCondition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Path:
     """A parsed path. Without steps, it is the context itself."""
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     attribute: str
 
     @property
@@ -65,13 +65,13 @@ def path(text: str) -> Path:
         if found is None or (found.end() < len(elements) and elements[found.end()] != "/"):
             raise ValueError(f"not a path: {text}")
         conditions = tuple(_condition(one) for one in _CONDITION.finditer(found["conditions"]))
-        steps.append(Step(found["tag"], bool(found["own"]), conditions))
+        steps.append(PathStep(found["tag"], bool(found["own"]), conditions))
         at = found.end() + 1
     return Path(text, tuple(steps), attribute)
 
 
-def _condition(found: re.Match[str]) -> Condition:
+def _condition(found: re.Match[str]) -> PathCondition:
     equal = found["sign"] == "="
     below = tuple(found["path"].split("/")) if found["path"] else ()
     writes = found["value"] if equal else (found["writes"] or "")
-    return Condition(below, found["attribute"] or "", found["value"], equal, writes)
+    return PathCondition(below, found["attribute"] or "", found["value"], equal, writes)

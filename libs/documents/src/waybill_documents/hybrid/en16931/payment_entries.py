@@ -9,15 +9,15 @@ from lxml import etree
 
 from waybill_documents.hybrid.en16931.entries import Context, Term
 from waybill_documents.hybrid.en16931.kinds import AMOUNT, CODE, ID
-from waybill_documents.hybrid.en16931.model import Group
+from waybill_documents.hybrid.en16931.model import TermGroup
 from waybill_documents.hybrid.en16931.paths import Path, path
-from waybill_documents.hybrid.en16931.source import Source
+from waybill_documents.hybrid.en16931.source import TermSource
 from waybill_documents.hybrid.en16931.syntaxes import Syntax, qualified, text_of
-from waybill_documents.hybrid.en16931.target import Target
+from waybill_documents.hybrid.en16931.target import TermTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class PaymentAccount:
     """BT-84: an IBAN or another account number, which CII keeps apart."""
 
     name: str
@@ -26,7 +26,7 @@ class Account:
     other = path("ram:PayeePartyCreditorFinancialAccount/ram:ProprietaryID")
     form = re.compile(r"[A-Z]{2}[0-9]{2}[A-Za-z0-9 ]{8,40}")
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         for at in (self.iban, self.other) if source.syntax is Syntax.CII else (self.ubl,):
             for element, _ in source.find(context, at):
                 # The second of two different numbers stays unused: neither UBL nor the core has room for it.
@@ -36,7 +36,7 @@ class Account:
                 if value is not None and self.name not in group:
                     group.add(self.name, value)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         for value in group.values_of(self.name):
             at = self.ubl
             if target.syntax is Syntax.CII:
@@ -54,9 +54,9 @@ class TaxPointCode:
 
     term: Term
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         unused = set(source.used)
-        found = Group()
+        found = TermGroup()
         self.term.read(source, context, found)
         for value in found.values_of(self.term.name):
             code = _TAX_POINTS.get(value.text) if source.syntax is Syntax.CII else value.text
@@ -65,9 +65,9 @@ class TaxPointCode:
             else:
                 source.used = unused
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         codes = {ubl: cii if target.syntax is Syntax.CII else ubl for cii, ubl in _TAX_POINTS.items()}
-        written = Group()
+        written = TermGroup()
         for value in group.values_of(self.term.name):
             written.add(self.term.name, replace(value, text=codes[value.text]))
         self.term.write(target, context, written)
@@ -87,10 +87,10 @@ class InPaymentMeans:
     mandate: bool = False
     """Whether it belongs to a direct debit."""
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         self.term.read(source, context, group)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         elsewhere = self.term.places.to_write(target)
         if elsewhere is not None:
             self.term.write(target, context, group)
@@ -101,12 +101,12 @@ class InPaymentMeans:
                 self.term.kind.write(target, target.place(one, self.within), value)
 
     @staticmethod
-    def _unknown(target: Target, context: Context) -> Context:
+    def _unknown(target: TermTarget, context: Context) -> Context:
         result = target.place(context, _MEANS)
         target.place(result, path("cbc:PaymentMeansCode")).text = UNDEFINED_MEANS
         return result
 
-    def _chosen(self, target: Target, means: list[etree._Element]) -> etree._Element:
+    def _chosen(self, target: TermTarget, means: list[etree._Element]) -> etree._Element:
         if self.mandate:
             debited = [one for one in means if target.all_at(one, path("cac:PaymentMandate"))]
             codes = [one for one in means if one.findtext(qualified("cbc:PaymentMeansCode")) in _DIRECT_DEBITS]
@@ -127,7 +127,7 @@ class TaxTotal:
     currency: str
     accounting_currency: str
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         at = _SUMMED_TAX if source.syntax is Syntax.CII else _TAX_TOTAL
         other = group.text(self.accounting_currency)
         for element, _ in source.find(context, at):
@@ -140,7 +140,7 @@ class TaxTotal:
                 source.used_attributes.add((element, "currencyID"))
                 group.add(name, value)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         currencies = {self.own: target.currency, self.accounting: group.text(self.accounting_currency)}
         for name, currency in currencies.items():
             for value in group.values_of(name):

@@ -6,7 +6,7 @@ from waybill_documents.hybrid.en16931.entries import Entry, filler, part, term
 from waybill_documents.hybrid.en16931.kinds import AMOUNT, CODE, DAY, ID
 from waybill_documents.hybrid.en16931.party_terms import SETTLEMENT
 from waybill_documents.hybrid.en16931.paths import path
-from waybill_documents.hybrid.en16931.payment_entries import Account, InPaymentMeans, TaxTotal
+from waybill_documents.hybrid.en16931.payment_entries import InPaymentMeans, PaymentAccount, TaxTotal
 
 TERMS = f"{SETTLEMENT}/ram:SpecifiedTradePaymentTerms"
 
@@ -16,7 +16,7 @@ _PAYMENT_MEANS = part(
     "cac:PaymentMeans",
     term("BT-81", "ram:TypeCode", "cbc:PaymentMeansCode", CODE),
     term("BT-82", "ram:Information", "cbc:PaymentMeansCode/@name"),
-    Account("BT-84"),
+    PaymentAccount("BT-84"),
     term("BT-85", "ram:PayeePartyCreditorFinancialAccount/ram:AccountName", "cac:PayeeFinancialAccount/cbc:Name"),
     term(
         "BT-86",

@@ -9,10 +9,10 @@ from itertools import islice
 from lxml import etree
 
 from waybill_documents.hybrid.en16931.document_terms import INVOICE
-from waybill_documents.hybrid.en16931.model import Group, Value
+from waybill_documents.hybrid.en16931.model import TermGroup, TermValue
 from waybill_documents.hybrid.en16931.payment_entries import UNDEFINED_MEANS
 from waybill_documents.hybrid.en16931.payment_terms import TAX_TYPE
-from waybill_documents.hybrid.en16931.source import Source
+from waybill_documents.hybrid.en16931.source import TermSource
 from waybill_documents.hybrid.en16931.syntaxes import Paths, Syntax, qualified, text_of
 
 _MOST_DETAILS = 1_000
@@ -36,7 +36,7 @@ class Detail:
 class Read:
     """A document as the model has it."""
 
-    invoice: Group
+    invoice: TermGroup
     left_over: tuple[Detail, ...]
     """What the model cannot hold: the first thousand details."""
     more_left_over: int
@@ -49,8 +49,8 @@ class Read:
 
 def read(root: etree._Element, syntax: Syntax) -> Read:
     """Everything that a document says."""
-    source = Source(root, syntax, _currency(root, syntax))
-    invoice = Group(root)
+    source = TermSource(root, syntax, _currency(root, syntax))
+    invoice = TermGroup(root)
     for entry in INVOICE:
         entry.read(source, root, invoice)
     _settle(invoice, source)
@@ -71,7 +71,7 @@ def _currency(root: etree._Element, syntax: Syntax) -> str:
     return text_of(element)
 
 
-def _settle(invoice: Group, source: Source) -> None:
+def _settle(invoice: TermGroup, source: TermSource) -> None:
     """Make equal what says the same: values that follow from others, and values that say nothing."""
     if invoice.text("BT-6") == invoice.text("BT-5"):
         invoice.pop("BT-6", None)
@@ -93,33 +93,33 @@ def _settle(invoice: Group, source: Source) -> None:
     _settle_tax_total(invoice)
 
 
-def _name_tax(group: Group, code: str) -> None:
+def _name_tax(group: TermGroup, code: str) -> None:
     if code in group and TAX_TYPE not in group:
-        group.add(TAX_TYPE, Value("VAT"))
+        group.add(TAX_TYPE, TermValue("VAT"))
 
 
-def _settle_price(line: Group, source: Source) -> None:
+def _settle_price(line: TermGroup, source: TermSource) -> None:
     """BT-146 = BT-148 - BT-147. UBL has a gross price only with a discount, CII a discount only in a gross price."""
     net, discount, gross = (_number(line, term) for term in ("BT-146", "BT-147", "BT-148"))
     if "BT-148" in line and "BT-147" not in line:
         if net is not None and gross is not None and gross >= net:
-            line.add("BT-147", Value(format(gross - net, "f")))
+            line.add("BT-147", TermValue(format(gross - net, "f")))
         else:  # a gross price below the net price is a surcharge, which the core does not have
             source.used.difference_update(value.at for value in line.values_of("BT-148") if value.at is not None)
             del line["BT-148"]
     elif net is not None and discount is not None and "BT-148" not in line:
-        line.add("BT-148", Value(format(net + discount, "f")))
+        line.add("BT-148", TermValue(format(net + discount, "f")))
 
 
-def _settle_tax_total(invoice: Group) -> None:
+def _settle_tax_total(invoice: TermGroup) -> None:
     """The total tax may be missing, as in an invoice outside the scope of VAT, but UBL requires it."""
     if "BT-110" in invoice or "BG-23" not in invoice:
         return
     taxes = [_number(tax, "BT-117") or Decimal(0) for tax in invoice.groups_of("BG-23")]
-    invoice.add("BT-110", Value(format(sum(taxes, Decimal("0.00")), "f")))
+    invoice.add("BT-110", TermValue(format(sum(taxes, Decimal("0.00")), "f")))
 
 
-def _number(group: Group, term: str) -> Decimal | None:
+def _number(group: TermGroup, term: str) -> Decimal | None:
     try:
         number = Decimal(group.text(term))
     except InvalidOperation:

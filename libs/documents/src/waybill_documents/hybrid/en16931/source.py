@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from waybill_documents.hybrid.en16931.paths import Condition, Path, Step
+from waybill_documents.hybrid.en16931.paths import Path, PathCondition, PathStep
 from waybill_documents.hybrid.en16931.syntaxes import CREDIT_NOTE_ROOT, Syntax, is_leaf, qualified, text_at, text_of
 
 _XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
@@ -17,7 +17,7 @@ Evidence = tuple[tuple[etree._Element, str], ...]
 
 
 @dataclass(slots=True)
-class Source:
+class TermSource:
     """A document in one of the syntaxes. It records what the table used of it."""
 
     root: etree._Element
@@ -72,7 +72,7 @@ class Source:
                     yield element, attribute.rpartition("}")[2], str(value)
 
     def _walk(
-        self, context: etree._Element, steps: tuple[Step, ...], evidence: Evidence
+        self, context: etree._Element, steps: tuple[PathStep, ...], evidence: Evidence
     ) -> Iterator[tuple[etree._Element, Evidence]]:
         if not steps:
             yield context, evidence
@@ -83,7 +83,7 @@ class Source:
             if proof is not None:
                 yield from self._walk(child, tuple(others), evidence + proof)
 
-    def _holding(self, element: etree._Element, conditions: tuple[Condition, ...]) -> Evidence | None:
+    def _holding(self, element: etree._Element, conditions: tuple[PathCondition, ...]) -> Evidence | None:
         """What proves that the conditions hold; None if they do not."""
         proof: Evidence = ()
         for condition in conditions:

@@ -9,11 +9,11 @@ from lxml import etree
 
 from waybill_documents.hybrid.en16931.entries import Context
 from waybill_documents.hybrid.en16931.kinds import CODE, ID, TEXT
-from waybill_documents.hybrid.en16931.model import Group, Value
+from waybill_documents.hybrid.en16931.model import TermGroup, TermValue
 from waybill_documents.hybrid.en16931.paths import path
-from waybill_documents.hybrid.en16931.source import Source
+from waybill_documents.hybrid.en16931.source import TermSource
 from waybill_documents.hybrid.en16931.syntaxes import Syntax, qualified, raw_text, text_of
-from waybill_documents.hybrid.en16931.target import Target
+from waybill_documents.hybrid.en16931.target import TermTarget
 
 _SCHEME = ("schemeID",)
 
@@ -26,10 +26,10 @@ class Identifier:
     ubl: str
     many: bool = False
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         names = ("ram:ID", "ram:GlobalID") if self.many else ("ram:GlobalID", "ram:ID")
         paths = names if source.syntax is Syntax.CII else (self.ubl,)
-        found: list[Value] = []
+        found: list[TermValue] = []
         for at in map(path, paths):
             for element, evidence in source.find(context, at):
                 if found and not self.many:
@@ -42,7 +42,7 @@ class Identifier:
         for value in sorted(found, key=lambda one: bool(one.attributes)):
             group.add(self.name, value)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         for value in group.values_of(self.name):
             at = self.ubl
             if target.syntax is Syntax.CII:
@@ -62,7 +62,7 @@ class CustomerNumber:
     buyer: str = "BG-7"
     identifier: str = "BT-46"
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         identifier = group.value(self.identifier)
         if identifier is None or not identifier.attributes:
             return
@@ -73,21 +73,21 @@ class CustomerNumber:
                 group.add(self.name, value)
                 return
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         at = path("ram:ID") if target.syntax is Syntax.CII else self.at
         for value in group.values_of(self.name):
             ID.write(target, target.place(context, at), value)
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteEntry:
     """BT-21 and BT-22. UBL has no place for the subject, so the binding puts it before the text: `#AAK#…`."""
 
     subject: str
     text: str
     prefixed = re.compile(r"#([A-Z]{3})#(.+)", re.DOTALL)
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         content = context
         if source.syntax is Syntax.CII:
             found = source.first(context, path("ram:Content"))
@@ -106,11 +106,11 @@ class Note:
             return
         prefixed = self.prefixed.fullmatch(value.text)
         if self.subject not in group and prefixed:
-            group.add(self.subject, Value(prefixed[1], (), content))
+            group.add(self.subject, TermValue(prefixed[1], (), content))
             value = replace(value, text=prefixed[2])
         group.add(self.text, value)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         subject, text = group.text(self.subject), group.text(self.text)
         if target.syntax is Syntax.UBL:
             context.text = f"#{subject}#{text}" if subject else text
@@ -126,16 +126,16 @@ class ContactName:
 
     name: str
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         paths = ("ram:PersonName", "ram:DepartmentName") if source.syntax is Syntax.CII else ("cbc:Name",)
         found = [source.first(context, path(one)) for one in paths]
         values = [TEXT.read(source, one, ()) for one in found if one is not None]
         texts = [value.text for value in values if value is not None]
         if values and texts:
             shown = texts[0] if len(texts) == 1 else ", ".join(text.strip() for text in texts)
-            group.add(self.name, Value(shown, (), values[0].at if values[0] else None))
+            group.add(self.name, TermValue(shown, (), values[0].at if values[0] else None))
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         at = "ram:PersonName" if target.syntax is Syntax.CII else "cbc:Name"
         for value in group.values_of(self.name):
             TEXT.write(target, target.place(context, path(at)), value)
@@ -151,7 +151,7 @@ class BaseQuantity:
     gross = path("ram:SpecifiedLineTradeAgreement/ram:GrossPriceProductTradePrice/ram:BasisQuantity")
     gross_price: str = "BT-148"
 
-    def read(self, source: Source, context: Context, group: Group) -> None:
+    def read(self, source: TermSource, context: Context, group: TermGroup) -> None:
         paths = (self.net, self.gross) if source.syntax is Syntax.CII else (self.ubl,)
         for at in paths:
             for element, _ in source.find(context, at):
@@ -162,7 +162,7 @@ class BaseQuantity:
                 if value is not None and stated is None:
                     group.add(self.name, value)
 
-    def write(self, target: Target, context: Context, group: Group) -> None:
+    def write(self, target: TermTarget, context: Context, group: TermGroup) -> None:
         for value in group.values_of(self.name):
             paths = [self.ubl]
             if target.syntax is Syntax.CII:
@@ -171,7 +171,7 @@ class BaseQuantity:
                 CODE.write(target, target.place(context, at), value)
 
 
-def _same_quantity(element: etree._Element, stated: Value) -> bool:
+def _same_quantity(element: etree._Element, stated: TermValue) -> bool:
     unit = stated.attribute("unitCode")
     text = raw_text(element).strip()
     return (element.get("unitCode") or unit) == unit and (text == stated.text or _number(text) == _number(stated.text))

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from waybill_documents.hybrid.en16931.model import Value
-from waybill_documents.hybrid.en16931.paths import Condition, Path, Step
+from waybill_documents.hybrid.en16931.model import TermValue
+from waybill_documents.hybrid.en16931.paths import Path, PathCondition, PathStep
 from waybill_documents.hybrid.en16931.syntaxes import CREDIT_NOTE_ROOT, Syntax, qualified, text_at
 
 
 @dataclass(slots=True)
-class Target:
+class TermTarget:
     """A document in one of the syntaxes, while it is written."""
 
     root: etree._Element
     syntax: Syntax
     currency: str
-    lost: list[Value] = field(default_factory=list)
+    lost: list[TermValue] = field(default_factory=list)
     """Values that this syntax has no place for."""
 
     @property
@@ -45,13 +45,13 @@ class Target:
     def _qualified(self, tag: str) -> str:
         return qualified(tag, credit_note=self.credit_note)
 
-    def _existing(self, context: etree._Element, step: Step) -> etree._Element | None:
+    def _existing(self, context: etree._Element, step: PathStep) -> etree._Element | None:
         for child in context.iterchildren(self._qualified(step.tag)):
             if all(_holds(child, condition) for condition in step.conditions):
                 return child
         return None
 
-    def _made(self, context: etree._Element, step: Step) -> etree._Element:
+    def _made(self, context: etree._Element, step: PathStep) -> etree._Element:
         element = etree.SubElement(context, self._qualified(step.tag))
         for condition in step.conditions:
             if condition.writes:
@@ -59,14 +59,14 @@ class Target:
         return element
 
 
-def _holds(element: etree._Element, condition: Condition) -> bool:
+def _holds(element: etree._Element, condition: PathCondition) -> bool:
     looked: etree._Element | None = element
     for tag in condition.below:
         looked = next(looked.iterchildren(qualified(tag)), None) if looked is not None else None
     return (text_at(looked, condition.attribute) == condition.value) is condition.equal
 
 
-def _make_true(element: etree._Element, condition: Condition) -> None:
+def _make_true(element: etree._Element, condition: PathCondition) -> None:
     for tag in condition.below:
         element = etree.SubElement(element, qualified(tag))
     if condition.attribute:
