@@ -234,6 +234,14 @@ async def test_a_schema_that_takes_minutes_to_compile_is_refused(tenants: Tenant
     assert (refused.status_code, refused.json()["key"]) == (422, "convert.mapping.too_complicated")
 
 
+@pytest.mark.parametrize("value", ["1e999", "NaN", "-Infinity", "[" * 500 + "]" * 500, r'"a\ud800"'])
+async def test_expected_data_is_what_can_be_stored_and_compared(tenants: Tenants, value: str) -> None:
+    await push(tenants.acme)
+    fields = {"expected": f'{{"number": {value}}}'}
+    answer = await tenants.acme.post("/api/mappings/acme_v1/samples", files={"file": ("a.pdf", SAMPLE)}, data=fields)
+    assert (answer.status_code, answer.json()["key"]) == (400, "convert.mapping.expected")
+
+
 async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db: Database) -> None:
     await push(tenants.acme)
     for number in range(MOST_SAMPLES):
