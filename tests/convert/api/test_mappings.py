@@ -24,6 +24,7 @@ SECRET = "s" * 40
 SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
 CORETAX = {"coretax.xsd": (folder() / "pt_simon_invoice_v1" / "coretax.xsd").read_text()}
 MAPPING_KEY = ("convert:read", "convert:write", "mappings:read", "mappings:write")
+EMBEDDED = {"format": 1, "name": "acme", "title": "Acme", "embedded": {"output": "ubl"}}
 SAMPLE = print_invoice(*reference_invoice(3))
 
 
@@ -211,8 +212,10 @@ async def test_a_tenant_takes_no_name_that_all_tenants_can_use(tenants: Tenants,
         ({"document": "[" * 100_000}, 400, "convert.mapping.invalid"),
         ({**pushed(), "schemas": {}}, 400, "convert.mapping.invalid"),
         ({**pushed(), "schemas": {"coretax.xsd": "x"}}, 400, "convert.mapping.invalid"),
-        (pushed("acme"), 422, "convert.mapping.unversioned"),
-        (pushed("acme_v0"), 422, "convert.mapping.unversioned"),
+        (pushed("acme"), 400, "convert.mapping.invalid"),
+        (pushed("acme_v0"), 400, "convert.mapping.invalid"),
+        (pushed("acme_v10000"), 422, "convert.mapping.unversioned"),
+        ({"document": json.dumps(EMBEDDED)}, 422, "convert.mapping.unversioned"),
         (pushed("acme_v2"), 422, "convert.mapping.other_name"),
         ({**pushed(), "schemas": {"x.xsd": "x" * 1_050_000}}, 422, "convert.mapping.too_large"),
         ({"document": '"\\u0000" \x00'}, 422, "convert.review.bad_characters"),

@@ -81,6 +81,7 @@ def test_a_name_is_only_a_name(tmp_path: Path, name: str, shown: str) -> None:
 def test_half_a_character_in_a_name_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "a.pdf"
     document = pypdfium2.PdfDocument.new()
+    document.new_page(595, 842)
     name = ctypes.create_string_buffer("a\ud800.txt\0".encode("utf-16-le", "surrogatepass"))
     pypdfium2.raw.FPDFDoc_AddAttachment(document, ctypes.cast(name, ctypes.POINTER(pypdfium2.raw.FPDF_WCHAR)))
     document.get_attachment(0).set_data(b"x")

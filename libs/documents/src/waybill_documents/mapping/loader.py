@@ -98,6 +98,8 @@ def parse(content: bytes) -> Mapping:
         mapping = Mapping.model_validate(document)
     except ValidationError as error:
         raise mistakes(error) from error
+    if mapping.name == AUTO:
+        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
     if mapping.embedded is None and not _VERSIONED.search(mapping.name):
         raise MappingFault(DocumentMessage("mapping.no_version", name=mapping.name), "name")
     for where, pattern in _patterns(mapping):
@@ -180,8 +182,6 @@ def _decoded(error: Exception) -> str:
 
 
 def _check_recognition(mapping: Mapping) -> None:
-    if mapping.name == AUTO:
-        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
     for phrase in (*mapping.recognise.all, *mapping.recognise.any, *mapping.recognise.none):
         if not fold(phrase):
             raise MappingFault(DocumentMessage("mapping.phrase_without_letters", phrase=phrase), "recognise")
