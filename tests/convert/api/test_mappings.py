@@ -24,6 +24,7 @@ SECRET = "s" * 40
 SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
 CORETAX = {"coretax.xsd": (folder() / "pt_simon_invoice_v1" / "coretax.xsd").read_text()}
 MAPPING_KEY = ("convert:read", "convert:write", "mappings:read", "mappings:write")
+EMBEDDED = {"format": 1, "name": "acme", "title": "Acme", "embedded": {"output": "ubl"}}
 SAMPLE = print_invoice(*reference_invoice(3))
 
 
@@ -211,9 +212,13 @@ async def test_a_tenant_takes_no_name_that_all_tenants_can_use(tenants: Tenants,
         ({"document": "[" * 100_000}, 400, "convert.mapping.invalid"),
         ({**pushed(), "schemas": {}}, 400, "convert.mapping.invalid"),
         ({**pushed(), "schemas": {"coretax.xsd": "x"}}, 400, "convert.mapping.invalid"),
-        (pushed("acme"), 422, "convert.mapping.unversioned"),
-        (pushed("acme_v0"), 422, "convert.mapping.unversioned"),
+        (pushed("acme"), 400, "convert.mapping.invalid"),
+        (pushed("acme_v0"), 400, "convert.mapping.invalid"),
+        (pushed("acme_v10000"), 422, "convert.mapping.unversioned"),
+        ({"document": json.dumps(EMBEDDED)}, 422, "convert.mapping.unversioned"),
         (pushed("acme_v2"), 422, "convert.mapping.other_name"),
+        ({**pushed(), "schemas": {**CORETAX, "../x.xsd": "x"}}, 422, "request.invalid"),
+        ({**pushed(), "schemas": {**CORETAX, "mapping.json": "x"}}, 422, "request.invalid"),
         ({**pushed(), "schemas": {"x.xsd": "x" * 1_050_000}}, 422, "convert.mapping.too_large"),
         ({"document": '"\\u0000" \x00'}, 422, "convert.review.bad_characters"),
     ],
@@ -232,6 +237,14 @@ async def test_a_schema_that_takes_minutes_to_compile_is_refused(tenants: Tenant
     )
     refused = await tenants.acme.put("/api/mappings/acme_v1", json={**pushed(), "schemas": {"coretax.xsd": bomb}})
     assert (refused.status_code, refused.json()["key"]) == (422, "convert.mapping.too_complicated")
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", "-Infinity", "[" * 500 + "]" * 500, r'"a\ud800"'])
+async def test_expected_data_is_what_can_be_stored_and_compared(tenants: Tenants, value: str) -> None:
+    await push(tenants.acme)
+    fields = {"expected": f'{{"number": {value}}}'}
+    answer = await tenants.acme.post("/api/mappings/acme_v1/samples", files={"file": ("a.pdf", SAMPLE)}, data=fields)
+    assert (answer.status_code, answer.json()["key"]) == (400, "convert.mapping.expected")
 
 
 async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db: Database) -> None:

@@ -44,9 +44,12 @@ def test_what_is_missing_is_named() -> None:
         (b'{"format": 1,', "this is not JSON"),
         (b"\xff\xfe\x00", "this is not JSON"),
         (b"[" * 100_000, "this is not JSON"),
+        (rb'{"title": "a\u0000"}', "NUL character"),
+        (rb'{"title": [["a\ud800"]]}', "half of a surrogate pair"),
+        (rb'{"a\ud800": 1, "a\ud800": 1}', "half of a surrogate pair"),
         (b" " * 1_000_001, "larger than 1,000,000 bytes"),
     ],
-    ids=["empty", "list", "twice", "cut", "binary", "deep", "large"],
+    ids=["empty", "list", "twice", "cut", "binary", "deep", "nul", "half", "half name", "large"],
 )
 def test_what_is_no_mapping_at_all(content: bytes, sentence: str) -> None:
     assert sentence in faults(content)[0]

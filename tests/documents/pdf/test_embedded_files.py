@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from pathlib import Path
 
 import pypdfium2
+import pypdfium2.raw
 import pytest
 
 from support import bad_pdfs
 from waybill_documents.faults import DocumentRejected, FaultCode
+from waybill_documents.hybrid import embedded_in
 from waybill_documents.pdf.embedded_files import EmbeddedFile, embedded_file, embedded_files
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
@@ -73,6 +76,20 @@ def test_a_pdf_without_files_has_none(tmp_path: Path) -> None:
 )
 def test_a_name_is_only_a_name(tmp_path: Path, name: str, shown: str) -> None:
     assert [each.name for each in listed(pdf(tmp_path, (name, b"x")))] == [shown]
+
+
+def test_half_a_character_in_a_name_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    document = pypdfium2.PdfDocument.new()
+    document.new_page(595, 842)
+    name = ctypes.create_string_buffer("a\ud800.txt\0".encode("utf-16-le", "surrogatepass"))
+    pypdfium2.raw.FPDFDoc_AddAttachment(document, ctypes.cast(name, ctypes.POINTER(pypdfium2.raw.FPDF_WCHAR)))
+    document.get_attachment(0).set_data(b"x")
+    document.save(str(file))
+    document.close()
+    assert [each.name for each in listed(file)] == ["a\ufffd.txt"]
+    with opened(file, PdfLimits()) as opened_again:
+        assert embedded_in(opened_again, PdfLimits()) is None
 
 
 def test_limits_bound_what_is_listed_and_read(tmp_path: Path) -> None:

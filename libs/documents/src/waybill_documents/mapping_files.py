@@ -14,8 +14,11 @@ from typing import Protocol
 
 from waybill_documents.catalogue import FILE
 
-_INCLUDED = re.compile(r"""\bschemaLocation\s*=\s*["']([\w.-]{1,100}\.xsd)["']""", re.ASCII)
-_PLAIN_NAME = re.compile(r"[\w.-]{1,100}\.xsd", re.ASCII)
+SCHEMA_NAME = r"[A-Za-z0-9_.-]{1,100}\.xsd"
+"""What the file of a schema may be called. It is never part of a path."""
+
+_INCLUDED = re.compile(rf"""\bschemaLocation\s*=\s*["']({SCHEMA_NAME})["']""")
+_PLAIN_NAME = re.compile(SCHEMA_NAME)
 
 
 class MappingPlace(Protocol):

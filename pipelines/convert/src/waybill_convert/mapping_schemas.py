@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
 from waybill_convert.mapping_models import SHARED, MappingSample, SampleResult, TenantMapping, WholeMapping
-from waybill_documents.mapping_files import MappingFiles
+from waybill_documents.mapping_files import SCHEMA_NAME, MappingFiles
 
 MOST_PUSH_BYTES = 3 * 1024 * 1024
 """A mapping with its schemas, as JSON."""
@@ -21,7 +21,7 @@ class MappingPushSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     document: str = Field(min_length=2, max_length=1_000_000, description="The text of `mapping.json`.")
-    schemas: dict[str, str] = Field(
+    schemas: dict[Annotated[str, Field(pattern=rf"^{SCHEMA_NAME}$")], str] = Field(
         default_factory=dict, max_length=50, description="Schemas beside it, by the names of their files."
     )
 

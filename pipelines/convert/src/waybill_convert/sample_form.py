@@ -19,6 +19,8 @@ from waybill_convert.mapping_service import MOST_SAMPLE_MB
 from waybill_convert.revision_models import Json
 
 MOST_EXPECTED_BYTES = 1024 * 1024
+_DEEPEST = 20
+"""Levels of expected data. What we read has three: a table, its rows, and their values."""
 MOST_FORM_BYTES = MOST_SAMPLE_MB * 2**20 + MOST_EXPECTED_BYTES + OVERHEAD
 
 
@@ -70,10 +72,27 @@ def _data(text: str) -> Json | None:
         return None
     try:
         found: Any = json.loads(text)
+        if isinstance(found, dict) and "mapping" in found and isinstance(found.get("data"), dict):
+            found = found["data"]
+        # Numbers that are infinite or none are no JSON, though Python reads and writes them.
+        stored = json.dumps(found, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict) and "mapping" in found and isinstance(found.get("data"), dict):
-        found = found["data"]
-    if not isinstance(found, dict) or not is_storable(json.dumps(found, ensure_ascii=False)) or "\\u0000" in text:
+        raise BadForm(msg("convert.mapping.expected")) from None
+    if not isinstance(found, dict) or not is_storable(stored) or "\\u0000" in text or _is_deep(found):
         raise BadForm(msg("convert.mapping.expected"))
     return found
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether it is nested so deeply that it can be no data of ours, nor be compared with any."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True

@@ -14,7 +14,7 @@ from typing import Any
 
 from waybill_documents.faults import MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, load
-from waybill_documents.mapping_files import MappingFiles
+from waybill_documents.mapping_files import SCHEMA_NAME, MappingFiles
 from waybill_documents.messages import DocumentMessage
 
 MOST_SENT = 300
@@ -24,7 +24,7 @@ _MOST_REMEMBERED_BYTES = 16 * 1024 * 1024
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SCHEMA = re.compile(r"[\w.-]{1,100}\.xsd", re.ASCII)
+_SCHEMA = re.compile(SCHEMA_NAME)
 
 
 class CompiledMappings:

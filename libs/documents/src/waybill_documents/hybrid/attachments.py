@@ -12,6 +12,7 @@ import pypdfium2.raw
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.hybrid.embedded_invoice import EmbeddedInvoice, parse_invoice
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.embedded_files import name_of
 from waybill_documents.pdf.pdf_limits import PdfLimits
 
 _NAMES = (
@@ -78,7 +79,7 @@ def _attachments(document: pypdfium2.PdfDocument) -> Iterator[tuple[str, Any]]:
     for index in range(min(document.count_attachments(), _MOST_NAMES)):
         try:
             attachment = document.get_attachment(index)
-            yield attachment.get_name(), attachment
+            yield name_of(attachment), attachment
         except pypdfium2.PdfiumError:
             continue
 

@@ -87,7 +87,7 @@ def parse(content: bytes) -> Mapping:
         raise MappingFault(DocumentMessage("mapping.file_too_large", most=_MOST_BYTES))
     try:
         # The language has no floats; as decimals, they are refused by the schema.
-        document = json.loads(content, parse_float=Decimal, object_pairs_hook=_no_duplicates)
+        document = json.loads(content, parse_float=Decimal, object_pairs_hook=_object)
     except Mistake as mistake:
         raise MappingFault(mistake.says) from mistake
     except (ValueError, RecursionError) as error:
@@ -98,6 +98,8 @@ def parse(content: bytes) -> Mapping:
         mapping = Mapping.model_validate(document)
     except ValidationError as error:
         raise mistakes(error) from error
+    if mapping.name == AUTO:
+        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
     if mapping.embedded is None and not _VERSIONED.search(mapping.name):
         raise MappingFault(DocumentMessage("mapping.no_version", name=mapping.name), "name")
     for where, pattern in _patterns(mapping):
@@ -127,13 +129,23 @@ def shipped_as(name: str, sha256: str) -> LoadedMapping | None:
     return _loaded(folder() / name, (earlier / found).read_bytes()) if found is not None else None
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without duplicates, whose texts can be stored and shown."""
     found: dict[str, Any] = {}
     for name, value in pairs:
+        if not (_is_storable(name) and _is_storable(value)):
+            raise Mistake(DocumentMessage("mapping.bad_characters"))
         if name in found:
             raise Mistake(DocumentMessage("mapping.key_twice", name=name))
         found[name] = value
     return found
+
+
+def _is_storable(value: Any) -> bool:
+    """Whether all texts are UTF-8 without NUL. Escapes in JSON can make others, and no database takes those."""
+    if isinstance(value, list):
+        return all(map(_is_storable, value))
+    return not isinstance(value, str) or ("\0" not in value and value == value.encode(errors="ignore").decode())
 
 
 def _patterns(mapping: Mapping) -> Iterator[tuple[str, str]]:
@@ -170,8 +182,6 @@ def _decoded(error: Exception) -> str:
 
 
 def _check_recognition(mapping: Mapping) -> None:
-    if mapping.name == AUTO:
-        raise MappingFault(DocumentMessage("mapping.named_auto", name=AUTO), "name")
     for phrase in (*mapping.recognise.all, *mapping.recognise.any, *mapping.recognise.none):
         if not fold(phrase):
             raise MappingFault(DocumentMessage("mapping.phrase_without_letters", phrase=phrase), "recognise")

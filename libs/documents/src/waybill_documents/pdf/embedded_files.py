@@ -66,7 +66,7 @@ def embedded_files(document: pypdfium2.PdfDocument, limits: PdfLimits) -> list[E
     for number in range(1, min(document.count_attachments(), limits.attachments) + 1):
         try:
             attachment = document.get_attachment(number - 1)
-            name = _clean(attachment.get_name())
+            name = _last_part(name_of(attachment))
         except pypdfium2.PdfiumError:
             continue
         size = _size(attachment)
@@ -129,7 +129,22 @@ def _media_type(attachment: Any, name: str) -> str:
     return _BY_NAME.get(name.lower().rpartition(".")[2], _UNKNOWN)
 
 
-def _clean(name: str) -> str:
-    """A name for people: its last part, without what cannot be printed."""
-    last = name.replace("\\", "/").rpartition("/")[2]
-    return "".join(letter for letter in last if letter.isprintable())[:_LONGEST_NAME].strip()
+def name_of(attachment: Any) -> str:
+    """The name that an embedded file claims, without what cannot be printed. Raises PdfiumError if it has none.
+
+    pypdfium2 raises for halves of surrogate pairs, and one odd name must not make a whole document unreadable.
+    """
+    length = pypdfium2.raw.FPDFAttachment_GetName(attachment, None, 0)
+    if not length:
+        raise pypdfium2.PdfiumError("an embedded file without a name")
+    buffer = ctypes.create_string_buffer(length)
+    pypdfium2.raw.FPDFAttachment_GetName(
+        attachment, ctypes.cast(buffer, ctypes.POINTER(pypdfium2.raw.FPDF_WCHAR)), length
+    )
+    name = buffer.raw[: length - 2].decode("utf-16-le", "replace")
+    return "".join(letter for letter in name if letter.isprintable())
+
+
+def _last_part(name: str) -> str:
+    """A name for people, without folders."""
+    return name.replace("\\", "/").rpartition("/")[2][:_LONGEST_NAME].strip()
