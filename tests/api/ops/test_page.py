@@ -10,7 +10,7 @@ from support.busy_system import a_thousand_kinds
 from support.engine import one_job, start_worker
 from waybill.db import Database
 from waybill.security import ADMIN
-from waybill_engine import breaker_control, control
+from waybill_engine import breaker, breaker_control, control
 from waybill_engine.samples import take_if_due
 
 LIVE = {"HX-Request": "true"}
@@ -144,6 +144,18 @@ async def test_a_job_with_a_long_history_shows_the_end_of_it(api: Api, db: Datab
     assert "Only the newest 200 events are shown." in page
     assert "Run 5,000" in page or "Run 5000" in page
     assert page.count('class="run"') == 200
+
+
+async def test_a_breaker_that_a_job_waits_for_is_in_its_life_and_in_its_history(api: Api, db: Database) -> None:
+    job = await uploaded(api.client(key=await api.key("acme")))
+    async with db.hot() as connection:
+        await breaker.register_kinds(connection, {"convert_pdf": ["gateway"]})
+        await breaker_control.trip(connection, "gateway", "maintenance <until six>")
+    browser = await signed_in(api)
+    page = (await browser.get(f"/ops/jobs/{job}")).text
+    assert "Waited for the breaker of gateway" in page
+    assert "breaker tripped by hand" in page
+    assert "maintenance &lt;until six&gt;" in page
 
 
 @pytest.mark.parametrize(
