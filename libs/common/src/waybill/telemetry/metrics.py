@@ -312,7 +312,7 @@ OUTCOMES = ("succeeded", "failed", "dead_letter", "cancelled")
 
 
 def expect(kinds: Iterable[str]) -> None:
-    """Let the series of these kinds begin at 0."""
+    """Let the series of these kinds begin at 0, and what their runs count seldom."""
     for kind in kinds:
         JOBS_CLAIMED.labels(kind)
         JOB_QUEUED.labels(kind)
@@ -321,10 +321,13 @@ def expect(kinds: Iterable[str]) -> None:
         JOB_END_TO_END.labels(kind, "")
         for outcome in OUTCOMES:
             JOBS_FINISHED.labels(kind, outcome, "")
+    REVIEWS.labels("needed")
 
 
 def expect_limits() -> None:
     """The same for what the API counts seldom."""
+    for outcome in ("approved", "corrected"):
+        REVIEWS.labels(outcome)
     for limit in ("requests", "streams", "at_once", "uploads", "sign_in", "wrong_keys"):
         RATE_LIMITED.labels(limit)
     for outcome in ("created", "reused", "refused"):
