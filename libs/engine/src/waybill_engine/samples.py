@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from waybill.db.column_types import readable_time
 from waybill.db.session_settings import SET_LOCAL, names_and_values
+from waybill_engine import enqueued_elsewhere
 from waybill_engine.rates import RATE_OPENS_AT
 from waybill_engine.rules import dependencies_of
 
@@ -250,6 +251,7 @@ async def take_if_due(connection: Connection, interval: float) -> bool:
         for forget in (_FORGET_SAMPLES, _FORGET_KINDS, _FORGET_MINUTES):
             await connection.execute(forget, KEPT)
         await connection.execute(_FORGET_DETAIL)
+        await enqueued_elsewhere.add_up(connection)
         await connection.execute(_TAKE, MOST_COUNTED, MOST_TENANTS, MOST_JOBS)
     return True
 

@@ -31,6 +31,12 @@ JOBS_ENQUEUED = Counter(
     ("kind", TENANT),
     shown_by=(API, WORKER),
 )
+JOBS_ENQUEUED_ELSEWHERE = Counter(
+    "waybill_jobs_enqueued_elsewhere_total",
+    "Jobs that no service enqueued, by what did: the SQL function (sql) or a command. Every replica shows the same.",
+    ("kind", "by"),
+    shown_by=(API,),
+)
 JOBS_CLAIMED = Counter(
     "waybill_jobs_claimed_total", "Jobs that this worker has claimed, retries included.", ("kind",), shown_by=(WORKER,)
 )
