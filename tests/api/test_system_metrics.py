@@ -15,6 +15,7 @@ from waybill.janitor.models import TaskOutcome
 from waybill.telemetry import metrics
 from waybill.telemetry.instruments import Counter, Gauge
 from waybill_api.system_metrics import SystemMetrics
+from waybill_engine import enqueued_elsewhere
 from waybill_engine.breaker_control import trip
 from waybill_engine.caps import set_cap
 from waybill_engine.samples import take_if_due
@@ -52,6 +53,7 @@ async def test_the_sample_the_janitor_and_the_disk_are_shown_and_stay_when_the_d
         await history.note(connection, run, "results", done={"expired": 7}, found={}, added={"expired": 7})
         await history.end_task(connection, run, "results", TaskOutcome.DONE)
         await history.end(connection, run, TaskOutcome.DONE)
+        await enqueued_elsewhere.add(connection, "work", enqueued_elsewhere.BY_COMMAND)
 
     await figures.refresh()
 
@@ -62,6 +64,7 @@ async def test_the_sample_the_janitor_and_the_disk_are_shown_and_stay_when_the_d
     assert shown(metrics.LIMIT_REACHED)["work", "cap"] == 1
     states = shown(metrics.BREAKER_STATE)
     assert (states["gateway", "open"], states["gateway", "closed"], states["gateway", "half_open"]) == (1, 0, 0)
+    assert shown(metrics.JOBS_ENQUEUED_ELSEWHERE) == {("work", "command"): 1}
     assert shown(metrics.JANITOR_DONE) == {("results.expired",): 7}
     assert shown(metrics.JANITOR_LAST_SUCCESS)[()] >= shown(metrics.JANITOR_LAST_RUN)[()] > 1.7e9
     assert shown(metrics.JANITOR_RUN)[()] >= 0

@@ -12,6 +12,7 @@ from waybill.db.database import Connection
 from waybill.errors import NotFound
 from waybill.pipelines import installed, resolve
 from waybill_cli.jobs.enqueue import kind_names, known_kind
+from waybill_engine import enqueued_elsewhere
 from waybill_engine.kinds import SELFTEST
 
 
@@ -38,6 +39,15 @@ async def test_a_pipelines_job_is_enqueued_with_the_rules_of_its_kind(waybill: W
         '{"mapping": "m"}',
     )
     assert (job["max_attempts"], job["time_limit"]) == (4, 600)
+
+
+async def test_a_job_is_counted_where_the_api_finds_it_once_the_command_is_gone(
+    waybill: Waybill, hot: Connection
+) -> None:
+    for _ in range(2):
+        ran = await waybill("jobs", "enqueue", "selftest", "--unique", "only")
+        assert ran.code == 0, ran.err
+    assert await enqueued_elsewhere.totals(hot) == {("selftest", "command"): 1}, "the second found the first"
 
 
 async def test_a_pipelines_job_can_be_scheduled(waybill: Waybill, hot: Connection) -> None:

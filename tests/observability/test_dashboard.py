@@ -21,6 +21,11 @@ def test_data_source_installation_and_kind_can_be_chosen() -> None:
     assert [variable["name"] for variable in dashboard()["templating"]["list"]] == ["datasource", "namespace", "kind"]
 
 
+def test_results_that_wait_for_a_person_can_be_seen() -> None:
+    shown = [target["expr"] for panel in panels() for target in panel["targets"]]
+    assert any("waybill_reviews_total" in expression for expression in shown)
+
+
 def test_every_panel_explains_itself_and_has_a_unit() -> None:
     for panel in panels():
         assert panel["description"].endswith("."), panel["title"]

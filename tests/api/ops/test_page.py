@@ -10,7 +10,7 @@ from support.busy_system import a_thousand_kinds
 from support.engine import one_job, start_worker
 from waybill.db import Database
 from waybill.security import ADMIN
-from waybill_engine import breaker_control, control
+from waybill_engine import breaker, breaker_control, control
 from waybill_engine.samples import take_if_due
 
 LIVE = {"HX-Request": "true"}
@@ -146,6 +146,18 @@ async def test_a_job_with_a_long_history_shows_the_end_of_it(api: Api, db: Datab
     assert page.count('class="run"') == 200
 
 
+async def test_a_breaker_that_a_job_waits_for_is_in_its_life_and_in_its_history(api: Api, db: Database) -> None:
+    job = await uploaded(api.client(key=await api.key("acme")))
+    async with db.hot() as connection:
+        await breaker.register_kinds(connection, {"convert_pdf": ["gateway"]})
+        await breaker_control.trip(connection, "gateway", "maintenance <until six>")
+    browser = await signed_in(api)
+    page = (await browser.get(f"/ops/jobs/{job}")).text
+    assert "Waited for the breaker of gateway" in page
+    assert "breaker tripped by hand" in page
+    assert "maintenance &lt;until six&gt;" in page
+
+
 @pytest.mark.parametrize(
     "detail", ["[]", '["a"]', '"text"', "5", "null", '{"key": 5, "params": [1]}', '{"key": null, "params": "x"}']
 )
@@ -172,6 +184,42 @@ async def test_a_job_whose_details_were_written_by_hand_has_its_page(api: Api, d
         answer = await browser.get(f"/ops/jobs/{job}")
     assert answer.status_code == 200
     assert "GW_5XX" in answer.text
+
+
+@pytest.mark.parametrize("state", ["scheduled", "queued"])
+@pytest.mark.parametrize("run_at", ["infinity", "-infinity", "20000-01-01", "4713-01-01 BC", "0001-01-01 BC"])
+async def test_a_job_whose_time_was_written_by_hand_has_its_page_and_its_explanation(
+    api: Api, db: Database, run_at: str, state: str
+) -> None:
+    key = await api.key("acme")
+    client = api.client(key=key)
+    job = await uploaded(client)
+    async with db.hot() as connection:
+        await connection.execute(
+            "UPDATE jobs SET run_at = $2::text::timestamptz, state = $3 WHERE id = $1::text::uuid", job, run_at, state
+        )
+        assert await take_if_due(connection, 0.0)
+        browser = await signed_in(api)
+    for answer in (
+        await browser.get(f"/ops/jobs/{job}"),
+        await browser.get("/ops"),
+        await client.get(f"/api/jobs/{job}/explain"),
+        await client.get(f"/api/jobs/{job}/events"),
+        await client.get(f"/api/jobs/{job}"),
+        await client.get("/api/jobs"),
+    ):
+        assert answer.status_code == 200, (str(answer.request.url), answer.text)
+
+
+@pytest.mark.parametrize("detail", ['["cause"]', '{"cause": 1}', '{"cause": 1, "key": "no.such", "params": 5}'])
+async def test_a_cause_that_was_written_by_hand_is_left_out(api: Api, db: Database, detail: str) -> None:
+    async with db.hot() as connection:
+        job = await one_job(connection)
+        await connection.execute(
+            "INSERT INTO job_events (job_id, event, lease_token, detail) VALUES ($1, 'crashed', 0, $2)", job, detail
+        )
+        browser = await signed_in(api)
+        assert (await browser.get(f"/ops/jobs/{job}")).status_code == 200
 
 
 async def test_a_thousand_kinds_are_bounded_and_those_with_trouble_are_shown(api: Api, db: Database) -> None:

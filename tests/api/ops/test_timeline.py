@@ -91,3 +91,42 @@ def test_clocks_and_details_that_are_not_quite_right_do_no_harm() -> None:
     assert all(one.end >= one.begin for one in found)
     assert len(rows(found)) == len(found)
     assert rows(spans([], State.SUCCEEDED, at(0))) == []
+
+
+def test_a_wait_is_split_where_a_breaker_began_and_ceased_to_limit() -> None:
+    history = [
+        happened(0, "enqueued"),
+        happened(4, "breaker_opened", dependency="gateway"),
+        happened(6, "breaker_tripped", dependency="storage"),
+        happened(34, "breaker_half_opened", dependency="gateway"),
+        happened(35, "breaker_closed", dependency="gateway"),
+        happened(40, "breaker_reset", dependency="storage"),
+        happened(41, "started", 1),
+        happened(50, "succeeded", 1),
+    ]
+    found = spans(history, State.SUCCEEDED, at(100))
+    assert told(found) == [
+        ("queued", 0, 4, ""),
+        ("breaker", 4, 6, ""),
+        ("breaker", 6, 35, ""),
+        ("breaker", 35, 40, ""),
+        ("queued", 40, 41, ""),
+        ("run", 41, 50, "succeeded"),
+    ]
+    assert [one.dependencies for one in found[1:4]] == [("gateway",), ("gateway", "storage"), ("storage",)]
+
+
+def test_a_wait_for_a_breaker_goes_on_and_one_for_a_cool_down_ends_by_itself() -> None:
+    open_since = [happened(0, "enqueued"), happened(0, "breaker_opened", dependency="gateway")]
+    (waiting,) = spans(open_since, State.QUEUED, at(30))
+    assert (waiting.what, waiting.seconds, waiting.going_on) == ("breaker", 30, True)
+    asked = happened(3, "breaker_asked_to_wait", dependency="gateway", until=at(8).isoformat())
+    cooled = spans([happened(0, "enqueued"), asked], State.QUEUED, at(30))
+    assert told(cooled) == [("queued", 0, 3, ""), ("breaker", 3, 8, ""), ("queued", 8, 30, "")]
+    assert [one.going_on for one in cooled] == [False, False, True]
+
+
+def test_a_breakers_event_with_a_time_that_nobody_can_read_draws_nothing() -> None:
+    for until in ("never", "2026-01-01T12:00:08", None, 5):
+        asked = happened(3, "breaker_asked_to_wait", dependency="gateway", until=until)
+        assert told(spans([happened(0, "enqueued"), asked], State.QUEUED, at(30))) == [("queued", 0, 30, "")]

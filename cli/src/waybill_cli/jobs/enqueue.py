@@ -12,9 +12,19 @@ from waybill import audit
 from waybill.console.database import with_database
 from waybill.console.options import OPERATOR, AsJson, seconds
 from waybill.console.terminal import print_json, print_line, remark
-from waybill.db import Database
+from waybill.db import Database, driver
 from waybill.pipelines import brought
-from waybill_engine import Enqueued, JobKind, NewJob, SequenceKey, Unique, kind_named, known_kinds, register_kinds
+from waybill_engine import (
+    Enqueued,
+    JobKind,
+    NewJob,
+    SequenceKey,
+    Unique,
+    enqueued_elsewhere,
+    kind_named,
+    known_kinds,
+    register_kinds,
+)
 from waybill_engine import enqueue as enqueue_job
 
 
@@ -78,6 +88,7 @@ def enqueue(
             done = await enqueue_job(session, job, as_operator=True)
             if done.created:
                 detail = {"kind": kind, "priority": priority}
+                await enqueued_elsewhere.add(await driver(session), kind, enqueued_elsewhere.BY_COMMAND)
                 await audit.record(session, "job.enqueued", f"job:{done.id}", tenant=job.tenant, detail=detail)
             return done
 

@@ -205,6 +205,12 @@ CONVERSIONS = Section(
             unit="ops",
         ),
         Panel(
+            "Results that a person has to look at",
+            "needed is new, approved and corrected are done. If needed stays above the others, a pile grows in /queue.",
+            [Query(rate("waybill_reviews_total", by="outcome"), "{{outcome}}")],
+            unit="ops",
+        ),
+        Panel(
             "Ended within five minutes",
             "Share of jobs, by kind. The objective is 99 % of all.",
             [

@@ -7,11 +7,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel import Field
 
+from waybill.db.column_types import ReadableTime
+
 
 def time_column(*, nullable: bool = False) -> Any:
     if nullable:
-        return Field(default=None, sa_type=sa.DateTime(timezone=True))
-    return Field(sa_type=sa.DateTime(timezone=True), sa_column_kwargs={"server_default": sa.func.now()})
+        return Field(default=None, sa_type=ReadableTime)
+    return Field(sa_type=ReadableTime, sa_column_kwargs={"server_default": sa.func.now()})
 
 
 def int_column(default: int, kind: Any = sa.SmallInteger) -> Any:

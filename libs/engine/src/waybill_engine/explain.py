@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from waybill.errors import NotFound
-from waybill.messages import Message, msg
+from waybill.messages import Message, languages, msg
 from waybill.pg_text import as_object
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.models import State
@@ -72,10 +72,11 @@ async def explain(connection: Connection, job_id: uuid.UUID) -> Explanation:
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     answer = _explained(job)
-    if not job.get("lost"):
+    lost = as_object(json.loads(job.get("lost") or "{}"))
+    said = Message(str(lost.get("key")), as_object(lost.get("params")))
+    if languages()["en"].tell(said) is None:  # somebody wrote it by hand
         return answer
-    lost = json.loads(job["lost"])
-    return replace(answer, lost=Message(lost["key"], lost["params"]), facts={**answer.facts, "lost": lost["cause"]})
+    return replace(answer, lost=said, facts={**answer.facts, "lost": lost.get("cause")})
 
 
 def _explained(job: Mapping[str, Any]) -> Explanation:

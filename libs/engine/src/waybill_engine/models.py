@@ -100,7 +100,7 @@ class Job(SQLModel, table=True):
     """How many children it has had, including ended and purged ones."""
     pending_children: int = int_column(0, sa.Integer)
     """How many children must end before it is queued. While there are any, it is `scheduled` and its `run_at` is
-    infinity, which Python reads as a time without a zone, so look here first."""
+    infinity, which Python reads as the last day of the calendar, so look here first."""
     traceparent: str | None = None
     """The span that enqueued it, by which its runs are in the trace of what they came from; see `job_traces`."""
     tracestate: str | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from waybill.db.column_types import readable_time
 from waybill_engine.rules import WORKER_MAY_CLAIM
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ SELECT id, tenant, kind, started_at AS since, lease_owner FROM jobs
  ORDER BY started_at, id
 """
 
-_WAITING = """
-SELECT id, tenant, kind, run_at AS since FROM jobs
+_WAITING = f"""
+SELECT id, tenant, kind, {readable_time("run_at")} AS since FROM jobs
  WHERE id = ANY ($1::uuid[]) AND (state = 'queued') IS TRUE
  ORDER BY run_at, id
-"""
+"""  # noqa: S608 - made of constants
 
 _DEAD_LETTERS = """
 WITH newest AS MATERIALIZED (

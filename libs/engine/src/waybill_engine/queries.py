@@ -12,8 +12,10 @@ import sqlalchemy as sa
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from waybill.db.database import driver
 from waybill.errors import NotFound
 from waybill.pg_text import as_object
+from waybill_engine import waits
 from waybill_engine.job_lists import Wanted, newest
 from waybill_engine.models import Artefact, Job, Queue, State, Worker, WorkerState
 from waybill_engine.queue_counts import count_by_queue
@@ -75,7 +77,8 @@ async def count_children(session: AsyncSession, job_id: uuid.UUID) -> dict[State
 
 
 async def history(session: AsyncSession, job: Job) -> list[Happening]:
-    """What happened to a job, in order. The starts come from the job and its runs; see `JobEvent`."""
+    """What happened to a job, in order. The starts come from the job and its runs (see `JobEvent`), and what breakers
+    did while it waited comes from their own history (see `waits`)."""
     rows = (await session.exec(_events_of(job).order_by(AnyJobEvent.id))).all()
     enqueued = Happening(job.created_at, "enqueued", None, None, {"queue": job.queue})
     return await _in_order(session, job, [enqueued], rows)
@@ -115,7 +118,18 @@ async def _in_order(
         name = owner.name if owner else None
         happenings.append(Happening(job.started_at, "started", name, job.lease_token, {}))
     # The sort is stable: events of the same time keep the order in which they were written.
-    return sorted(happenings, key=lambda one: one.at)
+    happenings.sort(key=lambda one: one.at)
+    return sorted([*happenings, *await _of_breakers(session, job, happenings)], key=lambda one: one.at)
+
+
+async def _of_breakers(session: AsyncSession, job: Job, happenings: Sequence[Happening]) -> list[Happening]:
+    """What the breakers of its dependencies did while a job waited."""
+    times = list(waits.waits([(one.at, one.event, one.detail) for one in happenings], State(job.state)))
+    found = await waits.transitions_in(await driver(session), job.kind, times)
+    return [
+        Happening(one.at, f"{waits.PREFIX}{one.event}", None, None, {"dependency": one.dependency, **one.detail})
+        for one in found
+    ]
 
 
 async def artefacts(session: AsyncSession, job_id: uuid.UUID) -> Sequence[Artefact]:

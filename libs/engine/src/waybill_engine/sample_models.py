@@ -47,6 +47,18 @@ class KindSampleRow(SQLModel, table=True):
     oldest_runnable_at: datetime | None = Field(default=None, sa_type=sa.DateTime(timezone=True))
 
 
+class EnqueuedElsewhere(SQLModel, table=True):
+    """Jobs that the SQL function or a command enqueued; see `waybill_engine.enqueued_elsewhere`."""
+
+    __tablename__ = "enqueued_elsewhere"
+
+    id: int = Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
+    kind: str
+    by: str
+    """`sql` or `command`."""
+    jobs: int = Field(sa_type=sa.BigInteger)
+
+
 class FinishedInMinute(SQLModel, table=True):
     """How many jobs of one kind ended in one minute, and how; see `waybill_engine.throughput`."""
 

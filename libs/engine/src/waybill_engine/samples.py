@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from waybill.db.column_types import readable_time
 from waybill.db.session_settings import SET_LOCAL, names_and_values
+from waybill_engine import enqueued_elsewhere
 from waybill_engine.rates import RATE_OPENS_AT
 from waybill_engine.rules import dependencies_of
 
@@ -155,16 +157,16 @@ UPDATE samples SET tenants = NULL, waiting_longest = NULL, waiting = NULL
  WHERE tenants IS NOT NULL AND taken_at < now()
 """
 
-_NEWEST = """
+_NEWEST = f"""
 SELECT newest.taken_at, extract(epoch FROM now() - newest.taken_at)::float8 AS age, newest.workers, newest.breakers,
        newest.limits, newest.tenants, newest.waiting_longest, newest.cut_off,
        kind_samples.kind, kind_samples.queued, kind_samples.scheduled, kind_samples.running, kind_samples.dead_letter,
-       kind_samples.oldest_runnable_at
+       {readable_time("kind_samples.oldest_runnable_at")} AS oldest_runnable_at
   FROM (SELECT taken_at, workers, breakers, limits, tenants, waiting_longest, cut_off FROM samples
          ORDER BY taken_at DESC LIMIT 1) AS newest
   LEFT JOIN kind_samples ON kind_samples.taken_at = newest.taken_at
  ORDER BY kind_samples.kind
-"""
+"""  # noqa: S608 - made of constants
 
 _DEPTHS = """
 SELECT taken_at, sum(queued)::bigint, sum(scheduled)::bigint, sum(running)::bigint, sum(dead_letter)::bigint
@@ -249,6 +251,7 @@ async def take_if_due(connection: Connection, interval: float) -> bool:
         for forget in (_FORGET_SAMPLES, _FORGET_KINDS, _FORGET_MINUTES):
             await connection.execute(forget, KEPT)
         await connection.execute(_FORGET_DETAIL)
+        await enqueued_elsewhere.add_up(connection)
         await connection.execute(_TAKE, MOST_COUNTED, MOST_TENANTS, MOST_JOBS)
     return True
 

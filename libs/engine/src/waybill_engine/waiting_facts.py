@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from waybill.db.column_types import readable_time
 from waybill_engine.caps import RUNNING_ON_WORKER
 from waybill_engine.rates import RATE_OPENS_AT
 from waybill_engine.rules import (
@@ -32,7 +33,8 @@ _SERVES_THE_JOB = f"""{WORKER_MAY_CLAIM} AND NOT workers.isolating
 # higher priority that its workers serve. Other tenants, and other kinds of its own tenant, take turns with it. LIMIT
 # bounds the counting, because a page may ask this every few seconds.
 _LOOK = f"""
-SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, jobs.run_at, jobs.attempts, jobs.max_attempts,
+SELECT now() AS now, jobs.id, jobs.kind, jobs.queue, jobs.state, {readable_time("jobs.run_at")} AS run_at,
+       jobs.attempts, jobs.max_attempts,
        jobs.isolate, jobs.error_code, jobs.error_message, jobs.error_detail::text, jobs.finished_at, jobs.started_at,
        jobs.children, jobs.pending_children,
        {parked("jobs")} AS parked, jobs.sequence_key, jobs.sequence_at_once, earlier.jobs AS earlier,

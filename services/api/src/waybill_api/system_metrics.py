@@ -21,7 +21,7 @@ from waybill.db import Database
 from waybill.janitor import history
 from waybill.janitor.history import Figures
 from waybill.telemetry import metrics
-from waybill_engine import samples
+from waybill_engine import enqueued_elsewhere, samples
 from waybill_engine.breaker_models import BreakerState
 from waybill_engine.samples import Sample
 
@@ -63,9 +63,11 @@ class SystemMetrics:
         async with self._database.hot() as connection:
             sample = await samples.newest(connection)
             figures = await history.figures(connection)
+            elsewhere = await enqueued_elsewhere.totals(connection)
         if sample is not None:
             show_sample(sample)
         show_janitor(figures)
+        metrics.JOBS_ENQUEUED_ELSEWHERE.replace({(kind, by): jobs for (kind, by), jobs in elsewhere.items()})
 
 
 def show_sample(sample: Sample) -> None:

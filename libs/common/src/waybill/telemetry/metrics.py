@@ -31,6 +31,12 @@ JOBS_ENQUEUED = Counter(
     ("kind", TENANT),
     shown_by=(API, WORKER),
 )
+JOBS_ENQUEUED_ELSEWHERE = Counter(
+    "waybill_jobs_enqueued_elsewhere_total",
+    "Jobs that no service enqueued, by what did: the SQL function (sql) or a command. Every replica shows the same.",
+    ("kind", "by"),
+    shown_by=(API,),
+)
 JOBS_CLAIMED = Counter(
     "waybill_jobs_claimed_total", "Jobs that this worker has claimed, retries included.", ("kind",), shown_by=(WORKER,)
 )
@@ -312,7 +318,7 @@ OUTCOMES = ("succeeded", "failed", "dead_letter", "cancelled")
 
 
 def expect(kinds: Iterable[str]) -> None:
-    """Let the series of these kinds begin at 0."""
+    """Let the series of these kinds begin at 0, and what their runs count seldom."""
     for kind in kinds:
         JOBS_CLAIMED.labels(kind)
         JOB_QUEUED.labels(kind)
@@ -321,10 +327,13 @@ def expect(kinds: Iterable[str]) -> None:
         JOB_END_TO_END.labels(kind, "")
         for outcome in OUTCOMES:
             JOBS_FINISHED.labels(kind, outcome, "")
+    REVIEWS.labels("needed")
 
 
 def expect_limits() -> None:
     """The same for what the API counts seldom."""
+    for outcome in ("approved", "corrected"):
+        REVIEWS.labels(outcome)
     for limit in ("requests", "streams", "at_once", "uploads", "sign_in", "wrong_keys"):
         RATE_LIMITED.labels(limit)
     for outcome in ("created", "reused", "refused"):

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from waybill_api.ops import plots
 from waybill_engine.models import State
 from waybill_engine.queries import Happening
+from waybill_engine.waits import LIMITING, PREFIX, moment_in
 
 _LATER = frozenset({"retry_scheduled", "postponed", "snoozed"})
 """Ends of runs after which the job waits for a time of its own."""
@@ -25,7 +27,7 @@ class Stretch:
     """One stretch of a job's life."""
 
     what: str
-    """`queued`, `scheduled`, `run` or `ended`."""
+    """`queued`, `breaker`, `scheduled`, `run` or `ended`."""
     begin: datetime
     end: datetime
     going_on: bool = False
@@ -36,6 +38,8 @@ class Stretch:
     code: str | None = None
     message: str | None = None
     worker: str | None = None
+    dependencies: tuple[str, ...] = ()
+    """Of a wait for breakers: what they are of."""
 
     @property
     def seconds(self) -> float:
@@ -53,6 +57,13 @@ class Stretch:
         return "cancelled" if self.outcome in ("cancelled", "released", "snoozed") else "failed"
 
 
+class _Limit(NamedTuple):
+    """What keeps jobs of a dependency from being claimed: its `breaker` or a `cool-down`."""
+
+    dependency: str
+    what: str
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     span: Stretch
@@ -61,6 +72,13 @@ class Row:
 
 def spans(happenings: Sequence[Happening], state: State, now: datetime, runs_before: int = 0) -> list[Stretch]:
     """The stretches of the life of a job that is in this state now, or of its end, before which it ran so often."""
+    whole = _life(happenings, state, now, runs_before)
+    changes = [change for one in happenings if one.event.startswith(PREFIX) for change in _changes(one)]
+    return [part for one in whole for part in (_split(one, changes) if one.what == "queued" else [one])]
+
+
+def _life(happenings: Sequence[Happening], state: State, now: datetime, runs_before: int) -> list[Stretch]:
+    """The same without breakers."""
     found: list[Stretch] = []
     since = now
     until: datetime | None = None
@@ -76,7 +94,7 @@ def spans(happenings: Sequence[Happening], state: State, now: datetime, runs_bef
             code, message = one.detail.get("code"), one.detail.get("message")
             found.append(replace(run, end=one.at, outcome=one.event, code=code, message=message))
             run, since = None, one.at
-            until = _moment(one.detail.get("retry_at")) if one.event in _LATER else None
+            until = moment_in(one.detail, "retry_at") if one.event in _LATER else None
         elif one.event == "retried":
             found.append(Stretch("ended", since, one.at))
             since, until = one.at, None
@@ -116,8 +134,30 @@ def _waited(since: datetime, until: datetime, ready: datetime | None) -> list[St
     return [Stretch("scheduled", since, ready), Stretch("queued", ready, until)]
 
 
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None
+def _changes(one: Happening) -> list[tuple[datetime, _Limit, bool]]:
+    """When an event of a breaker began or ceased to limit what may be claimed."""
+    dependency, event = str(one.detail.get("dependency")), one.event.removeprefix(PREFIX)
+    breaker, cooldown = _Limit(dependency, "breaker"), _Limit(dependency, "cool-down")
+    if event == "asked_to_wait":
+        until = moment_in(one.detail, "until")
+        return [(one.at, cooldown, True), (until, cooldown, False)] if until is not None and until > one.at else []
+    ended = [(one.at, cooldown, False)] if event == "reset" else []
+    return [(one.at, breaker, event in LIMITING), *ended]
+
+
+def _split(waited: Stretch, changes: Sequence[tuple[datetime, _Limit, bool]]) -> list[Stretch]:
+    """A wait in the queue, in parts if breakers limited some of it."""
+    parts, limits, since = list[Stretch](), set[_Limit](), waited.begin
+    for at, limit, begins in sorted(changes):
+        if waited.begin <= at < waited.end and begins != (limit in limits):
+            parts.append(_part(waited, since, at, limits))
+            (limits.add if begins else limits.discard)(limit)
+            since = at
+    last = replace(_part(waited, since, waited.end, limits), going_on=waited.going_on)
+    return [*(part for part in parts if part.begin < part.end), last]
+
+
+def _part(waited: Stretch, begin: datetime, end: datetime, limits: set[_Limit]) -> Stretch:
+    if not limits:
+        return replace(waited, begin=begin, end=end, going_on=False)
+    return Stretch("breaker", begin, end, dependencies=tuple(sorted({one.dependency for one in limits})))
