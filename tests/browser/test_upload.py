@@ -55,8 +55,8 @@ async def test_what_cannot_be_sent_is_said_before_sending(
     await page.set_input_files("#files", [tmp_path / name for name in ("notes.txt", "fake.pdf", "empty.pdf")] + [large])
     await expect(page.locator(".why")).to_have_text(
         [
-            "This is not a PDF file.",
-            "This file is named like a PDF, but it is not one.",
+            "This is neither a PDF nor XML, a workbook or a CSV file.",
+            "This file's content is not what its name says.",
             "This file is empty.",
             "This file is larger than 50 MB.",
         ]
