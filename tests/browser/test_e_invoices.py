@@ -90,5 +90,5 @@ async def test_the_upload_page_takes_xml(working: Stack, open_page: OpenPage) ->
     await page.locator("#files").set_input_files(chosen)
     rows = page.locator("#list > *")
     await expect(rows.nth(1)).to_contain_text("content is not what its name says")
-    await expect(rows.nth(2)).to_contain_text("neither a PDF nor an XML file")
+    await expect(rows.nth(2)).to_contain_text("neither a PDF nor XML")
     await expect(page.locator("#go button")).to_be_enabled()

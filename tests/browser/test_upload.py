@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.async_api import Route, expect
+from playwright.async_api import FilePayload, Route, expect
 
 from browser.conftest import Invoice, MakeStack, OpenPage
 from support.stack import Stack
+from support.workbooks import packed, sheet, workbook_parts
+from waybill.files import FileType
 
 
 async def test_choose_look_over_remove_and_send(still: Stack, open_page: OpenPage, invoice: Invoice) -> None:
@@ -47,16 +49,18 @@ async def test_what_cannot_be_sent_is_said_before_sending(
     still: Stack, open_page: OpenPage, invoice: Invoice, tmp_path: Path
 ) -> None:
     page = await open_page(still)
-    for name, content in (("notes.txt", b"notes"), ("fake.pdf", b"no PDF at all"), ("empty.pdf", b"")):
+    files = {"notes.txt": b"notes", "fake.pdf": b"no PDF at all", "fake.xlsx": b"no workbook", "empty.pdf": b""}
+    for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     large = tmp_path / "large.pdf"
     with large.open("wb") as file:
         file.truncate(50 * 1024 * 1024 + 1)
-    await page.set_input_files("#files", [tmp_path / name for name in ("notes.txt", "fake.pdf", "empty.pdf")] + [large])
+    await page.set_input_files("#files", [tmp_path / name for name in files] + [large])
     await expect(page.locator(".why")).to_have_text(
         [
-            "This is not a PDF file.",
-            "This file is named like a PDF, but it is not one.",
+            "This is neither a PDF nor XML, a workbook or a CSV file.",
+            "This file's content is not what its name says.",
+            "This file's content is not what its name says.",
             "This file is empty.",
             "This file is larger than 50 MB.",
         ]
@@ -64,6 +68,21 @@ async def test_what_cannot_be_sent_is_said_before_sending(
     await expect(page.get_by_role("button", name="Convert")).to_be_disabled()
     await page.set_input_files("#files", [invoice("good.pdf")])
     await expect(page.get_by_role("button", name="Convert 1 file")).to_be_enabled()
+
+
+async def test_a_workbook_without_a_mapping_that_reads_it_stays_with_the_advice(
+    still: Stack, open_page: OpenPage
+) -> None:
+    page = await open_page(still)
+    book = packed(workbook_parts({"Blatt 1": sheet([["Summe", 37.05]])}))
+    chosen: list[FilePayload] = [
+        {"name": "may.xlsx", "mimeType": FileType.XLSX.media_type, "buffer": book},
+        {"name": "june.csv", "mimeType": "text/csv", "buffer": b"Summe;37,05"},
+    ]
+    await page.set_input_files("#files", chosen)
+    await page.get_by_role("button", name="Convert 2 files").click()
+    for number in range(2):
+        await expect(page.locator(".why").nth(number)).to_contain_text("Please choose the mapping that reads it.")
 
 
 async def test_what_the_server_refuses_stays_with_its_reason(
@@ -75,7 +94,7 @@ async def test_what_the_server_refuses_stays_with_its_reason(
     await page.set_input_files("#files", {"name": "good.pdf", "mimeType": "application/pdf", "buffer": content})
     await page.get_by_role("button", name="Convert 2 files").click()
     await expect(page.locator(".file.bad .name")).to_have_text("odd.pdf")
-    await expect(page.locator(".file.bad .why")).to_contain_text("Please upload the PDF itself")
+    await expect(page.locator(".file.bad .why")).to_contain_text("Please upload the document itself")
     await expect(page.locator(".file.sent .name")).to_have_text("good.pdf")
     await page.get_by_role("button", name="Go to the queue").click()
     await expect(page.locator(".job h2")).to_have_text("good.pdf")

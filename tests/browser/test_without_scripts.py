@@ -49,7 +49,7 @@ async def test_a_refused_file_is_named_and_the_others_go_on(
     page = await open_page(still, java_script_enabled=False, expected=("422",))
     (tmp_path / "notes.txt").write_text("notes")
     await send(page, invoice("good.pdf"), tmp_path / "notes.txt")
-    await expect(page.get_by_role("alert")).to_contain_text("notes.txt: This file's name ends neither in")
+    await expect(page.get_by_role("alert")).to_contain_text("notes.txt: This file's name does not end in")
     await expect(page.get_by_role("alert")).to_contain_text("1 file is being processed.")
     await page.get_by_role("alert").get_by_role("link", name="Go to the queue").click()
     await expect(page.locator(".job h2")).to_have_text("good.pdf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from typing import Any
 
 import httpx
@@ -11,7 +12,9 @@ import pytest
 from endtoend.conftest import MakeStack
 from support.invoices import print_invoice, reference_invoice
 from support.patience import eventually
+from support.sheets import Rows
 from support.stack import Stack
+from support.workbooks import packed, sheet, workbook_parts
 from waybill.security import keys
 from waybill_documents.catalogue import folder
 
@@ -33,8 +36,13 @@ async def client_of(stack: Stack, tenant: str) -> httpx.AsyncClient:
 
 
 async def publish(client: httpx.AsyncClient, name: str, title: str) -> str:
-    document = json.dumps({**SHIPPED, "name": name, "title": title})
-    body = {"document": document, "schemas": CORETAX}
+    return await publish_document(client, name, {**SHIPPED, "name": name, "title": title}, CORETAX)
+
+
+async def publish_document(
+    client: httpx.AsyncClient, name: str, document: dict[str, Any], schemas: dict[str, str] | None = None
+) -> str:
+    body = {"document": json.dumps(document), "schemas": schemas or {}}
     made = await client.put(f"/api/mappings/{name}", json=body)
     assert made.status_code == 200, made.text
     published = await client.post(f"/api/mappings/{name}/publish")
@@ -42,8 +50,10 @@ async def publish(client: httpx.AsyncClient, name: str, title: str) -> str:
     return str(made.json()["sha256"])
 
 
-async def upload(client: httpx.AsyncClient, mapping: str) -> str:
-    files = {"file": ("invoice.pdf", print_invoice(*reference_invoice(4)), "application/pdf")}
+async def upload(
+    client: httpx.AsyncClient, mapping: str, name: str = "invoice.pdf", content: bytes | None = None
+) -> str:
+    files = {"file": (name, content or print_invoice(*reference_invoice(4)), "application/octet-stream")}
     answer = await client.post("/api/upload", files=files, data={"mapping": mapping})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["job"]["id"])
@@ -103,3 +113,53 @@ async def publish_without_gateway(stack: Stack, client: httpx.AsyncClient, name:
     sha256 = await publish(client, name, title)
     await stack.start_all("gateway")
     return sha256
+
+
+SHEETS = {
+    "format": 1,
+    "name": "sheet_v1",
+    "title": "Sheet",
+    "locale": {"base": "de"},
+    "fields": {"number": {"label": "Rechnung"}},
+    "tables": {
+        "lines": {
+            "columns": {"name": {"header": "Artikel"}, "amount": {"header": "Betrag", "type": "decimal"}},
+            "row": {"begins": "amount"},
+        }
+    },
+    "xml": {
+        "root": {
+            "name": "I",
+            "attributes": {"n": "number"},
+            "children": [{"name": "L", "each": "lines", "value": "amount"}],
+        }
+    },
+}
+
+
+async def test_workbooks_and_csv_files_are_converted_shown_and_corrected(make_stack: MakeStack) -> None:
+    stack = await make_stack("api", "gateway", "worker")
+    rows: Rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", "1.234,50"]]
+    book = packed(workbook_parts({"Blatt 1": sheet(rows), "Notiz": sheet([["nichts"]])}))
+    text = b"Rechnung;4711\r\nArtikel;Betrag\r\nRohr;37,05\r\nMutter;1.234,50\r\n"
+    async with await client_of(stack, "acme") as acme:
+        await publish_document(acme, "sheet_v1", SHEETS)
+        for name, content, sheets, cell in (("Mai.xlsx", book, 2, "'Blatt 1'!B4"), ("Mai.csv", text, 1, "B4")):
+            job = await upload(acme, "sheet_v1", name, content)
+            record = await completed(acme, job)
+            assert record["provenance"]["tables"]["lines"][1]["amount"]["cell"] == cell
+            (row,) = await stack.sql("SELECT pages FROM conversions WHERE job_id = $1::text::uuid", job)
+            assert row["pages"] == sheets
+
+            result = await acme.get(f"/api/jobs/{job}/download")
+            assert f'"Mai-{job}.xml"' in result.headers["content-disposition"]
+            assert result.text.endswith('<I n="4711">\n  <L>37.05</L>\n  <L>1234.50</L>\n</I>\n'), result.text
+            page = (await acme.get(f"/review/{job}")).text
+            assert "A workbook has no page image." in page
+            assert cell in unescape(page)
+            assert (await acme.get(f"/api/jobs/{job}/pages/1")).status_code == 422
+
+            changes = [{"path": "lines[0].amount", "value": "38,00"}]
+            saved = await acme.post(f"/api/jobs/{job}/revisions", json={"base": 0, "changes": changes})
+            assert saved.status_code == 201, saved.text
+            assert "<L>38.00</L>" in (await acme.get(f"/api/jobs/{job}/download")).text

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,12 @@ import pytest
 
 from support.api_fixtures import Serve
 from support.api_server import Api, Converter, pdf, upload, uploaded
+from support.workbooks import packed, sheet, workbook_parts
 from waybill.db import Database
 from waybill.errors import Code
 from waybill.failures import Failure
+from waybill.files import FileType
+from waybill.web.languages import LANGUAGES
 from waybill_convert.repository import durations
 from waybill_engine import breaker_control
 
@@ -95,6 +101,110 @@ async def test_a_name_does_not_make_xml(api: Api, folder: Path) -> None:
         parts: Any = [("file", ("a.xml", content, "text/xml")), ("mapping", (None, b"en16931_ubl"))]
         assert_problem(await api.client().post("/api/upload", files=parts), 415, "NOT_PDF")
     assert stored(folder) == []
+
+
+BOOK = packed(workbook_parts({"Blatt 1": sheet([["Summe", 37.05]])}))
+XLSX, CSV = FileType.XLSX.media_type, b"Summe;37,05\r\n"
+MINE = {"format": 1, "name": "mine_v1", "title": "Mine", "xml": {"root": {"name": "I"}}}
+
+
+@pytest.fixture
+async def with_mine(serve: Serve, tmp_path: Path) -> AsyncIterator[Api]:
+    """An API with a mapping that is not a shipped one, so that it may read sheets."""
+    (tmp_path / "mine_v1.json").write_text(json.dumps(MINE))
+    async with serve(mappings_dir=str(tmp_path)) as running:
+        yield running
+
+
+def large_book() -> bytes:
+    """A workbook whose parts are not all named near its beginning, as other programs than Excel write it."""
+    parts = workbook_parts({"Blatt 1": sheet([["Summe", 37.05]])})
+    return packed({"docProps/thumbnail.jpeg": random.Random(1).randbytes(_MB), **parts})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.xlsx", BOOK, XLSX),
+        ("a.XLSM", large_book(), "application/octet-stream"),
+        ("a.csv", CSV, "text/csv"),
+        ("a.csv", "Summe;37,05\r\n".encode("utf-16"), "application/vnd.ms-excel"),
+        ("a.csv", "Straße,Größe\r\n".encode("latin-1") * 9000, "text/plain"),
+        ("a.csv", BOOK, "text/csv"),
+    ],
+)
+async def test_a_workbook_or_csv_file_is_taken_for_a_mapping_that_may_read_it(
+    with_mine: Api, folder: Path, name: str, content: bytes, kind: str
+) -> None:
+    parts: Any = [("file", (name, content, kind)), ("mapping", (None, b"mine_v1"))]
+    answer = await with_mine.client().post("/api/upload", files=parts)
+    assert answer.status_code == 201, answer.text
+    (file,) = stored(folder)
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("mapping", "key"),
+    [
+        ("pt_simon_invoice_v1", "sheet_needs_mapping"),
+        ("en16931_ubl", "sheet_needs_mapping"),
+        ("auto", "sheet_needs_name"),
+    ],
+)
+async def test_a_workbook_for_a_mapping_that_reads_none_is_refused(
+    api: Api, db: Database, folder: Path, mapping: str, key: str, first: bool
+) -> None:
+    for name, content in (("a.xlsx", BOOK), ("a.csv", CSV)):
+        parts: Any = [("file", (name, content, "")), ("mapping", (None, mapping.encode()))]
+        for language in LANGUAGES.values():
+            answer = await api.client(headers={"Accept-Language": language.code}).post(
+                "/api/upload", files=parts[::-1] if first else parts
+            )
+            assert_problem(answer, 415, "NOT_PDF")
+            assert answer.json()["key"] == f"convert.upload.{key}"
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+
+
+async def test_a_name_does_not_make_a_workbook_or_csv(with_mine: Api, db: Database, folder: Path) -> None:
+    letter = packed({"[Content_Types].xml": b"", "word/document.xml": b""})
+    noise = random.Random(1).randbytes(_MB)
+    contents = {
+        "a Word document": letter,
+        "a large ZIP of anything": packed({"xl/anything.bin": noise}),
+        "a ZIP of anything": packed({"a.txt": b"a;b"}),
+        "a workbook of before 2007": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000),
+        "noise": noise,
+        "prose": b"Dear all" * 10,
+        "JSON": json.dumps({"a": [1, 2] * 4000}).encode(),
+        "a page": b"\xef\xbb\xbf <!DOCTYPE html><html>a, b; c</html>",
+        "nothing": b"",
+    }
+    for what, content in contents.items():
+        for name in ("a.xlsx", "a.xlsm", "a.csv"):
+            parts: Any = [("file", (name, content, "")), ("mapping", (None, b"mine_v1"))]
+            answer = await with_mine.client().post("/api/upload", files=parts)
+            assert (answer.status_code, answer.json().get("key")) == (415, "convert.upload.no_sheet"), what
+    for name, content in (("a.pdf", BOOK), ("a.pdf", CSV), ("a.xml", BOOK), ("a.txt", CSV), ("a.xls", BOOK)):
+        parts = [("file", (name, content, "")), ("mapping", (None, b"mine_v1"))]
+        assert_problem(await with_mine.client().post("/api/upload", files=parts), 415, "NOT_PDF")
+    assert stored(folder) == []
+    assert await jobs_in(db) == 0
+
+
+async def test_a_workbook_among_others_is_refused_alone_and_has_the_same_limit(
+    serve: Serve, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine_v1.json").write_text(json.dumps(MINE))
+    async with serve(mappings_dir=str(tmp_path), max_upload_mb=1, api_max_request_mb=5) as api:
+        files: Any = [("file", ("a.pdf", pdf(), "")), ("file", ("a.xlsx", BOOK, ""))]
+        answer = await api.client().post("/api/uploads", files=files)
+        assert [one["status"] for one in answer.json()["files"]] == [201, 415]
+        assert len(stored(folder)) == 1
+        large: Any = [("file", ("a.xlsx", large_book(), "")), ("mapping", (None, b"mine_v1"))]
+        assert_problem(await api.client().post("/api/upload", files=large), 413, "TOO_LARGE")
+    assert len(stored(folder)) == 1
 
 
 @pytest.mark.parametrize("first", [True, False])

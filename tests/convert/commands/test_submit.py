@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import pty
 import re
@@ -20,6 +21,7 @@ from support.api_server import Api, Converter, pdf, serving
 from support.child_processes import free_port
 from support.command_line import EXECUTABLE, Ran, Waybill
 from support.patience import eventually
+from support.sheets import workbook
 from waybill.db import Database
 from waybill.errors import GatewayRejected
 from waybill.failures import classify
@@ -149,6 +151,24 @@ async def test_results_are_seen_through_and_fetched(
     assert again.code == 0
     assert [line[-1] for line in words(again)] == ["reused"] * 3
     assert await converter.take() == []
+
+
+async def test_a_workbook_needs_a_mapping_that_reads_it(
+    serve: Serve, submit: Submit, converter: Converter, tmp_path: Path
+) -> None:
+    mine = {"format": 1, "name": "mine_v1", "title": "Mine", "xml": {"root": {"name": "TaxInvoiceBulk"}}}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine_v1.json").write_text(json.dumps(mine))
+    api = await serve(mappings_dir=str(tmp_path / "mine"))
+    book = workbook(tmp_path / "may.xlsx", {"Blatt 1": [["Summe", 37.05]]})
+    table = written(tmp_path / "june.csv", b"Summe;37,05\n")
+    refused = await submit(api, book, table, "--mapping", "auto")
+    assert refused.code == 1
+    assert refused.out.count("Please choose the mapping that reads it") == 2
+    async with converting(converter):
+        ran = await submit(api, book, table, "--mapping", "mine_v1", "-o", tmp_path / "results")
+    assert ran.code == 0, ran.err
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["june.xml", "may.xml"]
 
 
 async def test_one_that_fails_is_told_and_makes_the_exit_code_one(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 import uuid
 from functools import cache
-from html import escape
+from html import escape, unescape
+from pathlib import Path
 
 import httpx
+import pytest
 
 from support.api_fixtures import Serve
 from support.api_server import Api, Converter, uploaded
@@ -15,7 +19,12 @@ from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.patience import until
 from support.reviewed_invoices import Read, end, good, read
+from support.sheets import Rows, workbook
+from waybill.web.languages import LANGUAGES
 from waybill_convert.web_context import ConvertContext
+from waybill_documents.conversion import Kind, convert
+from waybill_documents.mapping import loader
+from waybill_documents.mapping_folder import read_folder
 
 
 @cache
@@ -93,3 +102,53 @@ async def test_a_job_and_its_review_link_to_the_trace_if_the_settings_say_where_
         client = api.client(cookies=dict(browser.cookies))
         assert (await client.get(f"/api/jobs/{job}")).json()["trace_url"] is None
         assert "noreferrer" not in (await client.get(f"/review/{job}")).text
+
+
+SHEETS = {
+    "format": 1,
+    "name": "sheet_v1",
+    "title": "Sheet",
+    "locale": {"base": "de"},
+    "fields": {"total": {"type": "decimal", "label": "Summe"}},
+    "xml": {"root": {"name": "I", "value": "total"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cell"), [("a.xlsx", "xlsx", "'Blatt 1'!B2"), ("a.csv", "text", "B2")], ids=["workbook", "csv"]
+)
+async def test_an_uploaded_workbook_is_shown_by_its_cells_and_corrected(
+    serve: Serve, converter: Converter, tmp_path: Path, name: str, kind: Kind, cell: str
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "sheet_v1.json").write_text(json.dumps(SHEETS))
+    files = read_folder(tmp_path / "mine").mappings["sheet_v1"].files
+    assert files is not None
+    path = tmp_path / name
+    rows: Rows = [["Artikel", "Betrag"], ["Summe", "37,05"]]
+    if kind == "xlsx":
+        workbook(path, {"Blatt 1": rows})
+    else:
+        path.write_text("Artikel;Betrag\nSumme;37,05\n")
+    answer = convert(path, kind, mapping=loader.load(files), wants="conversion", clock=time.monotonic)
+    record = json.loads(answer.body)
+    made = Read(path.read_bytes(), json.dumps(record).encode(), record.pop("xml").encode())
+    async with serve(mappings_dir=str(tmp_path / "mine")) as api:
+        browser = await api.browser()
+        sent = {"file": (name, made.pdf, "application/octet-stream")}
+        uploaded = await browser.post("/api/upload", files=sent, data={"mapping": "sheet_v1"})
+        assert uploaded.status_code == 201, uploaded.text
+        job = uploaded.json()["job"]["id"]
+        await end(converter, made)
+        for language in LANGUAGES.values():
+            page = (await browser.get(f"/review/{job}", headers={"Accept-Language": language.code})).text
+            assert language.say("convert.review_page.no_page_image") in page
+            assert cell in unescape(page)
+            assert f"/api/jobs/{job}/pages" not in page
+        changes = [{"path": "total", "value": "38,00"}]
+        saved = await browser.post(f"/api/jobs/{job}/revisions", json={"base": 0, "changes": changes})
+        assert saved.status_code == 201, saved.text
+        assert (await browser.get(f"/api/jobs/{job}/revisions/1")).json()["data"]["total"] == "38.00"
+        result = await browser.get(f"/api/jobs/{job}/download")
+        assert ">38.00</I>" in result.text
+        assert f'"a-{job}.xml"' in result.headers["content-disposition"]

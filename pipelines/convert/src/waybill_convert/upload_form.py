@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import structlog
 from fastapi import Request
 
-from waybill.errors import BadMapping, DocumentFault, NotPdf, TooLarge
+from waybill.errors import BadMapping, DocumentFault, TooLarge
 from waybill.failures import Failure, classify
-from waybill.files import FileType, detect_bytes, safe_name
+from waybill.files import FileType, safe_name
 from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.ids import new_id
 from waybill.messages import msg
@@ -28,19 +28,11 @@ from waybill.web.guards import TooSlow
 from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.mapping_catalogue import MappingChoice
 from waybill_convert.models import Upload
-from waybill_documents.catalogue import reads_xml
+from waybill_convert.upload_contents import UploadContent, unread_by
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _MB = 1024 * 1024
-_MAGIC, _MAGIC_WITHIN = b"%PDF-", 1024
-"""PDF readers accept up to this many bytes before the magic, and printers and mailers do put some there."""
-_OF_ANY = frozenset({None, "", "application/octet-stream"})
-_TYPES = {
-    ".pdf": _OF_ANY | {"application/pdf", "application/x-pdf"},
-    ".xml": _OF_ANY | {"application/xml", "text/xml"},
-}
-"""What a file may be called and sent as. Its content decides all the same."""
 _LONGEST_FIELD = 200
 _YES = {
     "true": True,
@@ -64,7 +56,7 @@ class ReceivedDocument:
     key: str
     bytes: int = 0
     sha256: str = ""
-    is_xml: bool = False
+    kind: FileType = FileType.PDF
     failure: Failure | None = None
 
     def upload(self, mapping: MappingChoice) -> Upload:
@@ -178,20 +170,19 @@ class UploadReceiver:
         if not files:
             raise BadForm(msg("convert.upload.no_document"))
         form = UploadForm(mapping or self._mapping(""), files, force)
-        self._refuse_xml(form, one)
+        self._refuse_unread(form, one)
         return form
 
-    def _refuse_xml(self, form: UploadForm, one: bool) -> None:
-        """A mapping for pages reads no XML. It may come after the documents, so this is known only now."""
-        if reads_xml(form.mapping.name):
-            return
+    def _refuse_unread(self, form: UploadForm, one: bool) -> None:
+        """Refuse what the mapping cannot read. It may come after the documents, so this is known only now."""
         for each in form.files:
-            if each.is_xml and each.failure is None:
-                refusal = NotPdf(msg("convert.upload.xml_needs_mapping", mapping=form.mapping.name))
-                UPLOADS.labels("refused").inc()
-                if one:
-                    raise refusal
-                each.failure = classify(refusal)
+            refusal = unread_by(form.mapping, each.kind) if each.failure is None else None
+            if refusal is None:
+                continue
+            UPLOADS.labels("refused").inc()
+            if one:
+                raise refusal
+            each.failure = classify(refusal)
 
     def _mapping(self, text: str) -> MappingChoice:
         name = text.strip().removesuffix(".json") or self._default
@@ -215,10 +206,10 @@ class UploadReceiver:
 
     async def _receive(self, part: Part, received: ReceivedDocument, one: bool) -> None:
         try:
-            self._check_name(part)
+            content = UploadContent(part.filename or "", part.content_type)
             # Noted before it is stored: whatever happens from here on, it is removed.
             self._stored.add(received.key)
-            stored = await self._storage.put(received.key, self._checked(part, received))
+            stored = await self._storage.put(received.key, content.checked(self._bounded(part)))
         except DocumentFault as error:
             UPLOADS.labels("refused").inc()
             if one:
@@ -227,39 +218,15 @@ class UploadReceiver:
             async for _ in part.chunks():
                 pass
         else:
-            received.bytes, received.sha256 = stored.bytes, stored.sha256
+            received.bytes, received.sha256, received.kind = stored.bytes, stored.sha256, content.kind
 
-    def _check_name(self, part: Part) -> None:
-        types = _TYPES.get((part.filename or "").strip().lower()[-4:])
-        if types is None:
-            raise NotPdf(msg("convert.upload.not_called_pdf"))
-        if part.content_type not in types:
-            raise NotPdf(msg("convert.upload.sent_as_other"))
-
-    async def _checked(self, part: Part, received: ReceivedDocument) -> AsyncIterator[bytes]:
-        """The document's bytes. Raises if they begin neither like a PDF nor like XML, or are too many."""
-        head, total, known = b"", 0, False
+    async def _bounded(self, part: Part) -> AsyncIterator[bytes]:
+        total = 0
         async for chunk in part.chunks():
             total += len(chunk)
             if total > self._file_bytes:
                 raise TooLarge(msg("convert.upload.too_large", megabytes=self._file_mb))
-            if known:
-                yield chunk
-                continue
-            head += chunk
-            known = _MAGIC in head[: _MAGIC_WITHIN + len(_MAGIC)]
-            if known:
-                yield head
-            elif len(head) > _MAGIC_WITHIN + len(_MAGIC):
-                if detect_bytes(head) is not FileType.XML:
-                    break
-                known = received.is_xml = True
-                yield head
-        if not known:
-            if detect_bytes(head) is not FileType.XML:
-                raise NotPdf()
-            received.is_xml = True
-            yield head
+            yield chunk
 
     async def _remove(self, keys: list[str]) -> None:
         for key in keys:

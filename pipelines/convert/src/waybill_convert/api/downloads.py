@@ -23,6 +23,7 @@ from waybill.web.openapi import refusals
 from waybill_convert.api.readable import ReadableOwner
 from waybill_convert.download_service import StoredFile
 from waybill_convert.permissions import Reader
+from waybill_convert.upload_contents import suffix_of
 from waybill_convert.web_context import ConvertContext, Shared
 
 router = APIRouter(prefix="/api/jobs", tags=["results"])
@@ -193,7 +194,7 @@ def _parse(ids: str) -> list[uuid.UUID]:
 def result_name(result: StoredFile) -> str:
     """`<original>-<job id>.xml`: readable for people, and unique."""
     original = safe_name(result.original_name)
-    stem = original[:-4] if original.lower().endswith((".pdf", ".xml")) else original
+    stem = original[: len(original) - len(suffix_of(original))]
     return f"{stem.rstrip(' .') or 'document'}-{result.job_id}.xml"
 
 

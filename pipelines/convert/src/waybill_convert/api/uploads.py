@@ -108,7 +108,11 @@ async def create(
         raise
 
 
-_FILE = {"type": "string", "format": "binary", "description": "A PDF, or an e-invoice as XML."}
+_FILE = {
+    "type": "string",
+    "format": "binary",
+    "description": "A PDF, an e-invoice as XML, or a workbook or CSV file for a mapping that reads those.",
+}
 _FIELDS = {
     "mapping": {"type": "string", "default": DEFAULT_MAPPING, "description": "One of `GET /api/mappings`, or `auto`."},
     "force": {
@@ -135,7 +139,7 @@ def _body(file: dict[str, Any]) -> dict[str, Any]:
     openapi_extra=_body(_FILE),
 )
 async def upload(request: Request, context: Shared, visitor: Writer) -> Response:
-    """Upload one PDF, or one e-invoice as XML.
+    """Upload one PDF, one e-invoice as XML, or one workbook or CSV file.
 
     201 with a new job; 200 if the same document was uploaded before and its job is reused.
     """

@@ -26,7 +26,7 @@ def submit(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="The PDFs to convert, or e-invoices as XML.",
+            help="The PDFs to convert; e-invoices as XML; workbooks and CSV files with --mapping.",
             exists=True,
             dir_okay=False,
             readable=True,
@@ -58,7 +58,7 @@ def submit(
     key: Key = "",
     as_json: AsJson = False,
 ) -> None:
-    """Convert PDFs or e-invoices: upload them and, with --wait or -o, wait for the results.
+    """Convert PDFs, e-invoices, workbooks or CSV files: upload them and, with --wait or -o, wait for the results.
 
     Exits with 1 if any of them failed, and with 4 if a person has to look at a result before anybody gets it.
     """

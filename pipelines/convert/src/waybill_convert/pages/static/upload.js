@@ -16,7 +16,8 @@ const MOST_FILES = Number(form.dataset.maxFiles);
 const MOST_REQUEST = Number(form.dataset.maxRequest);
 const LIMIT = t("sizes.megabytes", { number: MOST_BYTES / 1024 / 1024 });
 
-const WANTED = /\.(pdf|xml)$/i;
+const WANTED = /\.(pdf|xml|xlsx|xlsm|csv)$/i;
+const WANTED_OF_FOLDER = /\.(pdf|xml)$/i;
 
 /** @type {{file: File, element: HTMLElement, state: "ready" | "sending" | "sent" | "bad"}[]} */
 let items = [];
@@ -101,14 +102,19 @@ function tell() {
     : bad > 0 ? t("convert.sending.refused", { count: bad }) : "";
 }
 
+function fits(name, start) {
+  if (/\.csv$/i.test(name)) return true; // only the server looks at enough of it
+  if (/\.xls[xm]$/i.test(name)) return start.startsWith("PK");
+  return start.includes(/\.xml$/i.test(name) ? "<" : "%PDF-");
+}
+
 async function fault(file) {
   if (!WANTED.test(file.name)) return t("convert.sending.no_pdf");
   if (file.size === 0) return t("convert.sending.empty");
   if (file.size > MOST_BYTES) return t("convert.sending.too_large", { size: LIMIT });
   try {
     const start = new TextDecoder("latin1").decode(await file.slice(0, 1024).arrayBuffer());
-    const fits = /\.xml$/i.test(file.name) ? start.includes("<") : start.includes("%PDF-");
-    if (!fits) return t("convert.sending.fake");
+    if (!fits(file.name, start)) return t("convert.sending.fake");
   } catch {
     return t("convert.sending.unreadable");
   }
@@ -175,8 +181,8 @@ async function inside(entry) {
     found.push(...some);
   }
   const all = (await Promise.all(found.map(inside))).flat();
-  // A folder may hold other files (notes, spreadsheets), which were not meant.
-  return all.filter((file) => WANTED.test(file.name));
+  // A folder may hold other files (notes, spreadsheets), which were not meant. A spreadsheet can be chosen itself.
+  return all.filter((file) => WANTED_OF_FOLDER.test(file.name));
 }
 
 // Sending -------------------------------------------------------------------------------------------------------------
