@@ -451,7 +451,9 @@ async def test_a_mapping_that_has_changed_corrects_nothing(
 
 
 def test_a_record_is_corrected_by_the_very_mapping_that_made_it() -> None:
-    own = MappingFiles(json.dumps({"format": 1, "name": "own_v1", "title": "One", "fields": {"number": {"label": "No"}}}))
+    own = MappingFiles(
+        json.dumps({"format": 1, "name": "own_v1", "title": "One", "fields": {"number": {"label": "No"}}})
+    )
     made_by = {"name": "own_v1", "sha256": own.sha256}
     record = {
         "mapping": made_by,

@@ -257,7 +257,7 @@ from pathlib import Path
 sys.path.insert(0, "tests")
 from documents.test_mapping_choice import answered, own, Candidates
 phrases = ["ACME Ltd", "Invoice Date", "Total", "No.", "ACME"]
-candidates = [own(f"m{n}_x", *phrases[: n % 4], phrases[-1 - n % 3]) for n in range(9)]
+candidates = [own(f"m{n}_v1", *phrases[: n % 4], phrases[-1 - n % 3]) for n in range(9)]
 found = answered(Path(sys.argv[1]), Candidates(candidates))
 print(found["mapping"], found["recognition"])
 """

@@ -28,6 +28,9 @@ EMBEDDED = {"format": 1, "name": "acme", "title": "Acme", "embedded": {"output":
 SAMPLE = print_invoice(*reference_invoice(3))
 
 
+E_INVOICE = {"format": 1, "name": "acme", "title": "Acme", "embedded": {"output": "ubl"}}
+
+
 def pushed(name: str = "acme_v1", **changed: Any) -> dict[str, Any]:
     return {"document": json.dumps({**SHIPPED, "name": name, "title": "Acme", **changed}), "schemas": CORETAX}
 
