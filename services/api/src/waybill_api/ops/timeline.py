@@ -57,7 +57,7 @@ class Stretch:
         return "cancelled" if self.outcome in ("cancelled", "released", "snoozed") else "failed"
 
 
-class _Limit(NamedTuple):
+class _BreakerLimit(NamedTuple):
     """What keeps jobs of a dependency from being claimed: its `breaker` or a `cool-down`."""
 
     dependency: str
@@ -134,10 +134,10 @@ def _waited(since: datetime, until: datetime, ready: datetime | None) -> list[St
     return [Stretch("scheduled", since, ready), Stretch("queued", ready, until)]
 
 
-def _changes(one: Happening) -> list[tuple[datetime, _Limit, bool]]:
+def _changes(one: Happening) -> list[tuple[datetime, _BreakerLimit, bool]]:
     """When an event of a breaker began or ceased to limit what may be claimed."""
     dependency, event = str(one.detail.get("dependency")), one.event.removeprefix(PREFIX)
-    breaker, cooldown = _Limit(dependency, "breaker"), _Limit(dependency, "cool-down")
+    breaker, cooldown = _BreakerLimit(dependency, "breaker"), _BreakerLimit(dependency, "cool-down")
     if event == "asked_to_wait":
         until = moment_in(one.detail, "until")
         return [(one.at, cooldown, True), (until, cooldown, False)] if until is not None and until > one.at else []
@@ -145,9 +145,9 @@ def _changes(one: Happening) -> list[tuple[datetime, _Limit, bool]]:
     return [(one.at, breaker, event in LIMITING), *ended]
 
 
-def _split(waited: Stretch, changes: Sequence[tuple[datetime, _Limit, bool]]) -> list[Stretch]:
+def _split(waited: Stretch, changes: Sequence[tuple[datetime, _BreakerLimit, bool]]) -> list[Stretch]:
     """A wait in the queue, in parts if breakers limited some of it."""
-    parts, limits, since = list[Stretch](), set[_Limit](), waited.begin
+    parts, limits, since = list[Stretch](), set[_BreakerLimit](), waited.begin
     for at, limit, begins in sorted(changes):
         if waited.begin <= at < waited.end and begins != (limit in limits):
             parts.append(_part(waited, since, at, limits))
@@ -157,7 +157,7 @@ def _split(waited: Stretch, changes: Sequence[tuple[datetime, _Limit, bool]]) ->
     return [*(part for part in parts if part.begin < part.end), last]
 
 
-def _part(waited: Stretch, begin: datetime, end: datetime, limits: set[_Limit]) -> Stretch:
+def _part(waited: Stretch, begin: datetime, end: datetime, limits: set[_BreakerLimit]) -> Stretch:
     if not limits:
         return replace(waited, begin=begin, end=end, going_on=False)
     return Stretch("breaker", begin, end, dependencies=tuple(sorted({one.dependency for one in limits})))
