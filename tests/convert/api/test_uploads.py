@@ -186,7 +186,14 @@ async def test_a_name_does_not_make_a_workbook_or_csv(with_mine: Api, db: Databa
             parts: Any = [("file", (name, content, "")), ("mapping", (None, b"mine_v1"))]
             answer = await with_mine.client().post("/api/upload", files=parts)
             assert (answer.status_code, answer.json().get("key")) == (415, "convert.upload.no_sheet"), what
-    for name, content in (("a.pdf", BOOK), ("a.pdf", CSV), ("a.xml", BOOK), ("a.txt", CSV), ("a.xls", BOOK)):
+    for name, content in (
+        ("a.pdf", BOOK),
+        ("a.pdf", CSV),
+        ("a.xml", BOOK),
+        ("a.txt", CSV),
+        ("a.xls", BOOK),
+        ("csv", CSV),
+    ):
         parts = [("file", (name, content, "")), ("mapping", (None, b"mine_v1"))]
         assert_problem(await with_mine.client().post("/api/upload", files=parts), 415, "NOT_PDF")
     assert stored(folder) == []

@@ -53,7 +53,7 @@ class UploadContent:
 
     async def checked(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The document's bytes. Raises NotPdf as soon as they are nothing that we take."""
-        head, end, begun = b"", bytearray(), False
+        head, end, begun = bytearray(), bytearray(), False
         async for chunk in chunks:
             if begun:
                 yield chunk
@@ -64,14 +64,14 @@ class UploadContent:
             head += chunk
             begun = _is_pdf(head) or len(head) >= HEAD
             if begun:
-                self._begin(head)
-                yield head
+                self._begin(bytes(head))
+                yield bytes(head)
         if not begun:
-            self._begin(head)
-            yield head
+            self._begin(bytes(head))
+            yield bytes(head)
         if self.kind is FileType.ZIP:
             # A ZIP names what is inside at its end. What lies between does not matter.
-            self.kind = detect_bytes(head + end)
+            self.kind = detect_bytes(bytes(head + end))
             if self.kind is not FileType.XLSX:
                 raise self._refusal()
 
@@ -95,8 +95,8 @@ class UploadContent:
 
 def suffix_of(name: str) -> str:
     """The end of a document's name, in small letters, dot included; empty if it is none that we take."""
-    suffix = "." + name.lower().rpartition(".")[2]
-    return suffix if suffix in _TYPES else ""
+    _, dot, end = name.lower().rpartition(".")
+    return dot + end if dot + end in _TYPES else ""
 
 
 def unread_by(mapping: MappingChoice, kind: FileType) -> NotPdf | None:
@@ -113,7 +113,7 @@ def unread_by(mapping: MappingChoice, kind: FileType) -> NotPdf | None:
     return None
 
 
-def _is_pdf(head: bytes) -> bool:
+def _is_pdf(head: bytes | bytearray) -> bool:
     return _MAGIC in head[: _MAGIC_WITHIN + len(_MAGIC)]
 
 
