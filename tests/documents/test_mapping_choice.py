@@ -235,7 +235,7 @@ class TestAnAttachmentThatCannotBeRead:
 
 def test_data_needs_a_mapping_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text("{}")
-    with pytest.raises(MappingFault, match="Only PDFs can be recognised"):
+    with pytest.raises(MappingFault, match="Only PDFs and e-invoices can be"):
         convert(tmp_path / "data.json", "json", mapping=SHIPPED, wants="xml", clock=perf_counter)
 
 

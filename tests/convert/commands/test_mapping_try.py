@@ -350,8 +350,20 @@ async def test_a_mapping_of_ones_own_takes_part(bare: Waybill, good: Path, tmp_p
     assert (await bare("mapping", "try", good, SIMON, "--with", "mine.json")).code == 2
 
 
-async def test_a_file_that_is_no_pdf_cannot_choose(bare: Waybill, tmp_path: Path) -> None:
-    (tmp_path / "text.pdf").write_text("hello")
+async def test_an_e_invoice_chooses_without_being_in_a_pdf(bare: Waybill, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<?xml version='1.0'?><a/>")
+    ran = await bare("mapping", "try", "a.xml", COLUMNS="80")
+    assert ran.code == 1
+    assert ran.lines[1].split()[1:] == ["en16931_cii", "chosen"]
+    assert "needs an embedded invoice" not in ran.out
+    assert "is not an invoice by EN 16931" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [("hello", "Only PDFs and e-invoices"), ("%PDF-1.7", "The PDF is damaged")]
+)
+async def test_a_file_that_is_no_pdf_cannot_choose(bare: Waybill, tmp_path: Path, content: str, sentence: str) -> None:
+    (tmp_path / "text.pdf").write_text(content)
     ran = await bare("mapping", "try", "text.pdf")
     assert ran.code == 1
-    assert "The PDF is damaged" in ran.err
+    assert sentence in ran.err

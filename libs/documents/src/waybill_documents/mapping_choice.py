@@ -74,6 +74,11 @@ def look_at(document: pypdfium2.PdfDocument, candidates: Candidates, limits: Pdf
     return LookedAt(ranking, None, read, unread)
 
 
+def invoice_of(candidates: Candidates) -> LookedAt:
+    """What speaks for the candidates in an e-invoice that is no part of a PDF."""
+    return LookedAt(candidates.by_attachment(), None, [], iter(()), is_invoice=True)
+
+
 def choose(document: pypdfium2.PdfDocument, candidates: Candidates, limits: PdfLimits, stages: Stages) -> ChosenMapping:
     """Choose the mapping. Raises DocumentRejected NOT_RECOGNISED, with the nearest ones, if none or several fit."""
     return _chosen(look_at(document, candidates, limits, stages), candidates)
@@ -81,7 +86,7 @@ def choose(document: pypdfium2.PdfDocument, candidates: Candidates, limits: PdfL
 
 def choose_for_invoice(candidates: Candidates) -> ChosenMapping:
     """Choose the mapping for an e-invoice that is no part of a PDF."""
-    return _chosen(LookedAt(candidates.by_attachment(), None, [], iter(()), is_invoice=True), candidates)
+    return _chosen(invoice_of(candidates), candidates)
 
 
 def _chosen(looked: LookedAt, candidates: Candidates) -> ChosenMapping:

@@ -10,11 +10,13 @@ from rich.text import Text
 
 from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_line, styled
+from waybill_convert.commands.mapping.document_argument import kind_of
 from waybill_documents.candidates import Candidate, Candidates, Ranked
 from waybill_documents.catalogue import names
-from waybill_documents.faults import DocumentRejected
+from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.loader import LoadedMapping, shipped
-from waybill_documents.mapping_choice import LookedAt, look_at, not_recognised
+from waybill_documents.mapping_choice import LookedAt, invoice_of, look_at, not_recognised
+from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.stages import Stages
@@ -30,7 +32,12 @@ def candidates_with(own: Iterable[LoadedMapping]) -> Candidates:
 
 
 def ranking_of(source: Path, candidates: Candidates) -> LookedAt:
-    """Look for what the candidates are recognised by. Raises `DocumentRejected` for a PDF that cannot be read."""
+    """Look for what the candidates are recognised by. Raises `DocumentRejected` for what cannot be read."""
+    kind = kind_of(source)
+    if kind == "xml":
+        return invoice_of(candidates)
+    if kind != "pdf":
+        raise DocumentRejected(FaultCode.NOT_RECOGNISED, DocumentMessage("recognition.pdf_only"))
     with opened(source, PdfLimits()) as document:
         return look_at(document, candidates, PdfLimits(), Stages(lambda: 0.0))
 
@@ -79,7 +86,7 @@ def _row(looked: LookedAt, each: Ranked) -> Sequence[Text]:
 def _remarks(looked: LookedAt, each: Ranked) -> Iterator[str]:
     if each in looked.ranking.best:
         yield "chosen" if len(looked.ranking.best) == 1 else "fits as well as another one"
-    elif each.candidate.embedded is not None and looked.embedded is None:
+    elif each.candidate.embedded is not None and not looked.is_invoice:
         yield "needs an embedded invoice"
     elif each.fits:
         yield "fits"
