@@ -34,8 +34,8 @@ async def test_uploading_in_indonesian(still: Stack, open_page: OpenPage, invoic
     await page.set_input_files("#files", [large])
     await expect(page.locator(".why")).to_have_text(
         [
-            "Ini bukan berkas PDF.",
-            "Namanya PDF, tetapi isinya bukan PDF.",
+            "Ini bukan berkas PDF, XML, buku kerja, ataupun berkas CSV.",
+            "Isi berkas ini tidak sesuai dengan namanya.",
             "Berkas ini kosong.",
             "Berkas ini lebih besar dari 50 MB.",
         ]
@@ -49,7 +49,9 @@ async def test_uploading_in_indonesian(still: Stack, open_page: OpenPage, invoic
     await page.get_by_role("button", name="Konversi 2 berkas").click()
     # The API refused it in English.
     refused = page.locator(".file", has_text="lain.pdf").locator(".why")
-    await expect(refused).to_have_text("Berkas ini tidak dikirim sebagai PDF. Silakan unggah PDF aslinya.")
+    await expect(refused).to_have_text(
+        "Berkas ini dikirim sebagai jenis lain daripada namanya. Silakan unggah dokumen aslinya."
+    )
     await expect(page.locator("#state")).to_have_text("1 berkas terkirim, 4 tidak dapat dikirim.")
     await page.get_by_role("button", name="Buka antrean").click()
     await expect(page.locator(".job h2")).to_have_text("baik.pdf")
@@ -149,7 +151,7 @@ async def test_switching_and_working_without_scripts(
     (tmp_path / "catatan.txt").write_text("x")
     await page.set_input_files("#files", [invoice("baik.pdf"), tmp_path / "catatan.txt"])
     await page.get_by_role("button", name="Konversi").click()
-    await expect(page.get_by_role("alert")).to_contain_text("catatan.txt: Nama berkas ini tidak berakhiran .pdf.")
+    await expect(page.get_by_role("alert")).to_contain_text("catatan.txt: Nama berkas ini tidak berakhiran .pdf,")
     await expect(page.get_by_role("alert")).to_contain_text("1 berkas sedang diproses.")
     await page.get_by_role("alert").get_by_role("link", name="Ke antrean").click()
     await expect(page.locator(".state")).to_have_text("Menunggu")

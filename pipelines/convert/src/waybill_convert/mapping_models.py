@@ -145,7 +145,11 @@ class InvalidMapping(BadMapping):
 class SamplesFail(Conflict):
     """A mapping that cannot be published yet."""
 
-    def __init__(self, results: list[SampleResult]) -> None:
+    results: Sequence[SampleResult] = ()
+
+    @classmethod
+    def of(cls, results: Sequence[SampleResult]) -> SamplesFail:
         failed = [result.sample.name for result in results if not result.passed]
-        super().__init__(msg("convert.mapping.samples_fail", count=len(failed), first=failed[0]))
-        self.results = results
+        refusal = cls(msg("convert.mapping.samples_fail", count=len(failed), first=failed[0]))
+        refusal.results = results
+        return refusal

@@ -163,7 +163,7 @@ class TenantMappings:
             raise BadMapping(msg("convert.mapping.no_xml", name=name))
         results = await self._run(tenant, tested)
         if not all(result.passed for result in results):
-            raise SamplesFail(results)
+            raise SamplesFail.of(results)
         async with self._database.hot() as connection, connection.transaction():
             if not await mappings.publish(connection, tenant, name, tested.mapping.changed_at):
                 raise Conflict(msg("convert.mapping.changed_meanwhile", name=name))
