@@ -85,6 +85,10 @@ def in_json(source: Path, candidates: Candidates = SHIPPED) -> Answer:
     return convert(source, "pdf", mapping=candidates, wants="json", clock=perf_counter)
 
 
+def in_xml(source: Path, candidates: Candidates) -> Answer:
+    return convert(source, "pdf", mapping=candidates, wants="xml", clock=perf_counter)
+
+
 def refused(source: Path, candidates: Candidates = SHIPPED) -> DocumentRejected:
     with pytest.raises(DocumentRejected) as raised:
         in_json(source, candidates)
@@ -121,6 +125,20 @@ class TestTheRightMapping:
                 "score": 1000,
             },
         }
+
+    def test_for_an_invoice_that_is_embedded_under_a_name_of_its_own(self, shared_data: Path) -> None:
+        """It counts if the pages do not decide; see `AzureInterior` above for pages that do."""
+        pdf = shared_data / "invoices" / "vendors" / "AzureInterior.pdf"
+        others = [shipped_mapping(name) for name in names() if name != "azure_interior_v1"]
+        strict = Candidates(Candidate.of(each) for each in others)
+        # It says more than the standard, and lacks what a Cross Industry Invoice must have.
+        for candidates, code in (
+            (strict, FaultCode.UNSUPPORTED_CONSTRUCT),
+            (strict.with_loss("lenient"), FaultCode.INVALID_XML),
+        ):
+            with pytest.raises(DocumentRejected) as rejected:
+                in_xml(pdf, candidates)
+            assert rejected.value.code is code
 
     @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
     def test_for_a_generated_invoice_in_each_layout(self, tmp_path: Path, layout: Layout) -> None:
