@@ -110,6 +110,6 @@ def test_an_error_without_a_message_has_its_codes_key_and_a_plain_string_has_non
 
 
 def test_an_error_keeps_its_key_in_another_process() -> None:
-    error = errors.GatewayUnavailable(msg("convert.gateway.busy"), retry_after=3)
+    error = errors.GatewayUnavailable(msg("gateway_call.busy"), retry_after=3)
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (again.key, again.message, again.retry_after) == (error.key, error.message, 3)

@@ -10,11 +10,11 @@ from waybill_convert.views import Fault, Pause
 
 
 def test_an_error_and_a_pause_carry_keys_and_parameters() -> None:
-    fault = Fault("GW_TIMEOUT", "No answer.", [], "convert.gateway.no_answer", {"seconds": "180"})
+    fault = Fault("GW_TIMEOUT", "No answer.", [], "gateway_call.no_answer", {"seconds": "180"})
     told = job_json(job(error=fault, on_hold=Pause(msg("convert.paused"), None)))
     assert told["error"] == {
         "code": "GW_TIMEOUT",
-        "key": "convert.gateway.no_answer",
+        "key": "gateway_call.no_answer",
         "params": {"seconds": "180"},
         "message": "No answer.",
         "findings": [],

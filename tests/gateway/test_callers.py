@@ -14,9 +14,9 @@ from support.gateway import Gateway, assert_problem, told
 from support.sick_gateway import answering, sick_gateway
 from waybill.errors import GatewayMistrusted, GatewayUnavailable
 from waybill.failures import classify
+from waybill.gateway_client.connections import GatewayConnections
 from waybill.http.proofs import ask
 from waybill_convert.clients.gateway_check import check_gateway
-from waybill_convert.clients.gateway_http import GatewayConnections
 from waybill_convert.settings import ConvertSettings
 
 SECRET, NEXT, OTHER = ("s" * 40, "n" * 40, "o" * 40)

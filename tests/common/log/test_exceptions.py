@@ -67,7 +67,7 @@ def quoting(key: str, **params: object) -> GatewayRejected:
 EXPECTED = {
     "a rejected document": GatewayRejected(CONTENT, detail={"findings_total": 3}),
     "a finding": quoting("check.sum_differs", found=CONTENT, line=4),
-    "back-pressure": GatewayUnavailable(msg("convert.gateway.busy"), retry_after=5),
+    "back-pressure": GatewayUnavailable(msg("gateway_call.busy"), retry_after=5),
     "a parameter": GatewayUnavailable(msg("convert.gateway.other_root", found=CONTENT, wanted="TaxInvoice")),
     "a refusal": NotReady(),
     "a full storage": StorageFull(),

@@ -36,12 +36,12 @@ async def test_a_jobs_life_as_its_owner_sees_it(browser: httpx.AsyncClient, conv
     seen = (await browser.get(self)).json()
     assert (seen["status"], seen["attempt"], seen["max_attempts"]) == ("processing", 1, 4)
 
-    await converter.fail(lease, classify(GatewayUnavailable(msg("convert.gateway.too_large", megabytes=256))))
+    await converter.fail(lease, classify(GatewayUnavailable(msg("gateway_call.too_large", megabytes=256))))
     seen = (await browser.get(self)).json()
     assert (seen["status"], seen["attempt"]) == ("queued", 1)
     assert seen["error"] == {
         "code": "GW_5XX",
-        "key": "convert.gateway.too_large",
+        "key": "gateway_call.too_large",
         "params": {"megabytes": 256},
         "message": "The converter's answer is larger than 256 MB.",
         "findings": [],

@@ -20,12 +20,12 @@ from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, 
 from support.traced import traced
 from waybill.errors import Code, GatewayUnavailable
 from waybill.failures import classify
+from waybill.gateway_client.connections import MOST_PARAMS_CHARACTERS
+from waybill.gateway_client.source import Source
 from waybill.messages import msg
 from waybill.telemetry import spans
 from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
-from waybill_convert.clients.gateway_http import MOST_PARAMS_CHARACTERS
-from waybill_convert.clients.source import Source
 from waybill_engine.worker.process_pool import BlockingPool
 
 DOCUMENT = b"%PDF-1.7 " + bytes(range(256)) * 2000

@@ -25,7 +25,7 @@ def _pages(language: Language) -> dict[str, str]:
     """Every page in everything it can say; what comes from strangers is said without words."""
     now = datetime.now(UTC)
     paused = Pause(msg("convert.paused"), None)
-    fault = Fault("GW_5XX", "Busy.", [{"message": "1", "page": 1}, {"message": "2"}], "convert.gateway.busy")
+    fault = Fault("GW_5XX", "Busy.", [{"message": "1", "page": 1}, {"message": "2"}], "gateway_call.busy")
     jobs = [job(status, error=fault, attempt=2, reused=True, original_name="1.pdf") for status in Status]
     jobs += [job(Status.PROCESSING, stopping=True), job(Status.PROCESSING, remaining_seconds=9)]
     jobs += [job(Status.FAILED, source_kept=False), job(Status.QUEUED, on_hold=paused)]

@@ -51,7 +51,7 @@ def test_findings_are_counted_once_and_cut_short() -> None:
 
 
 def test_an_error_is_said_by_its_key_and_else_by_what_is_known_of_it() -> None:
-    busy = Fault("GW_5XX", "The converter is busy.", key="convert.gateway.busy")
+    busy = Fault("GW_5XX", "The converter is busy.", key="gateway_call.busy")
     assert row(job(Status.FAILED, error=busy), NOW, ENGLISH).error == "The converter is busy."
     assert row(job(Status.FAILED, error=busy), NOW, INDONESIAN).error == "Konverter sedang sibuk."
     early = Fault("GW_5XX", "Said before there were keys.")

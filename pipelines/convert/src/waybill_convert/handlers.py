@@ -11,13 +11,13 @@ from waybill.config import load
 from waybill.db import driver
 from waybill.errors import Expired, IoFailure, NotFound, Refused
 from waybill.files.names import safe_name
+from waybill.gateway_client.source import Source
 from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
 from waybill.storage import upload_key
 from waybill.telemetry.metrics import REVIEWS
 from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping
 from waybill_convert.clients.gateway import gateway_client
-from waybill_convert.clients.source import Source
 from waybill_convert.doubts import KnownThresholds
 from waybill_convert.events import COMPLETED, NEEDS_REVIEW
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML

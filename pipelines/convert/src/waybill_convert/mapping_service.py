@@ -16,6 +16,7 @@ import structlog
 
 from waybill import audit
 from waybill.errors import BadMapping, Conflict, NotFound, Refused
+from waybill.gateway_client.source import Source
 from waybill.ids import new_id
 from waybill.messages import msg
 from waybill.retention import let_holds_wait
@@ -25,7 +26,6 @@ from waybill.storage.keys import dated
 from waybill.web.fair_places import FairPlaces
 from waybill.web.side_processes import WorkDied
 from waybill_convert.clients.answers import Rejected
-from waybill_convert.clients.source import Source
 from waybill_convert.mapping_models import (
     SHARED,
     InvalidMapping,

@@ -197,7 +197,7 @@ class JobErrorSchema(Schema):
     key: str | None = Field(
         description="The sentence's key, for other languages; null for a sentence about the document itself, whose"
         " findings have keys.",
-        examples=["convert.gateway.busy"],
+        examples=["gateway_call.busy"],
     )
     params: dict[str, Any] = Field(description="What the sentence says beyond its key.")
     message: str = Field(description="One English sentence for the person who is waiting.")

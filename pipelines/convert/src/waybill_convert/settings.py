@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from waybill.config.gateway_secret import GatewaySecretSettings
+from waybill.config.gateway_client import GatewayClientSettings
 from waybill.config.mappings_dir import MappingsDirSettings
 from waybill.config.values import Bare, Days, Seconds
 
 
-class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
+class ConvertSettings(GatewayClientSettings, MappingsDirSettings):
     """Settings of the convert pipeline, in the API, the worker and the janitor."""
 
     title: ClassVar[str] = "Convert"
@@ -65,14 +65,6 @@ class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
         " when they are needed and run behind everything else. One owner never has all of them, unless there is only"
         " one. Each needs about 50 MB, and up to 250 MB for a document with thousands of lines.",
     )
-    gateway_url: Annotated[str, Bare("GATEWAY_URL")] = Field(
-        "http://127.0.0.1:8081", description="The URL of the gateway, which turns documents into XML."
-    )
-    gateway_timeout: Annotated[Seconds, Bare("GATEWAY_TIMEOUT", unit="ms")] = Field(
-        180.0,
-        gt=0,
-        description="How long one call to the gateway may take before it counts as failed and is retried.",
-    )
     convert_retries: Annotated[int, Bare("MAX_RETRY_ATTEMPTS")] = Field(
         3,
         ge=0,
@@ -80,14 +72,6 @@ class ConvertSettings(GatewaySecretSettings, MappingsDirSettings):
         description="How often a conversion that failed for a temporary reason is retried before it is dead-lettered."
         " It counts for documents that are enqueued from then on, whoever enqueues them, so all services need the same"
         " number.",
-    )
-    gateway_calls: int = Field(
-        32,
-        ge=0,
-        le=100_000,
-        description="How many documents may be at the gateway at once, in the whole cluster, for each kind of job that"
-        " calls it. Workers set this cap when they start, unless `waybill caps` was ever used for the kind. 32 keep ten"
-        " processors busy with two documents waiting for each; raise it together with the gateway. 0 means no cap.",
     )
     document_wait: Seconds = Field(
         3600.0,

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar, cast
 
+from waybill.config.gateway_client import GatewayClientSettings
 from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.loader import load_all
 from waybill.config.mappings_dir import MappingsDirSettings
@@ -33,6 +34,7 @@ def all_settings() -> tuple[type[ProcessSettings], ...]:
         ProcessSettings,
         CommonSettings,
         GatewaySecretSettings,
+        GatewayClientSettings,
         MappingsDirSettings,
         ApiSettings,
         *services,

@@ -9,8 +9,8 @@ from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
+from waybill.gateway_client.connections import json_object, say_as, seconds_to_wait
 from waybill.messages import msg
-from waybill_convert.clients.gateway_http import json_object, say_as, seconds_to_wait
 from waybill_convert.doubts import NEVER, Doubts, KnownThresholds, look
 
 _DEFAULT_WAIT = 5.0
@@ -107,11 +107,11 @@ def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:
     """The error that any other answer means."""
     if status in (429, 503):
         # It is busy, not broken: the whole fleet waits, which costs no attempt and is no failure.
-        return GatewayUnavailable(msg("convert.gateway.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
+        return GatewayUnavailable(msg("gateway_call.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
     if status == 413:
         return say_as(json_object(body), TooLarge())
     if status == 408:
-        return GatewayTimedOut(msg("convert.gateway.slow_document"))
+        return GatewayTimedOut(msg("gateway_call.slow_document"))
     if 400 <= status < 500:
         return Rejected.of(json_object(body), status)
     return GatewayUnavailable(detail={"status": status})

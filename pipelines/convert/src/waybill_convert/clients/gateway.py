@@ -16,14 +16,14 @@ import httpx
 
 from waybill.config import load
 from waybill.errors import GatewayTimedOut, GatewayUnavailable, GatewayUnreachable, StorageFailed
+from waybill.gateway_client.call_metrics import measured
+from waybill.gateway_client.connections import GatewayConnections, read_body
+from waybill.gateway_client.source import Source
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill.telemetry.spans import Span
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
-from waybill_convert.clients.call_metrics import measured
-from waybill_convert.clients.gateway_http import GatewayConnections, read_body
-from waybill_convert.clients.source import Source
 from waybill_convert.doubts import NEVER, KnownThresholds
 from waybill_convert.settings import ConvertSettings
 from waybill_documents.mapping_files import MappingFiles
@@ -90,15 +90,15 @@ class Gateway:
                 span.set({"http.response.status_code": status})
                 body = await read_body(response, MOST_ANSWER_BYTES if status == httpx.codes.OK else MOST_PROBLEM_BYTES)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise GatewayUnreachable(msg("convert.gateway.unreachable")) from error
+            raise GatewayUnreachable(msg("gateway_call.unreachable")) from error
         except (httpx.TimeoutException, TimeoutError) as error:
             if source.was_slow:
                 raise _slow_storage() from error
-            raise GatewayTimedOut(msg("convert.gateway.no_answer", seconds=f"{self._timeout:g}")) from error
+            raise GatewayTimedOut(msg("gateway_call.no_answer", seconds=f"{self._timeout:g}")) from error
         except httpx.TransportError as error:
             if source.was_slow:  # the gateway hangs up on clients that keep it waiting
                 raise _slow_storage() from error
-            raise GatewayUnavailable(msg("convert.gateway.connection_lost")) from error
+            raise GatewayUnavailable(msg("gateway_call.connection_lost")) from error
         if status == httpx.codes.REQUEST_TIMEOUT and source.was_slow:
             raise _slow_storage()
         here = len(body) <= MOST_AT_HAND
@@ -122,4 +122,4 @@ async def gateway_client() -> AsyncIterator[Gateway]:
 
 
 def _slow_storage() -> StorageFailed:
-    return StorageFailed(msg("convert.gateway.slow_storage"))
+    return StorageFailed(msg("gateway_call.slow_storage"))

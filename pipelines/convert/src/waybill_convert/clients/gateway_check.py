@@ -8,7 +8,7 @@ import httpx
 
 from waybill.config import load
 from waybill.errors import GatewayMistrusted, GatewayUnavailable
-from waybill_convert.clients.gateway_http import GatewayConnections
+from waybill.gateway_client.connections import GatewayConnections
 from waybill_convert.settings import ConvertSettings
 
 

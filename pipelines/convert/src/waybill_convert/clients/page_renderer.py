@@ -17,10 +17,10 @@ from waybill.errors import (
     TooLarge,
     WaybillError,
 )
+from waybill.gateway_client.connections import GatewayConnections, json_object, read_body, say_as, seconds_to_wait
 from waybill.http.streamed_form import StreamedForm
 from waybill.messages import msg
 from waybill.storage import Storage
-from waybill_convert.clients.gateway_http import GatewayConnections, json_object, read_body, say_as, seconds_to_wait
 
 _PATIENCE = 60.0
 """Seconds for one page or file, including the wait for a busy gateway."""
@@ -65,11 +65,11 @@ class GatewayRenderer:
                     # The gateway is busy with conversions. Somebody looks at an empty page, so we wait for it.
                     await asyncio.sleep(answer)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise GatewayUnreachable(msg("convert.gateway.unreachable")) from error
+            raise GatewayUnreachable(msg("gateway_call.unreachable")) from error
         except (httpx.TimeoutException, TimeoutError) as error:
             raise GatewayTimedOut(msg("convert.gateway.page_timeout")) from error
         except httpx.TransportError as error:
-            raise GatewayUnavailable(msg("convert.gateway.connection_lost")) from error
+            raise GatewayUnavailable(msg("gateway_call.connection_lost")) from error
 
     async def _ask(
         self, path: str, upload_key: str, size: int, fields: dict[str, str], job_id: uuid.UUID

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from waybill.messages import Language
 
 _ALWAYS = frozenset({"everywhere", "times", "dates"})
-_ERRORS = frozenset({"api_key", "form", "request", "retention", "storage"})
+_ERRORS = frozenset({"api_key", "form", "gateway_call", "request", "retention", "storage"})
 """The tables of what the platform refuses with: a script that explains problems needs them beside `errors`."""
 
 

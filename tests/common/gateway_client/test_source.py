@@ -14,9 +14,9 @@ from support.s3 import BROKEN, Bucket, Fault, Line, line_to, s3_server
 from support.sick_gateway import Answer, answering, breaking_off, sick_gateway, stalling
 from waybill.errors import Code
 from waybill.failures import classify
+from waybill.gateway_client.source import Source
 from waybill.storage import LocalStorage, Storage
 from waybill_convert.clients.gateway import Gateway
-from waybill_convert.clients.source import Source
 
 KEY = "uploads/26/11/16/document.pdf"
 DOCUMENT = b"%PDF-1.7 " + bytes(range(256)) * 20_000

@@ -38,16 +38,16 @@ class Source:
         while (chunk := await self._next()) is not None:
             left -= len(chunk)
             if left < 0:
-                raise IoFailure(msg("convert.stored.too_long"), detail={"bytes": self.size})
+                raise IoFailure(msg("gateway_call.document_too_long"), detail={"bytes": self.size})
             digest.update(chunk)
             yield chunk
         if left:
             raise IoFailure(
-                msg("convert.stored.cut_off"),
+                msg("gateway_call.document_cut_off"),
                 detail={"bytes": self.size, "missing": left},
             )
         if self._sha256 is not None and digest.hexdigest() != self._sha256:
-            raise IoFailure(msg("convert.stored.changed"), detail={"sha256": digest.hexdigest()})
+            raise IoFailure(msg("gateway_call.document_changed"), detail={"sha256": digest.hexdigest()})
 
     @property
     def was_slow(self) -> bool:

@@ -100,9 +100,9 @@ async def _check(asked: Asked | None, response: httpx.Response) -> None:
         raise GatewayUnavailable(detail={"status": status})
     if status == httpx.codes.UNAUTHORIZED:
         problem = json_object(await read_body(response, _MOST_REFUSAL_BYTES))
-        raise GatewayMistrusted(msg("convert.gateway.secret_refused", why=str(problem.get("detail", ""))[:300]))
+        raise GatewayMistrusted(msg("gateway_call.secret_refused", why=str(problem.get("detail", ""))[:300]))
     if not proven:
-        raise GatewayMistrusted(msg("convert.gateway.unproven"))
+        raise GatewayMistrusted(msg("gateway_call.unproven"))
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:
@@ -111,7 +111,7 @@ async def read_body(response: httpx.Response, most: int) -> bytes:
     async for chunk in response.aiter_bytes():
         read += chunk
         if len(read) > most:
-            raise GatewayUnavailable(msg("convert.gateway.too_large", megabytes=most // 2**20))
+            raise GatewayUnavailable(msg("gateway_call.too_large", megabytes=most // 2**20))
     return bytes(read)
 
 
