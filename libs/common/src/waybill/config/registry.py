@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar, cast
 
+from waybill.config.archive_limits import ArchiveLimitsSettings
 from waybill.config.gateway_client import GatewayClientSettings
 from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.loader import load_all
@@ -36,6 +37,7 @@ def all_settings() -> tuple[type[ProcessSettings], ...]:
         GatewaySecretSettings,
         GatewayClientSettings,
         MappingsDirSettings,
+        ArchiveLimitsSettings,
         ApiSettings,
         *services,
         *_pipeline_settings(),
