@@ -21,10 +21,11 @@ from support.traced import traced
 from waybill.errors import Code, GatewayUnavailable
 from waybill.failures import classify
 from waybill.gateway_client.connections import MOST_PARAMS_CHARACTERS
+from waybill.gateway_client.refusals import MOST_FINDINGS, MOST_FINDINGS_BYTES
 from waybill.gateway_client.source import Source
 from waybill.messages import msg
 from waybill.telemetry import spans
-from waybill_convert.clients.answers import MOST_FINDINGS, MOST_FINDINGS_BYTES, ConvertedDocument, Rejected
+from waybill_convert.clients.answers import ConvertedDocument, Rejected
 from waybill_convert.clients.gateway import MOST_AT_HAND, Apart, Gateway
 from waybill_engine.worker.process_pool import BlockingPool
 

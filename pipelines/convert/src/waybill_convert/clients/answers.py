@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
 
-from waybill.errors import GatewayRejected, GatewayTimedOut, GatewayUnavailable, TooLarge, WaybillError
-from waybill.gateway_client.connections import json_object, say_as, seconds_to_wait
+from waybill.errors import GatewayRejected, GatewayUnavailable, WaybillError
+from waybill.gateway_client import refusals
+from waybill.gateway_client.connections import json_object
+from waybill.gateway_client.refusals import as_rejection, dumped
 from waybill.messages import msg
 from waybill_convert.doubts import NEVER, Doubts, KnownThresholds, look
-
-_DEFAULT_WAIT = 5.0
-"""Seconds to wait for a busy gateway that does not say how long."""
-MOST_FINDINGS = 100
-"""The most findings kept in the job's row. A hundred are enough to see what is wrong."""
-MOST_FINDINGS_BYTES = 256 * 1024
-"""The most bytes of all findings together, because every page that lists the job reads the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ class UsedMapping:
         given, why = record.get("mapping"), record.get("recognition")
         mapping = given if isinstance(given, dict) else {}
         name, sha256, title = (mapping.get(member) for member in ("name", "sha256", "title"))
-        recognition = _dumped({"title": title, **why}).decode() if isinstance(why, dict) else None
+        recognition = dumped({"title": title, **why}).decode() if isinstance(why, dict) else None
         return cls(str(name), sha256 if isinstance(sha256, str) else None, recognition)
 
 
@@ -65,16 +59,9 @@ class Rejected(GatewayRejected):
     @classmethod
     def of(cls, problem: Mapping[str, Any], status: int) -> Rejected:
         """The rejection that the gateway's problem document describes."""
-        findings = problem.get("findings")
-        detail: dict[str, Any] = {"status": status}
-        if isinstance(problem.get("fault"), str):
-            detail["fault"] = problem["fault"]
-        if isinstance(findings, list):
-            detail["findings"] = _first(findings)
-            detail["findings_total"] = len(findings)
-        rejected = say_as(problem, cls(detail=detail))
+        rejected = as_rejection(problem, status, cls)
         if isinstance(problem.get("partial"), dict):
-            rejected.partial = _dumped(problem["partial"])
+            rejected.partial = dumped(problem["partial"])
             rejected.used = UsedMapping.of(problem["partial"])
         return rejected
 
@@ -100,21 +87,12 @@ def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDoc
     except (KeyError, TypeError, AttributeError) as error:
         raise GatewayUnavailable(msg("convert.gateway.no_confidence")) from error
     count = len(pages) if isinstance(pages, list) else 0
-    return ConvertedDocument(encoded, root, _dumped(answer), count, UsedMapping.of(answer), doubts)
+    return ConvertedDocument(encoded, root, dumped(answer), count, UsedMapping.of(answer), doubts)
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:
     """The error that any other answer means."""
-    if status in (429, 503):
-        # It is busy, not broken: the whole fleet waits, which costs no attempt and is no failure.
-        return GatewayUnavailable(msg("gateway_call.busy"), retry_after=seconds_to_wait(retry_after, _DEFAULT_WAIT))
-    if status == 413:
-        return say_as(json_object(body), TooLarge())
-    if status == 408:
-        return GatewayTimedOut(msg("gateway_call.slow_document"))
-    if 400 <= status < 500:
-        return Rejected.of(json_object(body), status)
-    return GatewayUnavailable(detail={"status": status})
+    return refusals.refusal(status, retry_after, body, Rejected.of)
 
 
 def _root(xml: bytes) -> str:
@@ -129,19 +107,3 @@ def _root(xml: bytes) -> str:
     parser.StartElementHandler = first
     parser.Parse(xml, True)
     return roots[0].rpartition(" ")[2]
-
-
-def _first(findings: list[Any]) -> list[Any]:
-    kept: list[Any] = []
-    left = MOST_FINDINGS_BYTES
-    for finding in findings[:MOST_FINDINGS]:
-        left -= len(_dumped(finding))
-        if left < 0:
-            break
-        kept.append(finding)
-    return kept
-
-
-def _dumped(value: Any) -> bytes:
-    # JSON can have half a surrogate pair, which cannot be encoded; that must not cost us the rest of the text.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

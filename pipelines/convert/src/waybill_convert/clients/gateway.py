@@ -15,12 +15,11 @@ from typing import Any
 import httpx
 
 from waybill.config import load
-from waybill.errors import GatewayTimedOut, GatewayUnavailable, GatewayUnreachable, StorageFailed
+from waybill.gateway_client.broken_calls import named_failures, slow_storage
 from waybill.gateway_client.call_metrics import measured
 from waybill.gateway_client.connections import GatewayConnections, read_body
 from waybill.gateway_client.source import Source
 from waybill.http.streamed_form import StreamedForm
-from waybill.messages import msg
 from waybill.telemetry.spans import Span
 from waybill_convert.clients import answers
 from waybill_convert.clients.answers import ConvertedDocument
@@ -81,7 +80,7 @@ class Gateway:
     ) -> ConvertedDocument:
         form, job_id = StreamedForm(fields, source.size), fields["job_id"]
         headers = {"Accept": CONVERSION, "X-Job-Id": job_id, **form.headers}
-        try:
+        with named_failures(source, self._timeout):
             async with (
                 asyncio.timeout(self._timeout),  # httpx limits each wait separately, so a trickle would go on for ever
                 self._connections.post("/process", content=form.body(source.read()), headers=headers) as response,
@@ -89,18 +88,8 @@ class Gateway:
                 status, retry_after = response.status_code, response.headers.get("Retry-After", "")
                 span.set({"http.response.status_code": status})
                 body = await read_body(response, MOST_ANSWER_BYTES if status == httpx.codes.OK else MOST_PROBLEM_BYTES)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise GatewayUnreachable(msg("gateway_call.unreachable")) from error
-        except (httpx.TimeoutException, TimeoutError) as error:
-            if source.was_slow:
-                raise _slow_storage() from error
-            raise GatewayTimedOut(msg("gateway_call.no_answer", seconds=f"{self._timeout:g}")) from error
-        except httpx.TransportError as error:
-            if source.was_slow:  # the gateway hangs up on clients that keep it waiting
-                raise _slow_storage() from error
-            raise GatewayUnavailable(msg("gateway_call.connection_lost")) from error
         if status == httpx.codes.REQUEST_TIMEOUT and source.was_slow:
-            raise _slow_storage()
+            raise slow_storage()
         here = len(body) <= MOST_AT_HAND
         if status == httpx.codes.OK:
             answer = (body, thresholds)
@@ -119,7 +108,3 @@ async def gateway_client() -> AsyncIterator[Gateway]:
         yield gateway
     finally:
         await gateway.close()
-
-
-def _slow_storage() -> StorageFailed:
-    return StorageFailed(msg("gateway_call.slow_storage"))
