@@ -31,6 +31,7 @@ INSTALLED_AS = {
     "waybill_api": "waybill-api",
     "waybill_cli": "waybill-cli",
     "waybill_convert": "waybill-convert",
+    "waybill_batches": "waybill-batches",
     "waybill_documents": "waybill-documents",
     "waybill_engine": "waybill-engine",
     "waybill_gateway": "waybill-gateway",

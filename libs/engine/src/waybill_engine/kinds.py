@@ -8,14 +8,15 @@ program run side by side. `registry` finds a kind by its name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from waybill_engine.retry import RetryPolicy
 from waybill_engine.rules import Pace
 
 if TYPE_CHECKING:
+    from waybill.db.database import Connection
     from waybill.failures import Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -53,6 +54,10 @@ class JobKind:
     tells_end: bool = False
     """Publish how its jobs end (`job.succeeded`, `job.failed`, `job.dead_letter`, `job.cancelled`), so that other
     pipelines can act on it. See `endings`."""
+
+    accepts: Callable[[Connection, str, Mapping[str, Any]], Awaitable[None]] | None = None
+    """Raises what a job of this tenant with this payload would fail with for good, as far as that is known beforehand.
+    Others who enqueue it by name ask, to refuse what cannot work before they accept it."""
 
     def __post_init__(self) -> None:
         for name in (self.name, self.queue, *self.dependencies):

@@ -19,7 +19,7 @@ from waybill.telemetry.metrics import REVIEWS
 from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.doubts import KnownThresholds
-from waybill_convert.events import COMPLETED, NEEDS_REVIEW
+from waybill_convert.events import COMPLETED, NEEDS_REVIEW, files_told
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, STORAGE, XML
 from waybill_convert.mapping_catalogue import MappingCatalogue, catalogue_of
 from waybill_convert.mapping_wish import MappingWish
@@ -196,7 +196,8 @@ async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
         if in_doubt is not None:
             await control.note(connection, job.id, "needs_review", in_doubt.sentence)
         name, more = (COMPLETED, {}) if in_doubt is None else (NEEDS_REVIEW, in_doubt.brief())
-        await publish(session, Event(name, job.tenant, owner, job.id, {"pages": conversion.pages, **more}))
+        told = {**more, "pages": conversion.pages, "amounts": conversion.amounts, "files": files_told(provenance, xml)}
+        await publish(session, Event(name, job.tenant, owner, job.id, told))
     if in_doubt is not None:
         REVIEWS.labels("needed").inc()
 

@@ -20,7 +20,7 @@ from waybill.messages import msg
 from waybill.storage.keys import dated
 from waybill.telemetry.metrics import REVIEWS
 from waybill_convert.download_service import StoredFile, in_doubt
-from waybill_convert.events import APPROVED, COMPLETED, CORRECTED
+from waybill_convert.events import APPROVED, COMPLETED, CORRECTED, files_told
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.mapping_catalogue import MappingCatalogue
 from waybill_convert.page_images import Document, PageImages
@@ -180,7 +180,8 @@ class Reviews:
                 record=stored[1],
             )
             if saved is not None:
-                await publish(connection, Event(CORRECTED, found.tenant, owner, job_id, {"revision": number}))
+                told = {"revision": number, "files": files_told(stored[1], stored[0])}
+                await publish(connection, Event(CORRECTED, found.tenant, owner, job_id, told))
                 approved = await _approve(connection, owner, job_id, number, author)
         if saved is None:
             await remove(self._storage, [each.key for each in stored])

@@ -9,7 +9,7 @@ multipart form, because its boundaries have to be searched for in every byte.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import Any, BinaryIO
 
 MEDIA_TYPE = "application/vnd.waybill.pack"
@@ -141,7 +141,7 @@ class PackDecoder:
         return dict(header)
 
 
-async def frames(chunks: AsyncIterator[bytes], *, most_bytes: int) -> AsyncIterator[Frame]:
+async def frames(chunks: AsyncIterator[bytes], *, most_bytes: int) -> AsyncGenerator[Frame, None]:
     """The frames of a stream, the end frame too. Raises `BadPack`, and `CutOff` if the stream ends before the pack."""
     decoder = PackDecoder(most_bytes=most_bytes)
     async for chunk in chunks:

@@ -13,11 +13,11 @@ import pydantic_core
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from waybill.files import safe_name
+from waybill.web.content_disposition import disposition
 from waybill.web.departures import while_connected
 from waybill.web.methods import headers_only, is_head
 from waybill.web.openapi import refusals
 from waybill.web.visitors import heavy
-from waybill_convert.api.downloads import disposition
 from waybill_convert.api.readable import ReadableOwner
 from waybill_convert.revision_schemas import AttachmentsSchema, attachments_json
 from waybill_convert.web_context import Shared

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -17,6 +16,7 @@ from waybill.ids import made_at
 from waybill.messages import msg
 from waybill.storage import Storage
 from waybill.web.archive import ArchiveEntry, zipped
+from waybill.web.content_disposition import disposition
 from waybill.web.entity_tags import is_known
 from waybill.web.methods import headers_only, is_head
 from waybill.web.openapi import refusals
@@ -196,9 +196,3 @@ def result_name(result: StoredFile) -> str:
     original = safe_name(result.original_name)
     stem = original[: len(original) - len(suffix_of(original))]
     return f"{stem.rstrip(' .') or 'document'}-{result.job_id}.xml"
-
-
-def disposition(name: str) -> str:
-    """RFC 6266: the name in UTF-8, and in ASCII for old clients."""
-    ascii_name = "".join(c if c.isascii() and c.isprintable() and c not in '"\\%;' else "_" for c in name)
-    return f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -12,6 +12,7 @@ from waybill.gateway_client import refusals
 from waybill.gateway_client.connections import json_object
 from waybill.gateway_client.refusals import as_rejection, dumped
 from waybill.messages import msg
+from waybill_convert.amounts import amounts_of
 from waybill_convert.doubts import NEVER, Doubts, KnownThresholds, look
 
 
@@ -28,6 +29,8 @@ class ConvertedDocument:
     used: UsedMapping
     doubts: Doubts | None = None
     """Why a person has to look first; None if nobody has to."""
+    amounts: dict[str, Any] | None = None
+    """Of the document as a whole, for other pipelines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDoc
     except (KeyError, TypeError, AttributeError) as error:
         raise GatewayUnavailable(msg("convert.gateway.no_confidence")) from error
     count = len(pages) if isinstance(pages, list) else 0
-    return ConvertedDocument(encoded, root, dumped(answer), count, UsedMapping.of(answer), doubts)
+    return ConvertedDocument(encoded, root, dumped(answer), count, UsedMapping.of(answer), doubts, amounts_of(answer))
 
 
 def refusal(status: int, retry_after: str, body: bytes) -> WaybillError:

@@ -1,0 +1,1 @@
+"""`waybill batch`."""

@@ -1,0 +1,8 @@
+"""What this pipeline tells the others, in the transaction in which it happened: see `waybill.changes.publish`."""
+
+RECEIVED = "batch.received"
+"""Somebody uploaded a ZIP, and it became a batch. Data: `name`."""
+FINISHED = "batch.finished"
+"""A batch has ended: all of its files did. Data: `status`, `files`, `complete`, `failed`, `run`."""
+EXPIRED = "batch.expired"
+"""The results of a batch are past their age, and were removed. No data."""

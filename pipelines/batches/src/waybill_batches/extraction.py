@@ -1,0 +1,116 @@
+"""The work of an `extract_file` job: its files go to the gateway in one pack, their results come back and are stored in
+one pack, and each file ends for itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from waybill.errors import Code, GatewayUnavailable, NotFound
+from waybill.files import packs
+from waybill.gateway_client.connections import json_object
+from waybill.gateway_client.source import Source
+from waybill.messages import msg
+from waybill_batches.clients.gateway import Gateway, problem_error
+from waybill_batches.models import FileEnd, KnownResult, WorkFile
+
+if TYPE_CHECKING:
+    from waybill.storage import Storage
+
+EXTRACTOR = f"waybill {version('waybill-documents')}"
+"""What makes results here. A release that reads better has another name, so that old results are not taken for new."""
+
+_OK = 200
+
+
+class Results:
+    """The results of a job's files, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._pack = bytearray()
+        self.ends: list[FileEnd] = []
+
+    @property
+    def pack(self) -> bytes:
+        """All results, one after the other; empty if there is none."""
+        return bytes(self._pack)
+
+    def keep(self, file: WorkFile, result: bytes, milliseconds: float, *, reused: bool = False) -> None:
+        at = len(self._pack)
+        self._pack += result
+        self.ends.append(FileEnd(file.number, milliseconds, at=at, bytes=len(result), reused=reused))
+
+    def refuse(self, file: WorkFile, error: dict[str, object], milliseconds: float) -> None:
+        self.ends.append(FileEnd(file.number, milliseconds, error))
+
+
+async def extract(
+    storage: Storage, gateway: Gateway, files: Sequence[WorkFile], known: Mapping[str, KnownResult], job_id: str
+) -> Results:
+    """Work these files. What is known already is copied; the rest goes to the gateway together."""
+    results = Results()
+    new = [file for file in files if not await _copied(storage, file, known.get(file.sha256), results)]
+    if new:
+        await _worked(storage, gateway, new, job_id, results)
+    return results
+
+
+async def _copied(storage: Storage, file: WorkFile, known: KnownResult | None, results: Results) -> bool:
+    if known is None:
+        return False
+    try:
+        result = await _read(storage, known.key, known.at, known.at + known.bytes)
+    except NotFound:
+        return False  # the janitor was faster
+    if len(result) != known.bytes:
+        return False
+    results.keep(file, result, known.milliseconds, reused=True)
+    return True
+
+
+async def _worked(storage: Storage, gateway: Gateway, files: Sequence[WorkFile], job_id: str, results: Results) -> None:
+    heads = [packs.frame_head({"no": file.number, "type": file.type}, file.source.bytes) for file in files]
+    end = packs.end_frame()
+    size = sum(map(len, heads)) + sum(file.source.bytes for file in files) + len(end)
+
+    async def pack() -> AsyncIterator[bytes]:
+        contents = _contents(storage, files)
+        for head in heads:
+            yield head
+            yield await anext(contents)
+        yield end
+
+    answers = await gateway.extract(Source(pack(), size), job_id)
+    if [header.get("no") for header, _ in answers] != [file.number for file in files]:
+        raise GatewayUnavailable(msg("batches.gateway.bad_pack", why="its documents are others than those sent"))
+    for file, (header, body) in zip(files, answers, strict=True):
+        milliseconds = float(header.get("ms", 0))
+        if header.get("status") == _OK:
+            results.keep(file, body, milliseconds)
+        else:
+            results.refuse(file, problem_error(json_object(body), Code.PARSE_ERROR), milliseconds)
+
+
+async def _contents(storage: Storage, files: Sequence[WorkFile]) -> AsyncIterator[bytes]:
+    """The files' contents. Those that lie in one object are read from it at once."""
+    at = 0
+    while at < len(files):
+        key = files[at].source.key
+        upto = at
+        while upto < len(files) and files[upto].source.key == key:
+            upto += 1
+        together = files[at:upto]
+        start, stop = min(file.source.range[0] for file in together), max(file.source.range[1] for file in together)
+        held = await _read(storage, key, start, stop)
+        for file in together:
+            begin, end = file.source.range
+            yield held[begin - start : end - start]
+        at = upto
+
+
+async def _read(storage: Storage, key: str, start: int, stop: int) -> bytes:
+    read = bytearray()
+    async for chunk in storage.stream(key, start, stop):
+        read += chunk
+    return bytes(read)

@@ -1,0 +1,1 @@
+"""The pipeline's branch of migrations."""

@@ -1,0 +1,1 @@
+"""The pages about batches, their words and scripts."""

@@ -1,0 +1,50 @@
+"""The batches pipeline's settings. Its limits are its own: those of convert are for single documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from waybill.config.archive_limits import ArchiveLimitsSettings
+from waybill.config.gateway_client import GatewayClientSettings
+from waybill.config.mappings_dir import MappingsDirSettings
+from waybill.config.values import Bare, Days, Seconds
+
+
+class BatchSettings(ArchiveLimitsSettings, GatewayClientSettings, MappingsDirSettings):
+    """Settings of the batches pipeline, in the API, the worker and the janitor."""
+
+    title: ClassVar[str] = "Batches"
+
+    batch_upload_timeout: Seconds = Field(
+        1800.0,
+        gt=0,
+        description="How long a client may take to send a ZIP. Slower clients get a 408, so that they cannot hold"
+        " connections for ever.",
+    )
+    batch_unpack_time: Annotated[Seconds, Bare("BATCH_PROCESSING_TIMEOUT")] = Field(
+        1800.0,
+        ge=60,
+        le=86400,
+        description="How long unpacking one ZIP may take, in a worker. All services need the same.",
+    )
+    batch_uploads_per_minute: int = Field(
+        10,
+        ge=1,
+        le=100_000,
+        description="How many ZIPs one owner (a browser session, or all API keys of a tenant) may send in a minute,"
+        " counted across all replicas.",
+    )
+    batch_sources_ttl_days: Days = Field(
+        7.0,
+        le=36500,
+        description="How many days the files of a batch are kept after it has ended. Without them, failed files can no"
+        " longer be retried. A tenant may have its own number: `waybill tenant retention`.",
+    )
+    batch_results_ttl_days: Days = Field(
+        30.0,
+        le=36500,
+        description="How many days the results of a batch are kept after it has ended. It then stays listed as"
+        " expired.",
+    )
