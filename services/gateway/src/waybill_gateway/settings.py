@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from waybill.config.archive_limits import ArchiveLimitsSettings
 from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.mappings_dir import MappingsDirSettings
 from waybill.config.metrics_settings import PortOrNone
@@ -13,7 +14,7 @@ from waybill.config.settings import cpus
 from waybill.config.values import Bare, LocalPath, Port, Seconds
 
 
-class GatewaySettings(GatewaySecretSettings, MappingsDirSettings):
+class GatewaySettings(GatewaySecretSettings, MappingsDirSettings, ArchiveLimitsSettings):
     """Settings of the gateway, which needs no database."""
 
     title: ClassVar[str] = "Gateway"

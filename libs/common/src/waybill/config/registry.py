@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar, cast
 
+from waybill.config.archive_limits import ArchiveLimitsSettings
 from waybill.config.gateway_secret import GatewaySecretSettings
 from waybill.config.loader import load_all
 from waybill.config.mappings_dir import MappingsDirSettings
@@ -34,6 +35,7 @@ def all_settings() -> tuple[type[ProcessSettings], ...]:
         CommonSettings,
         GatewaySecretSettings,
         MappingsDirSettings,
+        ArchiveLimitsSettings,
         ApiSettings,
         *services,
         *_pipeline_settings(),
