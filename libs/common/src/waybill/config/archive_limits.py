@@ -29,8 +29,8 @@ class ArchiveLimitsSettings(ProcessSettings):
         4096,
         ge=1,
         le=1_000_000,
-        description="How much all files of a ZIP may have together when they are unpacked, in MB. Unpacking stops there,"
-        " and the ZIP is refused.",
+        description="How much all files of a ZIP may have together when they are unpacked, in MB. Unpacking stops"
+        " there, and the ZIP is refused.",
     )
     batch_max_file_mb: int = Field(
         50,
