@@ -155,6 +155,13 @@ def convert(
     return Answer(body, MEDIA_TYPES[wants], stages.milliseconds, stages.extents, used)
 
 
+def convert_text(content: bytes, clock: Clock) -> Answer:
+    """The JSON of a text that is in memory: what `convert` makes of its file without a mapping."""
+    stages = Stages(clock)
+    body = _dumped(_plain_office(content, "text", stages))
+    return Answer(body, MEDIA_TYPES["json"], stages.milliseconds, stages.extents)
+
+
 def _converted(
     source: Path,
     kind: Kind,
@@ -390,12 +397,14 @@ def _plain(source: Path, limits: PdfLimits, stages: Stages) -> dict[str, Any]:
     return plain.to_json()
 
 
-def _plain_office(source: Path, kind: Kind, stages: Stages) -> dict[str, Any]:
+def _plain_office(source: Path | bytes, kind: Kind, stages: Stages) -> dict[str, Any]:
     # Imported here, because python-docx takes a third of a second, and most processes never see a Word document.
     from waybill_documents import office
 
     readers = {"docx": office.read_word, "xlsx": office.read_excel}
     with stages.timed("office"):
+        if isinstance(source, bytes):
+            return office.read_text(source).to_json()
         return readers.get(kind, office.read_text)(source).to_json()
 
 

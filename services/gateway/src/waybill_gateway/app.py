@@ -16,12 +16,14 @@ from waybill_gateway.attachment_route import AttachmentEndpoint
 from waybill_gateway.callers import PROBES, Callers
 from waybill_gateway.document_metrics import MeasuredRoute
 from waybill_gateway.doorkeeper import Doorkeeper
+from waybill_gateway.extract_route import ExtractEndpoint
 from waybill_gateway.mappings import Mappings
 from waybill_gateway.pool import Pool
 from waybill_gateway.process_route import ProcessEndpoint
 from waybill_gateway.render_route import RenderEndpoint
 from waybill_gateway.settings import GatewaySettings
 from waybill_gateway.spool import Spool
+from waybill_gateway.unpack_route import UnpackEndpoint
 
 
 def create_app(
@@ -47,11 +49,15 @@ def create_app(
     process = ProcessEndpoint(settings, pool, spool, doorkeeper, known)
     render = RenderEndpoint(settings, pool, spool, doorkeeper)
     attachment = AttachmentEndpoint(settings, pool, spool, doorkeeper)
+    unpack = UnpackEndpoint(settings, pool, spool, doorkeeper)
+    extract = ExtractEndpoint(settings, pool, spool, doorkeeper)
     app = Starlette(
         routes=[
             Route("/process", MeasuredRoute("/process", process), methods=["POST"]),
             Route("/render", MeasuredRoute("/render", render), methods=["POST"]),
             Route("/attachment", MeasuredRoute("/attachment", attachment), methods=["POST"]),
+            Route("/unpack", MeasuredRoute("/unpack", unpack), methods=["POST"]),
+            Route("/extract", MeasuredRoute("/extract", extract), methods=["POST"]),
             Route("/mappings", mappings),
             Route("/livez", livez),
             Route("/readyz", readyz),

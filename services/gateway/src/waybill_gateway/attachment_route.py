@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import BYTES, Accept, Kind
-from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.document_endpoint import DocumentEndpoint, DocumentTask
+from waybill_gateway.exchange import Exchange
 from waybill_gateway.spool import RequestFiles
 from waybill_gateway.upload_form import DocumentForm
 
@@ -16,7 +17,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class AttachmentEndpoint(Endpoint):
+class AttachmentEndpoint(DocumentEndpoint):
     """Adds the number of the attachment."""
 
     @property

@@ -1,5 +1,7 @@
 """What a parser does with a document: convert it, draw a page, take out an attachment; or report a fault as a problem.
 
+`unpack_task` and `extract_task` are for many documents at once.
+
 This runs in the sandbox, so it imports nothing of the service.
 """
 
@@ -23,9 +25,12 @@ from waybill_documents.pdf.page_images import page_image
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.reader import opened
 from waybill_documents.stages import Stages
+from waybill_gateway.extract_task import extract
 from waybill_gateway.mappings import Mappings
+from waybill_gateway.problem_documents import problem_of
 from waybill_gateway.sent_catalogues import SentCatalogues
 from waybill_gateway.sent_mappings import CompiledMappings, read_sent
+from waybill_gateway.unpack_task import unpack
 
 _mappings: Mappings
 _compiled = CompiledMappings()
@@ -53,6 +58,10 @@ def parse(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 def _parsed(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     try:
+        if "unpack" in call:
+            return unpack(call, answer)
+        if "extract" in call:
+            return extract(call, answer)
         if "attachment" in call:
             return _extracted(call, answer)
         return _drawn(call, answer) if "page" in call else _converted(call, answer)
@@ -122,16 +131,6 @@ def _extracted(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
 
 
 def _refused(call: Mapping[str, Any], answer: Path, fault: DocumentRejected) -> dict[str, Any]:
-    problem = {
-        **call["problem"],
-        "detail": fault.message,
-        "key": fault.says.key,
-        "params": fault.says.params,
-        "fault": fault.code.value,
-        "findings": [finding.to_json() for finding in fault.findings],
-    }
-    if fault.partial is not None:
-        problem["partial"] = fault.partial
     # No `ensure_ascii=False`: text from a broken document may contain half a character.
-    answer.write_text(json.dumps(problem))
+    answer.write_text(json.dumps(problem_of(call["problem"], fault)))
     return {"status": 422, "fault": fault.code.value, "stages": fault.stages, "extents": fault.extents}

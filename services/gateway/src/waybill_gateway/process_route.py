@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import Accept, Kind
-from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.document_endpoint import DocumentEndpoint, DocumentTask
+from waybill_gateway.exchange import Exchange
 from waybill_gateway.mappings import Mappings, name_in
 from waybill_gateway.spool import RequestFiles
 from waybill_gateway.upload_form import DocumentForm
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessEndpoint(Endpoint):
+class ProcessEndpoint(DocumentEndpoint):
     """Adds the mapping, and chooses the output."""
 
     mappings: Mappings

@@ -18,12 +18,8 @@ from waybill.http.problems import message_of
 from waybill.messages import Message, msg
 from waybill_documents.faults import FaultCode, Finding
 from waybill_documents.messages import DocumentMessage
+from waybill_gateway.file_signature import SAVE_ANEW
 
-_SAVE_ANEW = {
-    FileType.DOC: DocumentMessage("office.old_word"),
-    FileType.XLS: DocumentMessage("office.old_excel"),
-    FileType.PPTX: DocumentMessage("office.presentation"),
-}
 _RECOVERY = 5
 """Seconds to wait for a gateway whose parsers are being killed. At once, the same would probably happen again."""
 
@@ -58,6 +54,17 @@ class Refusal(Exception):
         return Problem(self.status, self.code, self.says, {**headers, **self.headers}, more={**self.more, **members})
 
 
+class DocumentFault(Refusal):
+    """A document killed its parser."""
+
+    def __init__(self, fault: FaultCode, message: DocumentMessage) -> None:
+        findings = [Finding(fault, message).to_json()]
+        more = {"key": message.key, "params": message.params, "fault": fault.value, "findings": findings}
+        super().__init__(422, Code.PARSE_ERROR, message.english, more=more)
+        self.fault = fault
+        self.message = message
+
+
 def bad_form(says: Message) -> Refusal:
     return Refusal(400, Code.VALIDATION_ERROR, says)
 
@@ -77,6 +84,14 @@ def mapping_unknown(name: str, known: Sequence[str]) -> Refusal:
 
 def mappings_unproven() -> Refusal:
     return Refusal(403, Code.FORBIDDEN, msg("gateway.mappings_unproven"))
+
+
+def unproven() -> Refusal:
+    return Refusal(403, Code.FORBIDDEN, msg("gateway.unproven"))
+
+
+def not_a_pack(reason: str) -> Refusal:
+    return Refusal(400, Code.VALIDATION_ERROR, msg("gateway.not_a_pack", reason=reason))
 
 
 def mapping_unfit(detail: str, key: str | None, params: Mapping[str, Any]) -> Refusal:
@@ -100,8 +115,8 @@ def unread(found: FileType) -> Refusal:
     """For a file that is nothing we read. Where the sender can do something about it, the sentence says what."""
     if found is FileType.ENCRYPTED_OFFICE:
         return document_fault(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted"))
-    if found in _SAVE_ANEW:
-        says = _SAVE_ANEW[found]
+    if found in SAVE_ANEW:
+        says = SAVE_ANEW[found]
         return Refusal(415, Code.NOT_PDF, says.english, more={"key": says.key})
     return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_document"))
 
@@ -110,11 +125,9 @@ def not_a_pdf() -> Refusal:
     return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_pdf"))
 
 
-def document_fault(code: FaultCode, says: DocumentMessage) -> Refusal:
+def document_fault(fault: FaultCode, says: DocumentMessage) -> DocumentFault:
     """For a document that killed its parser. A parser that survives describes the fault itself."""
-    findings = [Finding(code, says).to_json()]
-    more = {"key": says.key, "params": says.params, "fault": code.value, "findings": findings}
-    return Refusal(422, Code.PARSE_ERROR, says.english, more=more)
+    return DocumentFault(fault, says)
 
 
 def broken() -> Refusal:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from waybill.messages import msg
 from waybill_gateway import refusals
 from waybill_gateway.content_negotiation import PNG, Accept, Kind
-from waybill_gateway.endpoint import DocumentTask, Endpoint, Exchange
+from waybill_gateway.document_endpoint import DocumentEndpoint, DocumentTask
+from waybill_gateway.exchange import Exchange
 from waybill_gateway.spool import RequestFiles
 from waybill_gateway.upload_form import DocumentForm
 
@@ -17,7 +18,7 @@ _SCALE = re.compile(r"[1-3](\.[0-9]{1,2})?|4(\.00?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class RenderEndpoint(Endpoint):
+class RenderEndpoint(DocumentEndpoint):
     """Adds the page and the scale."""
 
     @property

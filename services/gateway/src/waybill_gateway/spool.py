@@ -18,6 +18,7 @@ from pathlib import Path
 
 _PREFIX = "run-"
 _LOCK = "lock"
+_NAMES = ("document", "mappings", "answer", "checkpoint", "scratch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class RequestFiles:
     document: Path
     mappings: Path
     answer: Path
+    checkpoint: Path
+    """How far a parser is with an answer that is made in parts."""
+    scratch: Path
+    """A document that a parser takes out of what was received."""
 
     def drop_received(self) -> None:
         for received in (self.document, self.mappings):
@@ -48,12 +53,13 @@ class Spool:
     def files(self) -> Iterator[RequestFiles]:
         """The paths of a request's files, which are deleted at the end if they exist."""
         number = next(self._numbers)
-        files = RequestFiles(*(self.folder / f"{number}.{name}" for name in ("document", "mappings", "answer")))
+        files = RequestFiles(*(self.folder / f"{number}.{name}" for name in _NAMES))
         try:
             yield files
         finally:
             files.drop_received()
-            files.answer.unlink(missing_ok=True)
+            for made in (files.answer, files.checkpoint, files.scratch):
+                made.unlink(missing_ok=True)
 
     def close(self) -> None:
         # We hold the lock, so that a process that starts does not find a half-deleted folder.

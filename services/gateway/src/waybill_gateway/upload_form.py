@@ -83,6 +83,29 @@ async def receive_form(
     return form
 
 
+async def receive_file(body: Body, file: Path, *, most: int, megabytes: int, seconds: float) -> int:
+    """Read a body that is one file, within the same limits. Returns its size."""
+    began, size, unwritten = asyncio.get_running_loop().time(), 0, bytearray()
+    chunks = body.chunks()
+    try:
+        with file.open("wb") as opened:
+            async with asyncio.timeout(seconds):
+                async for chunk in _in_time(chunks):
+                    size += len(chunk)
+                    if size > most:
+                        raise too_large(megabytes)
+                    unwritten += chunk
+                    if len(unwritten) > _BUFFER:
+                        await asyncio.to_thread(opened.write, unwritten)
+                        unwritten = bytearray()
+                opened.write(unwritten)
+    except TimeoutError:
+        raise too_slow(min(seconds, asyncio.get_running_loop().time() - began)) from None
+    finally:
+        await chunks.aclose()  # type: ignore[attr-defined]
+    return size
+
+
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The chunks of the body. Raises TimeoutError if they stop or arrive too slowly."""
     loop = asyncio.get_running_loop()

@@ -153,7 +153,7 @@ GATEWAY_REQUEST = Histogram(
 )
 GATEWAY_DOCUMENTS = Counter(
     "waybill_gateway_documents_total",
-    "Documents that arrived, by what their content is: pdf, docx, xlsx, text, json, xml, or other.",
+    "Documents that arrived, by what their content is: pdf, docx, xlsx, text, json, xml, zip, or other.",
     ("kind",),
     shown_by=(GATEWAY,),
 )

@@ -20,10 +20,10 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]"
 _MOST_PAGES = 10_000
 
 
-def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
+def read_text(source: Path | bytes, limits: OfficeLimits | None = None) -> PlainDocument:
     """Read a text in any of the usual encodings, page by page, with its tables."""
     limits = limits or OfficeLimits()
-    pages = read_whole(path, limits).split("\f")
+    pages = read_whole(source, limits).split("\f")
     if len(pages) > _MOST_PAGES:
         raise DocumentRejected(
             FaultCode.TOO_MANY_PAGES, DocumentMessage("text_file.too_many_pages", pages=len(pages), most=_MOST_PAGES)
@@ -39,18 +39,19 @@ def read_text(path: Path, limits: OfficeLimits | None = None) -> PlainDocument:
     )
 
 
-def read_whole(path: Path, limits: OfficeLimits) -> str:
+def read_whole(source: Path | bytes, limits: OfficeLimits) -> str:
     """The text of a file in any of the usual encodings, with plain line ends and without control characters."""
-    if path.stat().st_size > limits.text_bytes:
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    if size > limits.text_bytes:
         raise DocumentRejected(
             FaultCode.TOO_MUCH_TEXT, DocumentMessage("text_file.too_large", megabytes=limits.text_bytes // 1_000_000)
         )
-    data = path.read_bytes()
+    data = source if isinstance(source, bytes) else source.read_bytes()
     if not data:
         raise DocumentRejected(FaultCode.NO_TEXT, DocumentMessage("text_file.empty"))
     text = decode(data)
     if text is None:
-        kind = detect(path)
+        kind = None if isinstance(source, bytes) else detect(source)
         raise refuse(None if kind == "text" else kind)
     text = clean(text)
     Budget(limits).spend(len(text))
