@@ -30,7 +30,7 @@ _INSERT = """
 WITH told AS (SELECT waybill_tell($3))
 INSERT INTO batches (id, tenant, owner, name, source_name, bytes, sha256, rules, wanted, fingerprint, source_key,
                      run_job, all_runs)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9::text::jsonb, $10, $11, $1, ARRAY[$1] FROM told
+SELECT $1::uuid, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9::text::jsonb, $10, $11, $1, ARRAY[$1::uuid] FROM told
 """
 
 _TO_WORK = """
@@ -77,7 +77,7 @@ _BEGIN_RUN = """
 WITH begun AS (
     UPDATE batches
        SET status = CASE WHEN unpacked_at IS NULL THEN 'queued' ELSE 'processing' END, run = run + 1, run_job = $2,
-           all_runs = array_append(all_runs, $2), error = NULL, finished_at = NULL,
+           all_runs = array_append(all_runs, $2::uuid), error = NULL, finished_at = NULL,
            changed = pg_current_xact_id(), changed_at = now()
      WHERE id = $1
     RETURNING owner
@@ -114,7 +114,7 @@ _TELL = "SELECT waybill_tell($1)"
 
 _OF_RUN_JOB = "SELECT id FROM batches WHERE run_job = $1"
 
-_NOTE_RUN = "UPDATE batches SET all_runs = array_append(all_runs, $2) WHERE id = $1"
+_NOTE_RUN = "UPDATE batches SET all_runs = array_append(all_runs, $2::uuid) WHERE id = $1"
 
 _OWNED = "SELECT id, all_runs FROM batches WHERE owner = $1"
 
