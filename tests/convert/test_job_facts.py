@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from convert.conftest import put
+from waybill.console.upload_request import UploadFile
 from waybill.db.database import Connection
 from waybill.ids import new_id
 from waybill.security import Principal
-from waybill_convert.commands.submit.requests import File
 from waybill_convert.commands.submit.submissions import Submission
 from waybill_convert.job_facts import job_facts
 from waybill_convert.repository.results import note_choice
@@ -38,7 +38,7 @@ async def test_jobs_show_tells_what_was_asked_for_what_was_used_and_why(
 
 
 def test_submit_tells_it_too(tmp_path: Path) -> None:
-    file = File(tmp_path / "a.pdf", 1)
+    file = UploadFile(tmp_path / "a.pdf", 1)
     done = {"status": "complete", "mapping": "coolblue_v1", "recognition": WHY, "candidates": []}
     assert Submission(file, done).recognised == (
         "recognised as coolblue_v1 (Coolblue invoice), score 29; next oyo_v1, score 9"

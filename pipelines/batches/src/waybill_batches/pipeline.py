@@ -13,6 +13,7 @@ PIPELINE = Pipeline(
     retention="waybill_batches.retention:RETENTION",
     erasure="waybill_batches.erasure:ERASER",
     listener="waybill_batches.listener:hear",
+    commands={"batch": "waybill_batches.commands:app"},
     settings=("waybill_batches.settings:BatchSettings",),
     permissions={
         "batches:read": "see and download batches",

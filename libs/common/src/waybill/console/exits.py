@@ -18,11 +18,14 @@ class ExitCode(IntEnum):
     """The database, or for `submit` the API, cannot be reached or refuses the connection."""
     NEEDS_REVIEW = 4
     """`submit` waited, and a person has to look at a result before anybody gets it."""
+    PARTIAL = 5
+    """`batch submit` waited, and some of the files failed."""
 
 
 EXPLAINED = (
     "Exit codes: 0 success · 1 refused, not found or not finished · 2 wrong usage or configuration · "
-    "3 the database (for `submit`: the API) cannot be reached · 4 a person has to look at a result first."
+    "3 the database (for `submit` and `batch`: the API) cannot be reached · 4 a person has to look at a result first · "
+    "5 some files of a batch failed."
 )
 
 

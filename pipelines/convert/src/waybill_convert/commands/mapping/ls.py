@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from waybill.console.api_connection import DEFAULT_URL, Key, Url, connected
 from waybill.console.options import AsJson
 from waybill.console.tables import Column, print_table
 from waybill.console.terminal import print_json, styled
-from waybill_convert.commands.api_connection import DEFAULT_URL, Key, Url, connected
 from waybill_documents.catalogue import names
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from waybill.console.api_client import ApiClient, ApiFailed
+from waybill.console.api_connection import DEFAULT_URL, Key, Url, connected
 from waybill.console.exits import ExitCode
 from waybill.console.options import AsJson
 from waybill.console.terminal import complain, print_json, print_line, remark, styled
 from waybill.files import write_atomic
-from waybill_convert.commands.api_connection import DEFAULT_URL, Key, Url, connected
 from waybill_convert.commands.mapping.selection import choose
-from waybill_convert.commands.submit.api_client import ApiClient, ApiFailed
 from waybill_documents.catalogue import FILE
 from waybill_documents.mapping_files import MappingFiles, gather
 

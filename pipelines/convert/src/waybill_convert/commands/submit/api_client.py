@@ -2,166 +2,32 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import httpx
-
-from waybill.errors import WaybillError
-from waybill.files import write_atomic
-from waybill_convert.commands.submit.requests import File, FileChanged, Sent, UploadRequest
-
-_PATIENCE = 600.0
-"""Seconds for which we obey `Retry-After` before we give up."""
-_OUTAGE = 60.0
-"""Seconds for which the server may be unreachable while we poll; enough for a restart."""
-_LOOK_AGAIN = 1.0
-_BUSY = frozenset({429, 502, 503, 504})
-
-Waiting = Callable[[float], None]
-"""Called with the seconds that the API asked us to wait."""
+from waybill.console.api_client import ApiClient, Waiting
+from waybill.console.upload_request import Sent, UploadFile, UploadRequest
 
 
-class ApiFailed(WaybillError):
-    """The API refused a request."""
-
-    of_request = False
-    """Whether a request with fewer files might succeed."""
-
-    def __init__(self, message: str, problem: dict[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.problem = problem or {}
-        """The API's problem document, for what it says beside the sentence."""
-
-
-class ApiAway(ApiFailed):
-    """The API cannot be reached."""
-
-
-class ApiClient:
+class SubmitClient(ApiClient):
     """A connection to the API with one key."""
 
-    def __init__(self, url: str, key: str, *, outage: float = _OUTAGE) -> None:
-        try:
-            self._http = httpx.Client(
-                base_url=url,
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=httpx.Timeout(60.0, connect=10.0, write=60.0),
-            )
-        except (httpx.InvalidURL, UnicodeEncodeError, ValueError) as error:
-            raise ApiFailed(f"The URL or the key is invalid: {error}") from error
-        self._url = url
-        self._outage = outage
-
-    def __enter__(self) -> ApiClient:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._http.close()
-
     def upload(
-        self, files: Sequence[File], *, mapping: str | None, force: bool, sent: Sent, waiting: Waiting
+        self, files: Sequence[UploadFile], *, mapping: str | None, force: bool, sent: Sent, waiting: Waiting
     ) -> list[dict[str, Any]]:
         """Upload files in one request. Returns an entry for each in order, with its job or its problem."""
         fields = {**({"mapping": mapping} if mapping else {}), **({"force": "true"} if force else {})}
-        waited = 0.0
-        while True:
-            gone_out = dict.fromkeys(files, 0)
-
-            def count(file: File, size: int, gone_out: dict[File, int] = gone_out) -> None:
-                gone_out[file] += size
-                sent(file, size)
-
-            form = UploadRequest(files, fields, count)
-            response = self._ask("POST", "/api/uploads", content=iter(form), headers=form.headers)
-            if response.status_code < 400:
-                break
-            for file, size in gone_out.items():
-                sent(file, -size)  # it is sent again, or not at all
-            wait = _retry_after(response)
-            waited += wait
-            if response.status_code not in (429, 503) or waited > _PATIENCE:
-                raise _refused(response)
-            waiting(wait)
-            time.sleep(wait)
-        found = _json(response).get("files")
+        answer = self.post_files("/api/uploads", UploadRequest("files", files, fields), sent, waiting)
+        found = answer.get("files")
         if not isinstance(found, list) or len(found) != len(files):
-            raise ApiFailed(f"The server at {self._url} is not Waybill.")
+            raise self.no_waybill()
         return found
 
     def job(self, job_id: str) -> dict[str, Any]:
         """The current state of a job."""
-        return _json(self._look(f"/api/jobs/{job_id}"))
+        return self.look(f"/api/jobs/{job_id}")
 
     def download(self, job_id: str, target: Path) -> None:
         """Write a job's result to a file. The file is complete or absent."""
-        response = self._look(f"/api/jobs/{job_id}/download")
-        if response.status_code >= 400:
-            raise _refused(response)
-        try:
-            write_atomic(target, response.content)
-        except OSError as error:
-            raise ApiFailed(f"{target} cannot be written: {error.strerror or error}.") from error
-
-    def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        """The API's answer to one request, as JSON."""
-        return _json(self._ask(method, path, **more))
-
-    def _look(self, path: str) -> httpx.Response:
-        """Send a GET request, and repeat it while the server is briefly unreachable."""
-        until = time.monotonic() + self._outage
-        while True:
-            try:
-                response = self._ask("GET", path)
-            except ApiAway:
-                if time.monotonic() > until:
-                    raise
-            else:
-                if response.status_code not in _BUSY or time.monotonic() > until:
-                    return response
-            time.sleep(min(_LOOK_AGAIN, self._outage))
-
-    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        try:
-            return self._http.request(method, path, **more)
-        except FileChanged as error:
-            raise ApiFailed(str(error)) from error
-        except httpx.TransportError as error:
-            raise ApiAway(f"Cannot reach {self._url} ({error}). Is Waybill running there?") from error
-
-
-def _retry_after(response: httpx.Response) -> float:
-    said = response.headers.get("Retry-After", "")
-    return float(said) if said.isascii() and said.isdigit() else 5.0
-
-
-def _json(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code >= 400:
-        raise _refused(response)
-    try:
-        found = response.json()
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ApiFailed(f"The server at {response.url.copy_with(path='', query=None)} is not Waybill.")
-    return found
-
-
-def _refused(response: httpx.Response) -> ApiFailed:
-    """The error, with the API's own message."""
-    try:
-        problem = response.json()
-        said, code = str(problem["detail"]), problem.get("code")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        problem, said, code = {}, f"The API answered {response.status_code} {response.reason_phrase}.", None
-    if response.status_code == httpx.codes.UNAUTHORIZED:
-        said = f"{said} `waybill apikey ls` lists all keys."
-    failed = ApiFailed(said, problem)
-    # Too many bytes, or an invalid form; too many files count as one.
-    failed.of_request = code in ("TOO_LARGE", "VALIDATION_ERROR")
-    return failed
+        self.save(f"/api/jobs/{job_id}/download", target)

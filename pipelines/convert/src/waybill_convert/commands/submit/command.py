@@ -9,13 +9,15 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.api_client import ApiAway, ApiFailed
+from waybill.console.api_connection import DEFAULT_URL, Key, Url, need_key
 from waybill.console.exits import ExitCode
 from waybill.console.options import AsJson, seconds
 from waybill.console.terminal import complain, remark
-from waybill_convert.commands.api_connection import DEFAULT_URL, Key, Url, need_key
-from waybill_convert.commands.submit.api_client import ApiAway, ApiClient, ApiFailed
+from waybill.console.upload_request import UploadFile
+from waybill_convert.commands.submit.api_client import SubmitClient
 from waybill_convert.commands.submit.progress_view import Bars, hint, report
-from waybill_convert.commands.submit.requests import File, requests_for
+from waybill_convert.commands.submit.requests import requests_for
 from waybill_convert.commands.submit.submissions import Submission, target
 
 _LOOK_EVERY = 0.5
@@ -70,13 +72,13 @@ def submit(
     try:
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
-        submissions = [Submission(File(path, path.stat().st_size)) for path in paths]
+        submissions = [Submission(UploadFile(path, path.stat().st_size)) for path in paths]
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}.")
         raise typer.Exit(ExitCode.USAGE) from error
     waits = wait or output is not None
     try:
-        with ApiClient(url, key) as api, Bars(submissions, hidden=as_json) as bars:
+        with SubmitClient(url, key) as api, Bars(submissions, hidden=as_json) as bars:
             _upload(api, submissions, bars, mapping, force)
             if waits:
                 _wait_for_results(api, submissions, bars, output, timeout)
@@ -98,10 +100,10 @@ def submit(
         raise typer.Exit(ExitCode.NEEDS_REVIEW)
 
 
-def _upload(api: ApiClient, submissions: Sequence[Submission], bars: Bars, mapping: str | None, force: bool) -> None:
+def _upload(api: SubmitClient, submissions: Sequence[Submission], bars: Bars, mapping: str | None, force: bool) -> None:
     whose = {each.file: each for each in submissions}
 
-    def send(files: Sequence[File]) -> None:
+    def send(files: Sequence[UploadFile]) -> None:
         try:
             answers = api.upload(
                 files,
@@ -129,7 +131,7 @@ def _upload(api: ApiClient, submissions: Sequence[Submission], bars: Bars, mappi
 
 
 def _wait_for_results(
-    api: ApiClient, submissions: Sequence[Submission], bars: Bars, output: Path | None, timeout: float
+    api: SubmitClient, submissions: Sequence[Submission], bars: Bars, output: Path | None, timeout: float
 ) -> None:
     """Poll the jobs until they end, and download each result when it is ready."""
     until = time.monotonic() + timeout
@@ -147,7 +149,7 @@ def _wait_for_results(
         time.sleep(_LOOK_EVERY)
 
 
-def _fetch(api: ApiClient, each: Submission, to: Path) -> None:
+def _fetch(api: SubmitClient, each: Submission, to: Path) -> None:
     assert each.job is not None, "a complete submission has a job"  # noqa: S101
     try:
         api.download(each.job["id"], to)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from waybill_convert.commands.submit.requests import File
+from waybill.console.upload_request import UploadFile
 
 _GOOD = frozenset({"complete", "needs_review"})
 _FINAL = _GOOD | {"failed", "cancelled", "expired"}
@@ -15,7 +15,7 @@ _FINAL = _GOOD | {"failed", "cancelled", "expired"}
 
 @dataclass(eq=False)
 class Submission:
-    file: File
+    file: UploadFile
     job: dict[str, Any] | None = None
     """As the API last returned it."""
     problem: str | None = None

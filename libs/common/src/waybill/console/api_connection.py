@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from waybill.console.api_client import ApiAway, ApiClient, ApiFailed
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain
-from waybill_convert.commands.submit.api_client import ApiAway, ApiClient, ApiFailed
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
