@@ -50,7 +50,9 @@ def documents(folder: Path) -> None:
     (folder / "invoices" / "august.pdf").write_bytes(print_invoice(*reference_invoice(4)))
     (folder / "notes" / "one.txt").write_text("First line\nSecond line\n")
     (folder / "notes" / "deep" / "copy.txt").write_text("First line\nSecond line\n")
-    (folder / "sheets" / "list.xlsx").write_bytes(packed(workbook_parts({"Prices": sheet([["Item", "Price"], ["Nut", 1.5]])})))
+    (folder / "sheets" / "list.xlsx").write_bytes(
+        packed(workbook_parts({"Prices": sheet([["Item", "Price"], ["Nut", 1.5]])}))
+    )
     (folder / "sheets" / "broken.xlsx").write_bytes(packed(workbook_parts({"Broken": sheet([["a"]])}))[:-200])
     (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
     (folder / ".hidden").write_text("left out")

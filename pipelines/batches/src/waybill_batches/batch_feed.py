@@ -22,7 +22,7 @@ _AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class FeedAnswer:
+class BatchFeedAnswer:
     batches: list[BatchView]
     """Those that changed since the cursor, and those that are being worked."""
     changed: bool
@@ -46,14 +46,14 @@ class BatchFeed:
         async with self._database.hot() as connection:
             return str(await listing.oldest_transaction(connection))
 
-    async def after(self, owner: str, cursor: str) -> FeedAnswer:
+    async def after(self, owner: str, cursor: str) -> BatchFeedAnswer:
         since = parse_stream_cursor(cursor)
         async with self._database.hot() as connection:
             # Read before the rows: what commits in between is seen twice, never missed.
             now = await listing.oldest_transaction(connection)
             rows = await listing.changed(connection, owner, since, _AT_ONCE)
             found = await views(connection, rows)
-        return FeedAnswer(found, any(not view.active for view in found) and since < now, str(now), more=False)
+        return BatchFeedAnswer(found, any(not view.active for view in found) and since < now, str(now), more=False)
 
 
 def parse_stream_cursor(text: str) -> int:

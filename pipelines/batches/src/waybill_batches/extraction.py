@@ -12,7 +12,7 @@ from waybill.files import packs
 from waybill.gateway_client.connections import json_object
 from waybill.gateway_client.source import Source
 from waybill.messages import msg
-from waybill_batches.clients.gateway import Gateway, problem_error
+from waybill_batches.clients.gateway import BatchGateway, problem_error
 from waybill_batches.models import FileEnd, KnownResult, WorkFile
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Results:
 
 
 async def extract(
-    storage: Storage, gateway: Gateway, files: Sequence[WorkFile], known: Mapping[str, KnownResult], job_id: str
+    storage: Storage, gateway: BatchGateway, files: Sequence[WorkFile], known: Mapping[str, KnownResult], job_id: str
 ) -> Results:
     """Work these files. What is known already is copied; the rest goes to the gateway together."""
     results = Results()
@@ -69,7 +69,9 @@ async def _copied(storage: Storage, file: WorkFile, known: KnownResult | None, r
     return True
 
 
-async def _worked(storage: Storage, gateway: Gateway, files: Sequence[WorkFile], job_id: str, results: Results) -> None:
+async def _worked(
+    storage: Storage, gateway: BatchGateway, files: Sequence[WorkFile], job_id: str, results: Results
+) -> None:
     heads = [packs.frame_head({"no": file.number, "type": file.type}, file.source.bytes) for file in files]
     end = packs.end_frame()
     size = sum(map(len, heads)) + sum(file.source.bytes for file in files) + len(end)

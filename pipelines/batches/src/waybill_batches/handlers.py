@@ -20,7 +20,7 @@ from waybill_batches.repository import batches, figures, files
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.status import FileStatus
 from waybill_batches.summary import status_of, summary_of
-from waybill_batches.unpacking import UnpackedZip, Unpacker
+from waybill_batches.unpacking import MemberStore, UnpackedZip
 from waybill_engine import JobContext, add_children, handles
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def process_batch(payload: dict[str, Any], job: JobContext) -> None:
     source = Source(job.storage.stream(batch.source_key), batch.bytes, batch.sha256)
     try:
         async with aclosing(gateway.unpack(source, str(job.id))) as members:
-            unpacked = await Unpacker(job, batch).unpack(members)
+            unpacked = await MemberStore(job, batch).keep(members)
     except NotFound as error:
         raise Expired(msg("batches.zip_gone")) from error
     except DocumentFault as error:

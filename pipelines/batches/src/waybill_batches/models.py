@@ -22,7 +22,7 @@ def _time(*, nullable: bool = False) -> Any:
     return Field(sa_type=kind, sa_column_kwargs={"server_default": sa.func.now()})
 
 
-class Batch(SQLModel, table=True):
+class BatchRow(SQLModel, table=True):
     """What is known of one ZIP. Written by `repository`."""
 
     __tablename__ = "batches"
@@ -73,7 +73,7 @@ class Batch(SQLModel, table=True):
     )
 
 
-class BatchFile(SQLModel, table=True):
+class BatchFileRow(SQLModel, table=True):
     """A file of a batch. Written by `repository.files`."""
 
     __tablename__ = "batch_files"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from waybill_batches.error_types import ErrorType
 from waybill_batches.status import BatchStatus, FileStatus
-from waybill_batches.views import BatchListing, BatchView, Fault, FileListing, FileView
+from waybill_batches.views import BatchFault, BatchListing, BatchView, FileListing, FileView
 
 
 class ErrorSchema(BaseModel):
@@ -36,7 +36,7 @@ class RuleSchema(BaseModel):
     mapping: str = Field(examples=["pt_simon_invoice_v1"])
 
 
-class CountsSchema(BaseModel):
+class FileCountsSchema(BaseModel):
     """How many files there are, in all and by status."""
 
     files: int = 0
@@ -56,7 +56,7 @@ class BatchSchema(BaseModel):
     source: SourceSchema
     rules: list[RuleSchema]
     enriched: bool = Field(description="Whether a language model fills fields in each file.")
-    counts: CountsSchema
+    counts: FileCountsSchema
     progress: float = Field(ge=0, le=1, description="The share of files that have ended.")
     error: ErrorSchema | None = Field(description="Why the ZIP as a whole failed.")
     run: int = Field(ge=1, description="Rises each time that failed files are retried.")
@@ -113,7 +113,7 @@ def batch_json(view: BatchView, summary: dict[str, Any] | None = None) -> dict[s
         "source": {"name": view.source_name, "bytes": view.bytes, "sha256": view.sha256},
         "rules": view.rules,
         "enriched": view.enriched,
-        "counts": {name: view.counts.get(name, 0) for name in CountsSchema.model_fields},
+        "counts": {name: view.counts.get(name, 0) for name in FileCountsSchema.model_fields},
         "progress": round(view.progress, 4),
         "error": error_json(view.error),
         "run": view.run,
@@ -159,7 +159,7 @@ def files_json(listing: FileListing) -> dict[str, Any]:
     return {"files": [file_json(view) for view in listing.files], "next": listing.next}
 
 
-def error_json(fault: Fault | None) -> dict[str, Any] | None:
+def error_json(fault: BatchFault | None) -> dict[str, Any] | None:
     if fault is None:
         return None
     return {

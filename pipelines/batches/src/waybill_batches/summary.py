@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from waybill_batches.error_types import error_type
-from waybill_batches.repository.figures import Figures
+from waybill_batches.repository.figures import BatchFigures
 from waybill_batches.status import BatchStatus, FileStatus, outcome
 
 _DEEPEST = 12
@@ -23,7 +23,7 @@ def status_of(counts: Mapping[str, int]) -> BatchStatus:
     return outcome(complete, counts.get(FileStatus.FAILED, 0), counts.get(FileStatus.CANCELLED, 0))
 
 
-def summary_of(figures: Figures, run: int) -> dict[str, Any]:
+def summary_of(figures: BatchFigures, run: int) -> dict[str, Any]:
     return {
         "run": run,
         "made_at": figures.now.isoformat(),

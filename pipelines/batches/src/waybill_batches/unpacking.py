@@ -53,7 +53,7 @@ class UnpackedZip:
     jobs: list[FileJob] = field(default_factory=list)
 
 
-class Unpacker:
+class MemberStore:
     """Takes the members of one ZIP, one after the other. Memory holds one pack, however many they are."""
 
     def __init__(self, job: JobContext, batch: BatchToWork) -> None:
@@ -68,7 +68,7 @@ class Unpacker:
         self._paths: dict[tuple[str, str], int] = {}
         self._bundler = Bundler(batch)
 
-    async def unpack(self, members: AsyncIterator[packs.Frame]) -> UnpackedZip:
+    async def keep(self, members: AsyncIterator[packs.Frame]) -> UnpackedZip:
         """Store all of them. Raises a DocumentFault if the ZIP as a whole is refused."""
         async for header, content in members:
             if header.get("end"):

@@ -17,7 +17,7 @@ _CONVERTED = (FileStatus.COMPLETE, FileStatus.NEEDS_REVIEW)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class BatchFault:
     """Why something failed."""
 
     code: str
@@ -30,7 +30,7 @@ class Fault:
         return error_type(self.code)
 
     @classmethod
-    def of(cls, text: str | None) -> Fault | None:
+    def of(cls, text: str | None) -> BatchFault | None:
         if text is None:
             return None
         found = json.loads(text)
@@ -55,7 +55,7 @@ class BatchView:
     enriched: bool
     counts: dict[str, int]
     """By status; `files` is all of them."""
-    error: Fault | None
+    error: BatchFault | None
     run: int
     zip_kept: bool
     unpacked: bool
@@ -103,7 +103,7 @@ class FileView:
     sha256: str
     mapping: str | None
     status: FileStatus
-    error: Fault | None
+    error: BatchFault | None
     retry_count: int
     milliseconds: float | None
     finished_at: datetime | None
@@ -153,7 +153,7 @@ def batch_view(row: Any, counts: Mapping[str, int] | None) -> BatchView:
         rules=json.loads(row["rules"]),
         enriched=row["enriched"],
         counts=by_status,
-        error=Fault.of(row["error"]),
+        error=BatchFault.of(row["error"]),
         run=row["run"],
         zip_kept=row["zip_kept"],
         unpacked=row["unpacked_at"] is not None,
@@ -174,7 +174,7 @@ def file_view(row: Any) -> FileView:
         sha256=row["sha256"],
         mapping=row["mapping"],
         status=status,
-        error=Fault.of(row["error"]),
+        error=BatchFault.of(row["error"]),
         retry_count=row["tries"] + (row["attempts"] or 0),
         milliseconds=row["milliseconds"],
         finished_at=row["finished_at"],

@@ -26,7 +26,7 @@ MOST_RESULT_BYTES = 256 * 1024 * 1024
 """What the gateway limits a result to by default."""
 
 
-class Gateway:
+class BatchGateway:
     """A client of the gateway, shared by all jobs of a worker."""
 
     def __init__(self, settings: BatchSettings) -> None:
@@ -103,9 +103,9 @@ def problem_error(problem: dict[str, Any], code: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def gateway_client() -> AsyncIterator[Gateway]:
+async def gateway_client() -> AsyncIterator[BatchGateway]:
     """The worker's client of the gateway, as the settings say: `await job.use(gateway_client)`."""
-    gateway = Gateway(load(BatchSettings))
+    gateway = BatchGateway(load(BatchSettings))
     try:
         yield gateway
     finally:

@@ -62,7 +62,7 @@ SELECT extract(epoch FROM now() - created_at)::float8 * 1000 AS ms, now() AS now
 """
 
 
-class Figures(NamedTuple):
+class BatchFigures(NamedTuple):
     by_status: dict[str, int]
     by_type: list[dict[str, Any]]
     by_error: list[dict[str, Any]]
@@ -75,7 +75,7 @@ class Figures(NamedTuple):
     reused: int
 
 
-async def of_batch(connection: Connection, batch_id: uuid.UUID) -> Figures:
+async def of_batch(connection: Connection, batch_id: uuid.UUID) -> BatchFigures:
     by_status = {row["status"]: row["count"] for row in await connection.fetch(_BY_STATUS, batch_id)}
     rows = [
         [dict(row) for row in await connection.fetch(statement, batch_id)]
@@ -83,4 +83,6 @@ async def of_batch(connection: Connection, batch_id: uuid.UUID) -> Figures:
     ]
     times = await connection.fetchrow(_TIMES, batch_id)
     assert times is not None  # noqa: S101 - the caller has locked the batch
-    return Figures(by_status, rows[0], rows[1], rows[2], rows[3], rows[4], times["ms"], times["now"], times["reused"])
+    return BatchFigures(
+        by_status, rows[0], rows[1], rows[2], rows[3], rows[4], times["ms"], times["now"], times["reused"]
+    )

@@ -54,6 +54,11 @@ SELECT files.batch_id, files.status, files.number AS files, COALESCE(running.num
     ON running.batch_id = files.batch_id AND files.status = 'queued'
 """
 
+_COLUMNS = """number, doc_id, path, type, bytes, sha256, mapping, status, job_id, error, tries, milliseconds,
+       finished_at, reused, result_key, result_at, result_bytes, xml_key, xml_bytes"""
+
+_FOUND = ", ".join(f"found.{name.strip()}" for name in _COLUMNS.split(","))
+
 _FILE = """
 SELECT files.number, files.doc_id, files.path, files.type, files.bytes, files.sha256, files.mapping, files.status,
        files.job_id, files.error::text AS error, files.tries, files.milliseconds, files.finished_at, files.reused,
@@ -66,9 +71,9 @@ SELECT files.number, files.doc_id, files.path, files.type, files.bytes, files.sh
 # first of them begins.
 _FILES = f"""
 {_FILE}
-  FROM (SELECT found.*, wanted.place
+  FROM (SELECT {_FOUND}, wanted.place
           FROM unnest($2::text[]) WITH ORDINALITY AS wanted (status, place), LATERAL (
-                   SELECT * FROM batch_files
+                   SELECT {_COLUMNS} FROM batch_files
                     WHERE batch_id = $1 AND batch_files.status = wanted.status
                       AND number > CASE WHEN wanted.place = 1 THEN $3 ELSE -1 END
                       AND ($5::text IS NULL OR type = $5) AND ($6::text IS NULL OR path ILIKE $6)
@@ -85,7 +90,7 @@ _FILES = f"""
 
 _FILES_IN_ORDER = f"""
 {_FILE}
-  FROM (SELECT * FROM batch_files
+  FROM (SELECT {_COLUMNS} FROM batch_files
          WHERE batch_id = $1 AND number > $2
            AND ($4::text IS NULL OR type = $4) AND ($5::text IS NULL OR path ILIKE $5)
          ORDER BY number

@@ -98,7 +98,7 @@ SELECT id, source_key, false FROM batches WHERE id = ANY ($1::uuid[]) AND source
 """
 
 
-class Expired(NamedTuple):
+class ExpiredBatch(NamedTuple):
     id: uuid.UUID
     tenant: str
     owner: str
@@ -117,11 +117,11 @@ async def remove_sources(connection: Connection, job_ids: JobIds) -> Mapping[str
     return {"batch_files": files, "bytes": size}
 
 
-async def remove_results(connection: Connection, job_ids: JobIds) -> tuple[Mapping[str, int], list[Expired]]:
+async def remove_results(connection: Connection, job_ids: JobIds) -> tuple[Mapping[str, int], list[ExpiredBatch]]:
     """Remove what these jobs extracted; the batches that expired with it."""
     found = [row["id"] for row in await connection.fetch(_BATCHES_OF, job_ids)]
     await connection.execute(_EXPIRE_FILES, job_ids)
-    expired = [Expired(row["id"], row["tenant"], row["owner"]) for row in await connection.fetch(_EXPIRE, found)]
+    expired = [ExpiredBatch(row["id"], row["tenant"], row["owner"]) for row in await connection.fetch(_EXPIRE, found)]
     files, size = await remove_artefacts(connection, job_ids)
     return {"batch_results": files, "bytes": size, "expired": len(expired)}, expired
 
