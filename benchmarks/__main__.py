@@ -20,6 +20,7 @@ from rich.console import Console
 
 from benchmarks import (
     announcements,
+    batches,
     bulk_enqueue,
     claim_cost,
     convert,
@@ -57,6 +58,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "auto": mapping_choice.measure,
     "gateway": gateway.measure,
     "convert": convert.measure,
+    "batches": batches.measure,
     "review": review.measure,
     "janitor": janitor.measure,
 }

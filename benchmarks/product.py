@@ -21,6 +21,7 @@ class Product:
     """The URL of the database."""
     api: Service
     gateway: Service | None = None
+    worker: Service | None = None
 
 
 @contextlib.asynccontextmanager
@@ -37,13 +38,15 @@ async def product(url: str, home: Path, *, converting: bool = False) -> AsyncIte
         # The benchmark measures speed, not limits.
         "WAYBILL_API_KEY_UPLOADS_PER_MINUTE": "100000",
         "WAYBILL_API_KEY_READS_PER_MINUTE": "0",
+        "WAYBILL_BATCH_UPLOADS_PER_MINUTE": "100000",
     }
     async with contextlib.AsyncExitStack() as stack:
-        converter = None
+        converter = worker = None
         if converting:
             converter = await stack.enter_async_context(running("waybill_gateway", home, gateway, settings))
-            await stack.enter_async_context(running("waybill_worker", home, None, settings))
-        yield Product(url, await stack.enter_async_context(running("waybill_api", home, api, settings)), converter)
+            worker = await stack.enter_async_context(running("waybill_worker", home, None, settings))
+        served = await stack.enter_async_context(running("waybill_api", home, api, settings))
+        yield Product(url, served, converter, worker)
 
 
 async def key(connection: Connection, tenant: str) -> dict[str, str]:
