@@ -26,6 +26,10 @@ def _gateway_calls() -> int:
     return load(BatchSettings).gateway_calls
 
 
+def _unpack_calls() -> int:
+    return load(BatchSettings).batch_unpack_calls
+
+
 def _batch_time(kind: JobKind) -> JobKind:
     return replace(kind, time_limit=load(BatchSettings).batch_unpack_time)
 
@@ -39,7 +43,7 @@ PROCESS_BATCH = JobKind(
     time_limit=1800.0,
     retry=_RETRY,
     dependencies=(GATEWAY, STORAGE),
-    default_cap=_gateway_calls,
+    default_cap=_unpack_calls,
     tells_end=True,
     configured=_batch_time,
 )
