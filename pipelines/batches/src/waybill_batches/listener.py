@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from waybill.changes import Event
-from waybill_batches.kinds import EXTRACT_FILE, PROCESS_BATCH, SUMMARIZE_RUN
+from waybill_batches.kinds import PROCESS_BATCH, SUMMARIZE_RUN
 from waybill_batches.repository import batches, files
 from waybill_batches.repository.files import FilesOfJob
 from waybill_batches.resummary import summarize_again
@@ -26,14 +26,14 @@ _CONVERTED: Mapping[str, FileStatus] = {
     "convert.corrected": FileStatus.COMPLETE,
 }
 _GONE = "convert.expired"
-_OURS = frozenset({PROCESS_BATCH.name, EXTRACT_FILE.name, SUMMARIZE_RUN.name})
 
 
 async def hear(connection: Connection, event: Event) -> None:
     if event.name in _ENDED_BADLY and event.data.get("kind") == SUMMARIZE_RUN.name:
         await _end_with_summary(connection, event)
     elif event.name in _ENDED_BADLY and event.data.get("kind") == PROCESS_BATCH.name:
-        await batches.note_unpacking_failed(connection, event.subject)
+        if _ENDED_BADLY[event.name] is FileStatus.FAILED:
+            await batches.note_unpacking_failed(connection, event.subject)
     elif event.name in _ENDED_BADLY or event.name in _CONVERTED or event.name == _GONE:
         owned = await files.owned_by_job(connection, event.subject)
         if owned is not None:

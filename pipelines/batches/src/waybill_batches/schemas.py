@@ -82,6 +82,14 @@ class BatchesSchema(BaseModel):
     active_count: int = Field(description="How many of your batches wait or are being worked.")
 
 
+class BatchExplanationSchema(BaseModel):
+    reason: str = Field(examples=["breaker"])
+    sentence: str
+    key: str = Field(description="The sentence in a form that can be translated, with `params`.")
+    params: dict[str, Any]
+    facts: dict[str, Any]
+
+
 class FileSchema(BaseModel):
     doc_id: str = Field(description="Made of path and content: the same file has the same id in each batch.")
     path: str

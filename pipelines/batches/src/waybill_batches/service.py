@@ -17,6 +17,7 @@ from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.status import ACTIVE, RETRYABLE, BatchStatus, FileStatus
 from waybill_batches.views import BatchListing, BatchView, FileListing, FileView, batch_view, file_view
 from waybill_engine import NewJob, control, enqueue_family, kind_named
+from waybill_engine.explain import Explanation, explain
 from waybill_engine.job_locks import lock_jobs
 
 if TYPE_CHECKING:
@@ -97,6 +98,13 @@ class Batches:
         if row is None:
             raise NotFound(msg("batches.no_file"))
         return file_view(row)
+
+    async def explain(self, owner: str, batch_id: uuid.UUID) -> Explanation:
+        """Why is it not done? What its files wait for, if none of them is being worked."""
+        async with self._database.hot() as connection:
+            row = await _own(connection, owner, batch_id)
+            held_up = await listing.held_up_job(connection, row["run_job"])
+            return await explain(connection, held_up or row["run_job"])
 
     async def retry(self, owner: str, batch_id: uuid.UUID) -> BatchView:
         """Work what failed or was cancelled once more, as another run of the batch."""

@@ -33,9 +33,9 @@ class BatchSettings(ArchiveLimitsSettings, GatewayClientSettings, MappingsDirSet
         2,
         ge=0,
         le=100_000,
-        description="How many ZIPs may be unpacked at once, in the whole cluster. A gateway needs disk space for each of"
-        " them, so raise it together with the gateway's. Workers set this cap when they start, unless `waybill caps` was"
-        " ever used for `process_batch`. 0 means no cap.",
+        description="How many ZIPs may be unpacked at once, in the whole cluster. A gateway needs disk space for each"
+        " of them, so raise it together with the gateway's. Workers set this cap when they start, unless `waybill caps`"
+        " was ever used for `process_batch`. 0 means no cap.",
     )
     batch_uploads_per_minute: int = Field(
         10,

@@ -9,16 +9,19 @@ import pydantic_core
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from waybill.messages import msg
+from waybill.security import ADMIN
 from waybill.web.addresses import address_of
 from waybill.web.methods import is_head
 from waybill.web.openapi import refusals
 from waybill_batches.batch_feed import parse_stream_cursor
 from waybill_batches.permissions import Reader, Writer
-from waybill_batches.schemas import BatchesSchema, BatchSchema, batch_json, listing_json
+from waybill_batches.schemas import BatchesSchema, BatchExplanationSchema, BatchSchema, batch_json, listing_json
 from waybill_batches.service import MOST_LISTED
 from waybill_batches.status import BatchStatus
 from waybill_batches.views import BatchView
 from waybill_batches.web_context import Shared
+from waybill_engine.explain import Reason
 
 router = APIRouter(prefix="/api/batches", tags=["batches"])
 
@@ -80,6 +83,20 @@ async def get_batch(batch_id: uuid.UUID, context: Shared, visitor: Reader) -> Re
     owner = visitor.principal.owner
     view = await context.batches.get(owner, batch_id)
     return _batch(view, await context.batches.summary(owner, batch_id))
+
+
+@router.get("/{batch_id}/explain", response_model=BatchExplanationSchema, responses=refusals(404))
+async def explain(batch_id: uuid.UUID, context: Shared, visitor: Reader) -> Response:
+    """Why isn't it done? One short answer."""
+    found = await context.batches.explain(visitor.principal.owner, batch_id)
+    facts, says = dict(found.facts), found.says
+    # Only operators learn the names of our machines.
+    if found.reason in (Reason.RUNNING, Reason.STOPPING) and not visitor.principal.may(ADMIN):
+        facts.pop("worker", None)
+        says = msg("batches.being_worked")
+    return _json(
+        {"reason": found.reason, "sentence": str(says), "key": says.key, "params": says.params, "facts": facts}
+    )
 
 
 @router.post("/{batch_id}/retry", response_model=BatchSchema, responses=refusals(404, 409))

@@ -107,6 +107,14 @@ _BY_DOC = f"""
  LIMIT 1
 """
 
+# The oldest that waits for a worker. None while any of them runs: then the batch gets on, and that is the answer.
+_HELD_UP = """
+SELECT waiting.id
+  FROM (SELECT id FROM jobs
+         WHERE parent_id = $1 AND state IN ('scheduled', 'queued') ORDER BY id LIMIT 1) AS waiting
+ WHERE NOT EXISTS (SELECT FROM jobs WHERE parent_id = $1 AND state = 'running')
+"""
+
 _LAST_ID = uuid.UUID(int=2**128 - 1)
 
 
@@ -129,6 +137,12 @@ async def one(connection: Connection, batch_id: uuid.UUID) -> Any | None:
 async def summary(connection: Connection, batch_id: uuid.UUID) -> dict[str, Any] | None:
     text = await connection.fetchval(_SUMMARY, batch_id)
     return dict(json.loads(text)) if text is not None else None
+
+
+async def held_up_job(connection: Connection, run_job: uuid.UUID) -> uuid.UUID | None:
+    """The oldest job of a run that waits, if none of them runs."""
+    found = await connection.fetchval(_HELD_UP, run_job)
+    return uuid.UUID(str(found)) if found is not None else None
 
 
 async def oldest_transaction(connection: Connection) -> int:
