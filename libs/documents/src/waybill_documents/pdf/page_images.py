@@ -15,6 +15,7 @@ import pypdfium2
 
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.pdf.letters import Letters
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.pdf.word_reader import turn_of
 
@@ -88,7 +89,7 @@ def _drawn(page: pypdfium2.PdfPage, number: int, turn: int, scale: float) -> Pag
 def _turn(page: pypdfium2.PdfPage) -> int:
     text_page = page.get_textpage()
     try:
-        return turn_of(page, text_page)
+        return turn_of(page, Letters(text_page.raw))
     finally:
         text_page.close()
 

@@ -9,20 +9,18 @@ import ctypes
 
 from pypdfium2 import raw
 
+from waybill_documents.pdf.letters import Letters
+
 _INVISIBLE = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP})
 _UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP})
 _WHITE = 250
 """Colour components from this value (of 255) look like white paper."""
 
-# These are called for every word. Plain addresses are twice as fast as wrapped pointers, and letting go of the
-# interpreter's lock would take longer than the calls.
-_object_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
-    ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
-)
+# These are called for every text object. What follows the declared argument is passed on as it is.
 _mode_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFTextObj_GetTextRenderMode, ctypes.c_void_p).value or 0
 )
-_fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
+_fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFPageObj_GetFillColor, ctypes.c_void_p).value or 0
 )
 
@@ -30,46 +28,43 @@ _fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(
 class Visibility:
     """Knows which text of one page is visible."""
 
-    def __init__(self, page: raw.FPDF_PAGE, text_page: raw.FPDF_TEXTPAGE) -> None:
+    def __init__(self, page: raw.FPDF_PAGE, letters: Letters) -> None:
         self._page = page
-        self._text_page = text_page
-        self._handle = ctypes.cast(text_page, ctypes.c_void_p).value
+        self._letters = letters
         self.has_invisible = False
         """Whether the page has text that is drawn without any colour, like OCR text."""
-        self._known: dict[int | None, bool | None] = {None: False}
+        self.plain: set[int | None] = {None}
+        """Addresses of text objects that are certainly visible, among those that were looked at."""
+        self._hidden: dict[int | None, bool] = {}
+        """Whether other text objects are invisible wherever they are. If not, it depends on what is behind them."""
         self._backgrounds: list[tuple[float, float, float, float]] | None = None
         colour = (ctypes.c_uint * 4)()
-        start = ctypes.addressof(colour)
-        self._parts = (start, start + 4, start + 8, start + 12)
+        self._parts = tuple(ctypes.byref(colour, offset) for offset in (0, 4, 8, 12))
         self._colour = memoryview(colour).cast("B").cast("I")
 
-    def is_plain(self, index: int) -> bool:
-        """Whether the character is certainly visible. This is the fast check; nearly all characters pass."""
-        address = _object_of(self._handle, index)
-        try:
-            return self._known[address] is False
-        except KeyError:
-            hidden = self._known[address] = self._hidden(address)
-            return hidden is False
-
-    def hides(self, index: int, x: float, y: float) -> bool:
-        """Whether the character at this point is invisible."""
-        if self.is_plain(index):
+    def is_plain(self, address: int | None) -> bool:
+        """Whether a text object is certainly visible, as nearly all are. Callers look into `plain` first."""
+        if address in self._hidden:
             return False
-        return self._known[_object_of(self._handle, index)] is True or not self._has_background(x, y)
-
-    def _hidden(self, address: int) -> bool | None:
-        """Whether a text object is invisible; None if that depends on what is behind it."""
         mode = _mode_of(address)
         if mode in _INVISIBLE:
             self.has_invisible = True
-            return True
-        if mode in _UNFILLED or not _fill_of(address, *self._parts):
+            self._hidden[address] = True
             return False
-        colour = self._colour
-        if colour[3] == 0:
-            return True
-        return None if colour[0] >= _WHITE and colour[1] >= _WHITE and colour[2] >= _WHITE else False
+        if mode not in _UNFILLED and _fill_of(address, *self._parts):
+            red, green, blue, alpha = self._colour
+            if alpha == 0 or (red >= _WHITE and green >= _WHITE and blue >= _WHITE):
+                self._hidden[address] = alpha == 0
+                return False
+        self.plain.add(address)
+        return True
+
+    def hides(self, index: int, x: float, y: float) -> bool:
+        """Whether the letter at this point is invisible."""
+        address = self._letters.text_object(index)
+        if address in self.plain or self.is_plain(address):
+            return False
+        return self._hidden[address] or not self._has_background(x, y)
 
     def _has_background(self, x: float, y: float) -> bool:
         if self._backgrounds is None:
