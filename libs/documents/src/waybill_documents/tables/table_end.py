@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from waybill_documents.geometry import Word
 from waybill_documents.tables.assembly import NEXT_LINE, CellLine
 from waybill_documents.tables.cells import Division
 from waybill_documents.tables.grid import Grid
+from waybill_documents.tables.grids import Grids
 from waybill_documents.tables.header import Header
 from waybill_documents.tables.row_shape import RowShape
 from waybill_documents.tables.spanning_lines import LinesApart
 from waybill_documents.text_lines import Line
-
-NewGrid = Callable[[Header, list[list[Word]]], Grid]
-"""Makes the grid of a header and the lines below it."""
 
 _MOST_GRIDS = 10
 """How many lines that look like the end of the table are examined with their own grid; later ones share the last."""
@@ -34,10 +31,10 @@ class FoundEnd(NamedTuple):
 class TableEnd:
     """Finds the line before which a table ends."""
 
-    def __init__(self, phrases: tuple[str, ...], shape: RowShape, new_grid: NewGrid, apart: LinesApart) -> None:
+    def __init__(self, phrases: tuple[str, ...], shape: RowShape, grids: Grids, apart: LinesApart) -> None:
         self._phrases = phrases
         self._shape = shape
-        self._new_grid = new_grid
+        self._grids = grids
         self._apart = apart
 
     def among(self, body: Sequence[Line]) -> FoundEnd | None:
@@ -55,7 +52,7 @@ class TableEnd:
                 continue
             grid = known
             if header is not None and (grid is None or not grid.fits(header)):
-                grid = self._new_grid(header, [each.words for each in body[:number]])
+                grid = self._grids.grid(header, [each.words for each in body[:number]])
                 tried += 1
                 known = grid if tried == _MOST_GRIDS else known
             if grid is None:

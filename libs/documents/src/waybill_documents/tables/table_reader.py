@@ -7,30 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import takewhile
-from math import inf
 
 from waybill_documents.currencies import Amounts, Headers
-from waybill_documents.geometry import Place, SheetGrid, Word, around
+from waybill_documents.geometry import Place, Word, around
 from waybill_documents.locales import LocaleRules
 from waybill_documents.mapping.model import TableRule
 from waybill_documents.sheets.sheet_choice import is_sheet
-from waybill_documents.tables.assembly import NEXT_LINE, Assembly, CellLine, RawRow
+from waybill_documents.tables.assembly import Assembly, RawRow
 from waybill_documents.tables.cells import Division
-from waybill_documents.tables.grid import ColumnKinds, Grid, grid_for
+from waybill_documents.tables.grid import ColumnKinds, Grid
+from waybill_documents.tables.grid_rows import GridRows, TablePart
+from waybill_documents.tables.grids import Grids
 from waybill_documents.tables.header import Header, HeaderWords, NearHeader, find_header, near_header
 from waybill_documents.tables.pattern_rows import MatchingRows
 from waybill_documents.tables.row_shape import RowShape
-from waybill_documents.tables.ruled_grid import ruled_grid
 from waybill_documents.tables.spanning_lines import LinesApart, folded
 from waybill_documents.tables.table_end import FoundEnd, TableEnd
 from waybill_documents.tables.unheaded import Unheaded
 from waybill_documents.tables.unread_lines import FieldLines, UnreadLine, UnreadLines
-from waybill_documents.tables.vertical_centring import MarkedLine, judged
 from waybill_documents.text_lines import Line, Lines
 from waybill_documents.values import Carry
-
-_TALL = 2.0
-"""Lines this many times as high as the header are stamps and are ignored."""
 
 
 class TableReader:
@@ -43,32 +39,27 @@ class TableReader:
         self.near_header: tuple[NearHeader, Place] | None = None
         """If there is no header, the line that is most like one."""
         self._rule = rule
-        self._fields = fields
-        self._locale = locale
         self._amounts = Amounts(locale)
         self._header_words = HeaderWords.of(rule)
-        self._unheaded = Unheaded.of(rule)
         self._needed = self._header_words.must  # and what the first header has, for a column does not go away
         self._start = folded(rule.start)
         self._shape = shape = RowShape(rule, locale)
-        self._kinds = ColumnKinds(shape.numeric, shape.required)
+        self._grids = Grids(Unheaded.of(rule), ColumnKinds(shape.numeric, shape.required))
         self._assembly = Assembly(name, rule.max_rows, shape.wrapping, rule.row.anchor)
         self._apart = LinesApart(rule, locale, self._assembly)
-        self._end = TableEnd(folded(rule.end), shape, self._new_grid, self._apart)
+        self._end = TableEnd(folded(rule.end), shape, self._grids, self._apart)
         self._unread = UnreadLines()
+        self._grid_rows = GridRows(shape, self._assembly, self._apart, self._unread, fields)
         self._matching: MatchingRows | None = None
         if rule.row.pattern:
             numbers = len(shape.numeric & shape.required)
             parts = self._assembly, self._apart, self._unread, fields
             self._matching = MatchingRows(rule.row.pattern, numbers, locale, *parts)
         self._grid: Grid | None = None
-        self._sheet: SheetGrid | None = None
         self._started = False
         self._ended = False
         self._after_end: list[Line] = []
         """The page's lines from an uncertain end on. They may be the rest of a description and not the end."""
-        self._under_header: list[str] = []
-        self._tall = inf
 
     @property
     def rows(self) -> list[RawRow]:
@@ -91,7 +82,7 @@ class TableReader:
         `running` has the numbers of lines that are repeated on neighbouring pages, and on how many. They are probably
         headers and footers and do not belong to a row.
         """
-        self._sheet = sheet = lines.page.sheet
+        self._grids.sheet = sheet = lines.page.sheet
         if sheet and self._rule.sheet is not None and not is_sheet(self._rule.sheet, sheet):
             return lines.lines
         if self._ended and not self._after_end:
@@ -122,12 +113,18 @@ class TableReader:
                 head = set(takewhile(running.__contains__, range(len(lines))))
                 running = {number: pages for number, pages in running.items() if number not in head}
             shifted = {number - first: pages for number, pages in running.items()}
-            used = self._read_grid(lines.page.number, body, header, shifted)
+            used = self._read_rows(body, header, shifted, lines.page.number)
         if end is None:
             self._unread.end_page()
         else:
             self._unread.end(is_printed=True)
         return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
+
+    def _read_rows(self, body: list[Line], header: Header | None, running: Mapping[int, int], page: int) -> set[int]:
+        if self._grid is None:
+            return set()
+        is_first = self.header_place is not None and self.header_place.page == page
+        return self._grid_rows.read(body, TablePart(page, self._grid, header, running, is_first, self._ended))
 
     def _above(self, end: FoundEnd | None, body: list[Line]) -> list[Line]:
         """The lines above the table's end."""
@@ -143,11 +140,13 @@ class TableReader:
         known = self._grid
         if known is None:
             return False
-        grid = known if header is None or known.fits(header) else self._new_grid(header, [each.words for each in body])
+        grid = (
+            known if header is None or known.fits(header) else self._grids.grid(header, [each.words for each in body])
+        )
         if not self._end.resumes(body, grid, page):
             return False
         self._ended = False
-        division = self._division(known)
+        division = Division(known, self._shape.required, self._shape.is_readable)
         for line in after:
             if not self._assembly.go_on(division.divided(line, page - 1), True):
                 break
@@ -170,7 +169,9 @@ class TableReader:
             self._started = True
             return header.last_line + 1
         if self._started:
-            return 0 if self._sheet is None or self._matching is not None else None  # each sheet has its own columns
+            return (
+                0 if self._grids.sheet is None or self._matching is not None else None
+            )  # each sheet has its own columns
         if self._matching is None:
             self._note_near_header(lines)
         else:
@@ -199,152 +200,9 @@ class TableReader:
     def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line]) -> None:
         if header is None:
             return
-        self._tall = _TALL * lines.lines[header.last_line].height
-        rows = [line.words for line in body if not self._is_stamp(line) and not self._apart.has(line)]
+        self._grid_rows.measure(lines.lines[header.last_line])
+        rows = [line.words for line in body if not self._grid_rows.is_stamp(line) and not self._apart.has(line)]
         grid = self._grid
         if grid is not None and grid.fits(header) and not grid.cuts_any(rows):
             return
-        self._grid = self._new_grid(header, rows)
-
-    def _new_grid(self, header: Header, rows: list[list[Word]]) -> Grid:
-        if self._sheet is not None:
-            return ruled_grid(header.with_boxes(self._unheaded.on_sheet(header, self._sheet)), self._sheet)
-        return grid_for(header.with_boxes(self._unheaded.on_page(header, rows)), rows, self._kinds)
-
-    def _is_stamp(self, line: Line) -> bool:
-        return line.height > self._tall and all(word.bottom - word.top > self._tall for word in line.words)
-
-    # Rows by columns.
-
-    def _read_grid(self, page: int, body: list[Line], header: Header | None, running: Mapping[int, int]) -> set[int]:
-        """Read the rows. Returns the numbers of the lines that were used."""
-        grid = self._grid
-        if grid is None:
-            return set()
-        division = self._division(grid)
-        divided = [division.divided(line, page) for line in body]
-        start = 0 if header is not None else self._joins(divided)
-        begins = [self._shape.begins(given.cells) for given in divided]
-        numbers = range(len(divided) - 1, -1, -1)
-        last_row = next((at for at in numbers if begins[at] and self._shape.is_complete(divided[at].cells)), -1)
-        if any(number > last_row and self._apart.carries_out(line) for number, line in enumerate(body)):
-            running = {}  # the page footer is below the carried sum
-        if not self._assembly.centred:
-            self._judge_centring(divided, begins, header is not None and not self.rows, running)
-        used: set[int] = set()
-        near = bool(self.rows)  # the first lines of a page may continue a row of the previous page
-        unread, apart, shape = self._unread, self._apart, self._shape
-        bottom = max(box[3] for box in header.boxes.values()) if header is not None else None
-        unread.begin_page(bottom)
-        for number, given in enumerate(divided):
-            line = given.line
-            if number < start:
-                if number not in running and shape.is_like_a_row(given.cells):
-                    unread.add(line, page, len(self.rows), like_a_row=True)
-                continue
-            if self._is_stamp(line) or (header is not None and self._is_under_header(number, given)):
-                continue
-            if apart.skips(line) or apart.takes_carry(line, page, "into"):
-                used.add(number)
-            elif number > last_row and apart.takes_carry(line, page, "out"):
-                used.add(number)
-                unread.goes_on(len(self.rows))
-                break
-            elif apart.takes_note(line, page):
-                used.add(number)
-            elif begins[number]:
-                unread.goes_on(len(self.rows), line, bottom)
-                self._assembly.begin(given)
-                used.add(number)
-                near = True
-            elif number in running and not (near and running[number] == 1 and self._assembly.is_close(given)):
-                # Two pages may end with the same product, so a footer close to a row must be on three pages.
-                near = False
-                continue
-            elif self._goes_on(given, near):
-                used.add(number)
-            else:
-                near = False
-                self._not_understood(given)
-                continue
-            unread.understood(line)
-        left = {id(given.line) for given in self._assembly.end_page()}
-        for number, given in enumerate(divided):
-            if id(given.line) in left:
-                used.discard(number)
-                self._not_understood(given)
-        return used
-
-    def _not_understood(self, given: CellLine) -> None:
-        shape, cells = self._shape, given.cells
-        if not self._fields.has(given.line, shape.numbers(cells)):
-            self._unread.add(
-                given.line,
-                given.page,
-                len(self.rows),
-                like_a_row=shape.is_like_a_row(cells),
-                seems_a_row=shape.seems_a_row(cells),
-                is_text=shape.is_text(cells),
-            )
-
-    def _judge_centring(
-        self, divided: list[CellLine], begins: list[bool], is_first: bool, running: Mapping[int, int]
-    ) -> None:
-        """Find out whether the page's rows are centred vertically, and doubt texts that may be of the next row."""
-        shape, apart = self._shape, self._apart
-        marked = [
-            MarkedLine(
-                given.line,
-                starts,
-                shape.is_text(given.cells) and number not in running and not apart.has(given.line),
-            )
-            for number, (given, starts) in enumerate(zip(divided, begins, strict=True))
-        ]
-        found = judged(marked, is_first=is_first, is_last=self._ended)
-        self._assembly.centred = found.is_centred
-        for number in found.doubtful:
-            divided[number].doubtful.update(divided[number].cells.keys() & shape.wrapping)
-
-    def _goes_on(self, given: CellLine, near: bool) -> bool:
-        """Whether a line, or the texts in it, continue a row. The rest of the line is reported as unread."""
-        shape = self._shape
-        if shape.is_like_a_row(given.cells):
-            return False
-        left = {column: piece for column, piece in given.cells.items() if column not in shape.wrapping}
-        if not all(shape.is_readable(column, piece.text) for column, piece in left.items()):
-            return False
-        if not self._assembly.go_on(given, near):
-            return False
-        for piece in left.values():
-            place = Place(piece.page, around(piece.words))
-            self._unread.add_rest(UnreadLine(piece.text, place, len(self.rows)))
-        return True
-
-    def _joins(self, divided: list[CellLine]) -> int:
-        """Where the table continues if its header is not repeated: at a row, or at the text close above it."""
-        first = next((number for number, given in enumerate(divided) if self._shape.begins(given.cells)), len(divided))
-        if first == len(divided):
-            return 0
-        while first > 0:
-            upper, lower = divided[first - 1], divided[first]
-            if not upper.cells.keys() <= self._shape.wrapping or (
-                lower.line.top - upper.line.bottom > NEXT_LINE * min(upper.line.height, lower.line.height)
-            ):
-                break
-            first -= 1
-        return first
-
-    def _is_under_header(self, number: int, given: CellLine) -> bool:
-        """Whether a line belongs to the header although it names no column, such as `(Rp)`.
-
-        On the first page no row can continue before the first row, so the lines there are remembered for later pages.
-        """
-        folded = "".join(given.line.folded)
-        if not self.rows and self.header_place is not None and self.header_place.page == given.page:
-            if len(self._under_header) == number and not self._shape.begins(given.cells):
-                self._under_header.append(folded)
-            return False
-        return number < len(self._under_header) and self._under_header[number] == folded
-
-    def _division(self, grid: Grid) -> Division:
-        return Division(grid, self._shape.required, self._shape.is_readable)
+        self._grid = self._grids.grid(header, rows)
