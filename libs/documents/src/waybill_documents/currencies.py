@@ -46,9 +46,12 @@ class Amounts:
     def __init__(self, locale: LocaleRules) -> None:
         self.signs = frozenset(fold(sign) for sign in locale.currencies)
         self._spaced = " " in locale.groups
+        self._telling = _with_minus(self.signs) | MINUS
 
     def joined(self, line: Line, headers: Headers = _NO_HEADERS) -> Line:
         """The line with each amount as one word."""
+        if not self._spaced and self._telling.isdisjoint(line.folded):
+            return line
         grouped = join_groups(line) if self._spaced else line
         return join_currencies(join_minus(grouped, self.signs, headers.boxes), self.signs, headers)
 

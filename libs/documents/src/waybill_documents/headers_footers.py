@@ -40,13 +40,13 @@ def running(lines: Lines, neighbours: list[Lines]) -> dict[int, int]:
     if not neighbours or lines.page.sheet is not None:  # a sheet has no headers and footers
         return {}
     edge = min(_EDGE, len(lines))
-    there = [{_signature(each, number) for number in _edges(each)} for each in neighbours]
+    there = [{each.signature(number) for number in _edges(each)} for each in neighbours]
     # A text that also appears in the middle of the page is a product that occurs more than once.
     inner = {line.text for line in lines.lines[edge : len(lines) - edge]}
     found: dict[int, int] = {}
     for numbers in (range(edge), range(len(lines) - 1, len(lines) - 1 - edge, -1)):
         for number in numbers:
-            signature = _signature(lines, number)
+            signature = lines.signature(number)
             count = sum(signature in each for each in there)
             if not count or lines.lines[number].text in inner:
                 break
@@ -56,8 +56,3 @@ def running(lines: Lines, neighbours: list[Lines]) -> dict[int, int]:
 
 def _edges(lines: Lines) -> set[int]:
     return {*range(min(_EDGE, len(lines))), *range(max(0, len(lines) - _EDGE), len(lines))}
-
-
-def _signature(lines: Lines, number: int) -> tuple[int, str]:
-    line = lines.lines[number]
-    return round(line.top), "".join(["#" if sign.isdigit() else sign for sign in line.text])

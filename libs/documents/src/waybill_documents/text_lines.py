@@ -6,9 +6,12 @@ PDF libraries, so the same rule would find different things.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 from waybill_documents.geometry import Box, Page, Word, around
@@ -21,6 +24,7 @@ _WIDE_GAP = 1.8
 """A gap wider than this many heights separates two things that only happen to share a line."""
 _SHORT = 40
 """Folded words of up to this many characters are remembered: most words of a document occur again."""
+_DIGITS = re.compile("[0-9]")
 _IGNORED = str.maketrans("", "", ".:;, \xa0\u2009\u202f")
 
 
@@ -55,7 +59,11 @@ class Line:
 
     def begins_with(self, phrases: Iterable[str]) -> bool:
         """Whether its first words are one of these folded phrases."""
-        return any(_matches(self.folded, 0, phrase) for phrase in phrases)
+        first = self.folded[0]
+        for phrase in phrases:  # noqa: SIM110 - a generator takes longer than the whole loop
+            if phrase.startswith(first) and _matches(self.folded, 0, phrase):
+                return True
+        return False
 
     def has_part_with(self, phrases: Iterable[str]) -> bool:
         """Whether the line or a part of it begins with one of these folded phrases.
@@ -95,6 +103,7 @@ class Lines:
         self.lines = lines
         self._index: dict[str, list[tuple[int, int]]] | None = None
         self._segments: dict[int, list[list[Word]]] = {}
+        self._signatures: dict[int, tuple[int, str]] = {}
 
     def __iter__(self) -> Iterator[Line]:
         return iter(self.lines)
@@ -119,6 +128,18 @@ class Lines:
             self._segments[number] = segments(self.lines[number].words)
         return self._segments[number]
 
+    def signature(self, number: int) -> tuple[int, str]:
+        """How far down a line is, and its text with all digits alike. It is cached for the pages on both sides."""
+        if number not in self._signatures:
+            line = self.lines[number]
+            text = line.text
+            if text.isascii():
+                alike = _DIGITS.sub("#", text)
+            else:
+                alike = "".join(["#" if sign.isdigit() else sign for sign in text])
+            self._signatures[number] = round(line.top), alike
+        return self._signatures[number]
+
     def box(self, span: PhrasePosition) -> Box:
         """The box around a span's words."""
         return around(self.lines[span.line].words[span.start : span.end])
@@ -126,10 +147,10 @@ class Lines:
     def _starts(self) -> dict[str, list[tuple[int, int]]]:
         """Words by their first two letters, so that a phrase is compared only where it can begin."""
         if self._index is None:
-            self._index = {}
+            index = self._index = defaultdict(list)
             for number, line in enumerate(self.lines):
                 for position, folded in enumerate(line.folded):
-                    self._index.setdefault(folded[:2], []).append((number, position))
+                    index[folded[:2]].append((number, position))
         return self._index
 
 
@@ -149,28 +170,30 @@ def lines_of(page: Page) -> Lines:
     """The page's words as lines, whatever order the file has them in."""
     if not page.words:
         return Lines(page, [])
-    heights = sorted([word.bottom - word.top for word in page.words])
+    heights = sorted([bottom - top for _, _, top, _, bottom in page.words])
     limit = _TALL * heights[len(heights) // 2]
+    if heights[-1] <= limit:
+        return Lines(page, _grouped(page.words))
     lines = _grouped([word for word in page.words if word.bottom - word.top <= limit])
-    if heights[-1] > limit:
-        lines += _grouped([word for word in page.words if word.bottom - word.top > limit])
-        lines.sort(key=lambda line: line.top + line.bottom)
+    lines += _grouped([word for word in page.words if word.bottom - word.top > limit])
+    lines.sort(key=lambda line: line.top + line.bottom)
     return Lines(page, lines)
 
 
-def _grouped(words: list[Word]) -> list[Line]:
+def _grouped(words: Sequence[Word]) -> list[Line]:
     lines: list[Line] = []
-    words.sort(key=_middle)
+    middles = [top + bottom for _, _, top, _, bottom in words]
     current: list[Word] = []
     middle = height = 0.0
-    for word in words:
-        own = word.top + word.bottom
-        tall = word.bottom - word.top
-        if current and own - middle <= 2 * _SAME_LINE * min(tall, height):
+    for at in sorted(range(len(words)), key=middles.__getitem__):
+        word, own = words[at], middles[at]
+        tall = word[4] - word[2]
+        if current and own - middle <= 2 * _SAME_LINE * (tall if tall < height else height):
             current.append(word)
             # The line's middle follows its words, so that a slightly lower cell does not split it.
             middle += (own - middle) / len(current)
-            height = min(height, tall)
+            if tall < height:
+                height = tall
         else:
             if current:
                 lines.append(line_of(current))
@@ -181,23 +204,19 @@ def _grouped(words: list[Word]) -> list[Line]:
     return lines
 
 
-def _middle(word: Word) -> float:
-    return word.top + word.bottom
+_left = itemgetter(1)
 
 
 def line_of(words: list[Word]) -> Line:
     """A line of these words, sorted from left to right."""
     words.sort(key=_left)
+    texts, _, tops, _, bottoms = zip(*words, strict=True)
     return Line(
         words,
-        min([word.top for word in words]),
-        max([word.bottom for word in words]),
-        [fold(word.text) for word in words],
+        min(tops),
+        max(bottoms),
+        [_remembered(text) if len(text) <= _SHORT else fold(text) for text in texts],
     )
-
-
-def _left(word: Word) -> float:
-    return word.left
 
 
 def segments(words: Sequence[Word]) -> list[list[Word]]:

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from math import inf
 
 import pypdfium2
@@ -123,11 +124,10 @@ class _WordReading:
         letters, visibility, level = self._letters, self._visibility, not self._sideways
         page, into, corners = letters.page, letters.into, letters.corners
         plain: AbstractSet[int | None] = visibility.plain if visibility is not None else set()
-        words, askew, limit = self._words, self._askew, self._limit
+        words = self._words
         line_top = line_bottom = 0.0
-        for found in _WORD.finditer(letters.text()):
-            if len(words) + len(askew) >= limit:
-                raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.page_too_full", most=limit))
+        matches = _WORD.finditer(letters.text())
+        for found in islice(matches, self._limit):
             start, end = found.span()
             text = printed = found[0]
             if not text.isascii():
@@ -142,9 +142,10 @@ class _WordReading:
                 drawn, ends = object_of(page, start), None
                 if last > start and printed[-1].isdigit():
                     ends = object_of(page, last)
-                is_plain = drawn in plain or visibility.is_plain(drawn)
-                is_plain = is_plain and (ends in plain or visibility.is_plain(ends))
-                if not is_plain and not self._is_seen(visibility, text, start, (left + right) / 2, (bottom + top) / 2):
+                if (
+                    not (drawn in plain or visibility.is_plain(drawn))
+                    or not (ends in plain or visibility.is_plain(ends))
+                ) and not self._is_seen(visibility, text, start, (left + right) / 2, (bottom + top) / 2):
                     continue
             if last == start:
                 if level and bottom == line_bottom and top == line_top:  # beside the word before it
@@ -161,7 +162,9 @@ class _WordReading:
                     line_bottom, line_top = bottom, top
                     continue
             self._add(printed, text, start, (left, top, right, bottom))
-        return words, askew
+        if next(matches, None) is not None or len(words) + len(self._askew) > self._limit:
+            raise DocumentRejected(FaultCode.TOO_MUCH_TEXT, DocumentMessage("pdf.page_too_full", most=self._limit))
+        return words, self._askew
 
     def _is_seen(self, visibility: Visibility, text: str, start: int, x: float, y: float) -> bool:
         """Whether a word is visible. If only a part of it is, the part is added."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from waybill_documents.currencies import MINUS, is_beside
 from waybill_documents.geometry import Word, part
@@ -20,14 +20,17 @@ _NEAR = 2.5
 """A joined word is split at most this many letters away from the edge."""
 
 
-@dataclass(frozen=True, slots=True)
 class Division:
-    """Divides lines by the grid. It knows which cells are required and what can be read in each column."""
+    """Divides lines by the grid. It knows which cells are required and what can be read in each column.
 
-    grid: Grid
-    required: AbstractSet[str]
-    readable: Callable[[str, str], bool]
-    """Whether the text is a valid value of a column, given by name."""
+    `readable` says whether a text is a valid value of a column, given by name.
+    """
+
+    def __init__(self, grid: Grid, required: AbstractSet[str], readable: Callable[[str, str], bool]) -> None:
+        self.grid = grid
+        self.required = required
+        self.readable = readable
+        self._befores, self._afters = (-inf, *grid.edges), (*grid.edges, inf)  # the edges on both sides of each column
 
     def divided(self, line: Line, page: int) -> CellLine:
         """The line's cells. Columns that the mapping does not name are left out."""
@@ -35,18 +38,20 @@ class Division:
         cells: dict[str, Piece] = {}
         doubtful: set[str] = set()
         across: list[Word] = []
-        names, edges = grid.names, grid.edges
+        names, edges, befores, afters = grid.names, grid.edges, self._befores, self._afters
+        at, words = -1, list[Word]()
         for word in line.words:
-            left, right = word.left, word.right
+            _, left, _, right, _ = word
             index = bisect_right(edges, (left + right) / 2)
-            name = names[index]
-            if name in cells:
-                cells[name].words.append(word)
-            else:
-                cells[name] = Piece(page, [word])
+            if index != at:
+                at, name = index, names[index]
+                if name not in cells:
+                    cells[name] = Piece(page, [])
+                words = cells[name].words
+            words.append(word)
             # The same as `grid.cuts`, inlined because it runs for every word of the table.
-            if (index and left + 0.5 < edges[index - 1]) or (index < len(edges) and edges[index] <= right - 0.5):
-                doubtful.add(name)
+            if left + 0.5 < befores[index] or afters[index] <= right - 0.5:
+                doubtful.add(names[index])
                 across.append(word)
         for word in across[:_MOST_ACROSS]:
             self._settle(word, page, cells, doubtful)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -31,6 +31,8 @@ class TablePart:
     """None if the header is not repeated on this page."""
     running: Mapping[int, int]
     """The numbers of lines that are repeated on neighbouring pages, and on how many."""
+    spanning: Sequence[bool]
+    """For each line, whether it looks like one across the columns."""
     is_first: bool
     """Whether the first header of the table is on this page."""
     is_last: bool
@@ -67,7 +69,7 @@ class GridRows:
         begins = [self._shape.begins(given.cells) for given in divided]
         numbers = range(len(divided) - 1, -1, -1)
         last_row = next((at for at in numbers if begins[at] and self._shape.is_complete(divided[at].cells)), -1)
-        if any(number > last_row and self._apart.carries_out(line) for number, line in enumerate(body)):
+        if any(self._apart.carries_out(line) for line in body[last_row + 1 :]):
             running = {}  # the page footer is below the carried sum
         if not self._assembly.centred:
             self._judge_centring(divided, begins, part, running)
@@ -84,13 +86,14 @@ class GridRows:
                 continue
             if self.is_stamp(line) or (header is not None and self._is_under_header(number, given, part)):
                 continue
-            if apart.skips(line) or apart.takes_carry(line, page, "into"):
+            spans = part.spanning[number]
+            if spans and (apart.skips(line) or apart.takes_carry(line, page, "into")):
                 used.add(number)
-            elif number > last_row and apart.takes_carry(line, page, "out"):
+            elif spans and number > last_row and apart.takes_carry(line, page, "out"):
                 used.add(number)
                 unread.goes_on(len(self._assembly.rows))
                 break
-            elif apart.takes_note(line, page):
+            elif spans and apart.takes_note(line, page):
                 used.add(number)
             elif begins[number]:
                 unread.goes_on(len(self._assembly.rows), line, bottom)
@@ -131,12 +134,12 @@ class GridRows:
         self, divided: list[CellLine], begins: list[bool], part: TablePart, running: Mapping[int, int]
     ) -> None:
         """Find out whether the page's rows are centred vertically, and doubt texts that may be of the next row."""
-        shape, apart = self._shape, self._apart
+        shape = self._shape
         marked = [
             MarkedLine(
                 given.line,
                 starts,
-                shape.is_text(given.cells) and number not in running and not apart.has(given.line),
+                shape.is_text(given.cells) and number not in running and not part.spanning[number],
             )
             for number, (given, starts) in enumerate(zip(divided, begins, strict=True))
         ]
@@ -180,9 +183,8 @@ class GridRows:
 
         On the first page no row can continue before the first row, so the lines there are remembered for later pages.
         """
-        folded = "".join(given.line.folded)
         if not self._assembly.rows and part.is_first:
             if len(self._under_header) == number and not self._shape.begins(given.cells):
-                self._under_header.append(folded)
+                self._under_header.append("".join(given.line.folded))
             return False
-        return number < len(self._under_header) and self._under_header[number] == folded
+        return number < len(self._under_header) and self._under_header[number] == "".join(given.line.folded)

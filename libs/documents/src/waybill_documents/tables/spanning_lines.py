@@ -25,16 +25,14 @@ class LinesApart:
         self._assembly = assembly
         self._skip = folded(rule.skip)
         self._carry = {"out": folded(rule.carry.out), "into": folded(rule.carry.into)} if rule.carry else {}
+        self._phrases = (*self._skip, *self._carry.get("out", ()), *self._carry.get("into", ()))
         self._notes = [(column, re2.compile(its.pattern), its.keep == "line") for column, its in rule.notes.items()]
 
     def has(self, line: Line) -> bool:
-        """Whether a line looks like a spanning line."""
-        return (
-            self.skips(line)
-            or self.carries_out(line)
-            or line.begins_with(self._carry.get("into", ()))
-            or any(pattern.search(line.text) for _, pattern, _ in self._notes)
-        )
+        """Whether a line looks like a spanning line. No other line is skipped, a note or a carried sum."""
+        if line.begins_with(self._phrases):
+            return True
+        return bool(self._notes) and any(pattern.search(line.text) for _, pattern, _ in self._notes)
 
     def skips(self, line: Line) -> bool:
         """Whether the mapping says to leave the line out."""

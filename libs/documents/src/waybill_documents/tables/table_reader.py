@@ -107,24 +107,27 @@ class TableReader:
         else:
             end = self._end.below(header, self._grid, body, lines.page.number)
             body = self._above(end, body)
-            self._fit_grid(header, lines, body)
+            spanning = [self._apart.has(line) for line in body]
+            self._fit_grid(header, lines, body, spanning)
             if header is not None:
                 # Below the table header, what looks like a page header is text that continues.
                 head = set(takewhile(running.__contains__, range(len(lines))))
                 running = {number: pages for number, pages in running.items() if number not in head}
             shifted = {number - first: pages for number, pages in running.items()}
-            used = self._read_rows(body, header, shifted, lines.page.number)
+            used = self._read_rows(body, header, shifted, spanning, lines.page.number)
         if end is None:
             self._unread.end_page()
         else:
             self._unread.end(is_printed=True)
         return lines.lines[:first] + [line for number, line in enumerate(plain) if number not in used]
 
-    def _read_rows(self, body: list[Line], header: Header | None, running: Mapping[int, int], page: int) -> set[int]:
+    def _read_rows(
+        self, body: list[Line], header: Header | None, running: Mapping[int, int], spanning: list[bool], page: int
+    ) -> set[int]:
         if self._grid is None:
             return set()
         is_first = self.header_place is not None and self.header_place.page == page
-        return self._grid_rows.read(body, TablePart(page, self._grid, header, running, is_first, self._ended))
+        return self._grid_rows.read(body, TablePart(page, self._grid, header, running, spanning, is_first, self._ended))
 
     def _above(self, end: FoundEnd | None, body: list[Line]) -> list[Line]:
         """The lines above the table's end."""
@@ -197,11 +200,12 @@ class TableReader:
         texts = frozenset(box for name, box in boxes.items() if types.get(name) in ("text", "digits", "date"))
         return Headers(tuple(boxes.values()), texts)
 
-    def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line]) -> None:
+    def _fit_grid(self, header: Header | None, lines: Lines, body: list[Line], spanning: list[bool]) -> None:
         if header is None:
             return
         self._grid_rows.measure(lines.lines[header.last_line])
-        rows = [line.words for line in body if not self._grid_rows.is_stamp(line) and not self._apart.has(line)]
+        is_stamp = self._grid_rows.is_stamp
+        rows = [line.words for line, spans in zip(body, spanning, strict=True) if not spans and not is_stamp(line)]
         grid = self._grid
         if grid is not None and grid.fits(header) and not grid.cuts_any(rows):
             return
