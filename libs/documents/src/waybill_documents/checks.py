@@ -23,6 +23,7 @@ from waybill_documents.locales import LocaleRules, locale_rules
 from waybill_documents.mapping.model import CheckRule
 from waybill_documents.mapping.model import Mapping as MappingModel
 from waybill_documents.messages import DocumentMessage
+from waybill_documents.value_paths import ValueGroup, ValuePaths, column_paths
 from waybill_documents.value_text import reader, show
 from waybill_documents.values import Carry, Extracted, Row, Value
 from waybill_documents.worked_formulas import shown
@@ -40,9 +41,9 @@ class CheckResult:
     """None when the check did not apply: its `when` does not hold, or there is no row to check."""
     required: bool
     findings: tuple[Finding, ...] = ()
-    values: tuple[str, ...] = ()
+    values: Sequence[str] = ()
     """The paths of the values it looked at, as in `net` and `lines[213].amount`; none when it did not apply."""
-    doubted: tuple[str, ...] = ()
+    doubted: Sequence[str] = ()
     """Those of them for which it did not hold."""
 
     def to_json(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class CheckResult:
             "passed": self.passed,
             "required": self.required,
             "findings": [finding.to_json() for finding in self.findings],
-            "values": list(dict.fromkeys(_without_index(path) for path in self.values)),
+            "values": column_paths(self.values),
         }
 
 
@@ -87,11 +88,12 @@ class _Checking:
         rows: list[Any] = self._scope.data.get(rule.each) or [] if rule.each else [None]
         applied: list[int] = []
         failed: list[int] = []
+        when, expect = rule.when.for_rows() if rule.when is not None else None, rule.expect.for_rows()
         for index, row in enumerate(rows):
             scope = self._scope if row is None else self._scope.with_row(row, index)
-            if rule.when is not None and not rule.when.holds(scope):
+            if when is not None and when(scope) is not True:
                 continue
-            answer = rule.expect.evaluate(scope)
+            answer = expect(scope)
             if answer is None and self._nothing_is_carried(rule.expect):
                 continue
             applied.append(index)
@@ -100,16 +102,16 @@ class _Checking:
         if not applied:
             return CheckResult(name, None, rule.required)
         names = rule.expect.names | (rule.when.names if rule.when else frozenset())
-        values = tuple(self._paths(rule, names, applied))
+        values = ValuePaths(self._groups(rule, names, applied))
         if not failed:
             return CheckResult(name, True, rule.required, (), values)
         findings = self._findings(name, rule, failed)
-        return CheckResult(name, False, rule.required, findings, values, tuple(self._paths(rule, names, failed)))
+        return CheckResult(name, False, rule.required, findings, values, ValuePaths(self._groups(rule, names, failed)))
 
     def _nothing_is_carried(self, expect: Expression) -> bool:
         return any(self._scope.carried.get(table) is None for table in expect.carrying)
 
-    def _paths(self, rule: CheckRule, names: frozenset[str], indices: Sequence[int]) -> Iterator[str]:
+    def _groups(self, rule: CheckRule, names: frozenset[str], indices: Sequence[int]) -> Iterator[ValueGroup]:
         columns = self._columns(rule.each)
         sums = {
             f"{table}.{carry.column}" for table in rule.expect.carrying if (carry := self._mapping.tables[table].carry)
@@ -117,11 +119,11 @@ class _Checking:
         for name in sorted(names | sums):
             table, _, column = name.partition(".")
             if column:
-                yield from (f"{table}[{index}].{column}" for index in range(len(self._extracted.tables.get(table, ()))))
+                yield ValueGroup(column, table, range(len(self._extracted.tables.get(table, ()))))
             elif name in columns:
-                yield from (f"{rule.each}[{index}].{name}" for index in indices)
+                yield ValueGroup(name, rule.each, indices)
             elif name != PAGES or name in self._extracted.fields:
-                yield name
+                yield ValueGroup(name)
 
     def _columns(self, table: str | None) -> set[str]:
         if table is None:
@@ -257,8 +259,3 @@ def _missing_carries(rows: Sequence[Row], carries: Sequence[Carry]) -> Iterator[
 
 def _plain(value: Any) -> Any:
     return value if not isinstance(value, list | dict) else None
-
-
-def _without_index(path: str) -> str:
-    table, bracket, rest = path.partition("[")
-    return f"{table}[*]{rest[rest.index(']') + 1 :]}" if bracket else path

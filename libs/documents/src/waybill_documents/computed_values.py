@@ -83,11 +83,15 @@ def _compute_column(
     used = [used for used in expression.names if rows and used in rows[0].row]
     outside = min(_confidences(extracted, expression.names.difference(used)), default=100)
     missed: list[tuple[int, Miss]] = []
+    evaluate = expression.for_rows()
     for index, (row, plain, scope) in enumerate(rows):
-        value = single(expression.evaluate(scope))
+        computed = evaluate(scope)
+        value = None if isinstance(computed, list) else computed  # as in `single`
         confidence = outside
         for source in used:
-            confidence = min(confidence, row[source].confidence)
+            sure = row[source].confidence
+            if sure < confidence:
+                confidence = sure
         row[name] = Value(value, "", rule, (), confidence)
         plain[name] = value
         if scope.misses:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from waybill_documents.expressions.nodes import Both, Call, Compare, Node
 from waybill_documents.mapping.model import Mapping
+from waybill_documents.value_paths import ValuePaths
 from waybill_documents.values import Extracted, Value
 
 BASE = {"label": 95, "column": 95, "pattern": 90, "area": 80}
@@ -66,15 +67,20 @@ def judge(mapping: Mapping, extracted: Extracted, results: Sequence[Judgement]) 
 
     Computed values come last, because their confidence depends on the values they were made from.
     """
-    by_path = _by_path(extracted)
+    by_path: dict[str, Value] | None = None  # long, and made only if something is wrong
     for result in results:
         if result.passed is not None and len(result.values) > 1 and _proves(mapping, result.name):
-            doubted = set(result.doubted)
-            for path in result.values:
-                value = by_path.get(path) if path not in doubted else None
-                if value is not None and value.value is not None and value.confidence > FROM_DEFAULT:
-                    _judge_one(value, max(value.confidence, value.most))
+            proved: Iterable[Value | None]
+            if isinstance(result.values, ValuePaths) and not result.doubted:
+                proved = result.values.values(extracted)
+            else:
+                by_path, doubted = by_path or _by_path(extracted), set(result.doubted)
+                proved = [by_path.get(path) for path in result.values if path not in doubted]
+            for value in proved:
+                if value is not None and value.value is not None and FROM_DEFAULT < value.confidence < value.most:
+                    _judge_one(value, value.most)
     doubts = {path for result in results for path in result.doubted}
+    by_path = by_path or (_by_path(extracted) if doubts else {})
     for path in doubts:
         _doubt(by_path.get(path))
     _follow(mapping, extracted)
@@ -121,7 +127,11 @@ def _follow(mapping: Mapping, extracted: Extracted) -> None:
             outside = _least(extracted, expression.names.difference(mine))
             for row in rows:
                 if name in row:
-                    row[name].confidence = min([outside, *[row[each].confidence for each in mine if each in row]])
+                    least = outside
+                    for each in mine:
+                        if each in row and row[each].confidence < least:
+                            least = row[each].confidence
+                    row[name].confidence = least
     for name, expression in mapping.computed.items():
         if name in extracted.fields:
             extracted.fields[name].confidence = _least(extracted, expression.names)
@@ -146,6 +156,5 @@ def _by_path(extracted: Extracted) -> dict[str, Value]:
     for table, rows in extracted.tables.items():
         for index, row in enumerate(rows):
             start = f"{table}[{index}]."
-            for column, value in row.items():
-                found[start + column] = value
+            found |= {start + column: value for column, value in row.items()}
     return found

@@ -16,6 +16,9 @@ from waybill_documents.mapping.model import ColumnRule, FieldRule, Mapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.values import Extracted, Value
 
+_WHOLE = Decimal(1)
+"""Has no decimals, like most amounts in many currencies."""
+
 
 def refuse_too_precise(mapping: Mapping, extracted: Extracted) -> Iterator[Finding]:
     """A finding for every decimal with more digits than its `decimals`. The value becomes empty, as if unreadable."""
@@ -30,7 +33,7 @@ def refuse_too_precise(mapping: Mapping, extracted: Extracted) -> Iterator[Findi
             for name, column, most in limited:
                 # The same as in `too_precise`, without a call for every cell.
                 value = row[name].value if name in row else None
-                if isinstance(value, Decimal) and places(value) > most:
+                if type(value) is Decimal and not value.same_quantum(_WHOLE) and places(value) > most:
                     where = f"tables.{table}.columns.{name}"
                     yield from _refused(row[name], column, f"{table}[{index}].{name}", where, index + 1)
 

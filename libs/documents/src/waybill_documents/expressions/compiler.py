@@ -48,6 +48,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+_NOTHING = Scope({})
+"""For constants, which are the same in every scope."""
+
+
 def compile_node(node: Node) -> Run:
     """The function that returns the node's value in a scope."""
     match node:
@@ -122,6 +126,9 @@ def _chain(node: Chain) -> Run:
     steps = [(_ARITHMETIC[sign], compile_node(operand)) for sign, operand in node.rest]
     if len(steps) == 1:
         [(calculate, second)] = steps
+        if isinstance(node.rest[0][1], Constant):
+            fixed = second(_NOTHING)
+            return lambda scope: calculate(first(scope), fixed)
         return lambda scope: calculate(first(scope), second(scope))
 
     def run(scope: Scope) -> Any:
@@ -206,6 +213,9 @@ def _call(node: Call) -> Run:
         return lambda scope: call(only(scope))
     if len(arguments) == 2:
         one, two = arguments
+        if isinstance(node.arguments[1], Constant):
+            fixed = two(_NOTHING)
+            return lambda scope: call(one(scope), fixed)
         return lambda scope: call(one(scope), two(scope))
     return lambda scope: call(*[argument(scope) for argument in arguments])
 

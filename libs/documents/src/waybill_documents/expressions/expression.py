@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,32 @@ class Expression:
     def evaluate(self, scope: Scope) -> Scalar | list[Any]:
         """Its value, or None if it is empty. A bare column or table is a list. Never raises."""
         return self._run(scope)  # type: ignore[no-any-return]  # closures are not typed by what they give
+
+    def for_rows(self) -> Callable[[Scope], Scalar | list[Any]]:
+        """The same as `evaluate`, for the rows of one table in a document that does not change meanwhile.
+
+        What is made from a single text of the row, such as a look-up, is computed once for each text. Numbers are not
+        remembered, because 1.0 and 1.00 are equal and have different spellings.
+        """
+        [name] = self.names if len(self.names) == 1 else [None]
+        evaluate = self._run
+        if name is None or "." in name or isinstance(self.tree, Name):
+            return evaluate
+        known: dict[str, Any] = {}
+
+        def remembering(scope: Scope) -> Any:
+            text = scope.row.get(name) if scope.row is not None else None
+            if type(text) is not str:
+                return evaluate(scope)
+            if text in known:
+                return known[text]
+            missed = len(scope.misses)
+            value = evaluate(scope)
+            if len(scope.misses) == missed:  # a text without a value is reported for every row
+                known[text] = value
+            return value
+
+        return remembering
 
     def holds(self, scope: Scope) -> bool:
         """Whether it is true; an empty condition does not hold."""

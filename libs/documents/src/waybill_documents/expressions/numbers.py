@@ -115,14 +115,20 @@ def rounded(value: Any, places: Any = 0) -> Decimal | None:
 
 def places(value: Decimal) -> int:
     """The number of digits after the decimal sign, zeros included: 2 for 37500.00."""
-    exponent = value.as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
+    text = str(value)  # much faster than `as_tuple`
+    if "E" in text:
+        return max(0, -int(value.as_tuple().exponent))
+    point = text.find(".")
+    return len(text) - point - 1 if point >= 0 else 0
 
 
 def precision(value: Any) -> Decimal | None:
     """The value of its last digit: 1 for 37500 and 0.01 for 37500.00."""
     plain = number(value)
-    return None if plain is None else Decimal(1).scaleb(-places(plain))
+    if plain is None:
+        return None
+    digits = places(plain)
+    return _LAST_PLACE[digits] if digits <= MOST_PLACES else Decimal(1).scaleb(-digits)
 
 
 def whole(value: Any) -> int | None:

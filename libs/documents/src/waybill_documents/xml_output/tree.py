@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from lxml import etree
 
 from waybill_documents.expressions import Expression, Scope
+from waybill_documents.expressions.nodes import Name
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding, MappingFault
 from waybill_documents.mapping.model import Mapping, XmlNode, XmlRule
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.value_text import reader
 from waybill_documents.xml_output.safe_xml import parse
 from waybill_documents.xml_output.validation import MOST_FINDINGS, Origin, XmlSchema, not_more_than
-from waybill_documents.xml_output.value_spelling import DECLARATION, NotForXml, escape, escape_attribute, spell
+from waybill_documents.xml_output.value_spelling import DECLARATION, TELLING, NotForXml, escape, escape_attribute, spell
 
 _DEEPEST = 50
 """No format we know nests deeper; libxml2 would stop at 256."""
@@ -97,14 +99,17 @@ class _Element:
     """One node of the mapping's tree, with everything prepared that does not depend on the data."""
 
     __slots__ = (
-        "attributes", "children", "close", "each", "empty", "end", "name", "omit", "open", "simple", "start", "value",
-        "when",
+        "attributes", "children", "close", "column", "each", "empty", "end", "name", "omit", "open", "simple", "start",
+        "value", "when",
     )  # fmt: skip
 
     def __init__(self, node: XmlNode, depth: int, *, pretty: bool, declared: str = "") -> None:
         self.name = node.name
         self.value = node.value
         self.when = node.when
+        tree = node.value.tree if node.value is not None else None
+        self.column = tree.name if isinstance(tree, Name) else None
+        """The name of the value that it shows as it is."""
         self.each = node.each
         self.omit = node.omit_empty
         self.attributes = tuple(node.attributes.items())
@@ -116,6 +121,25 @@ class _Element:
         self.close = f"{indent if node.children else ''}</{node.name}>{self.end}"
         self.simple = not (node.each or node.when or node.attributes or node.children or node.omit_empty)
         """Whether it has only a value. Most elements of a long document do, so they have a faster path."""
+
+    def _write_plain(self, parts: list[str], scope: Scope) -> bool:
+        """Write an element that has only a value, with as few calls as possible. Returns False if it needs `write`."""
+        if self.value is None:
+            return False
+        name, cells = self.column, scope.row
+        value = cells[name] if name is not None and cells is not None and name in cells else self.value.evaluate(scope)
+        if type(value) is Decimal:
+            text = str(value)
+            if not value or not value.is_finite() or "E" in text:
+                return False
+        elif type(value) is str and TELLING.search(value) is None:
+            text = value
+        else:
+            return False
+        if scope.misses:
+            return False
+        parts.append(f"{self.open}{text}{self.close}" if text else self.empty)
+        return True
 
     def write(self, out: _Written, row: _Row, data: dict[str, Any]) -> bool:
         """Write the element, once or for each row. Returns whether anything was written."""
@@ -147,9 +171,12 @@ class _Element:
             return True
         # Whether it is empty is only known after its children. In that case, its start is removed again.
         out.parts.append(f"{start}>{self.end}")
-        written = False
+        written, is_quick = False, out.origins is None
         for child in self.children:
-            written |= child.write(out, row, data)
+            if is_quick and child.simple and child._write_plain(out.parts, row.scope):
+                written = True
+            else:
+                written |= child.write(out, row, data)
         if written:
             out.parts.append(self.close)
             return True

@@ -12,7 +12,7 @@ from waybill_documents.messages import DocumentMessage
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 """The beginning of every document we write."""
 
-_TELLING = re.compile("[&<>\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+TELLING = re.compile("[&<>\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What must be escaped, or cannot be written at all."""
 
 _TELLING_IN_ATTRIBUTE = re.compile('[&<>"\t\n\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
@@ -46,7 +46,8 @@ def spell(value: Any) -> str:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise NotForXml(DocumentMessage("xml.not_a_number"))
-        return format(value if value else abs(value), "f")
+        text = str(value)  # takes half the time of `format`
+        return text if value and "E" not in text else format(value if value else abs(value), "f")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -58,7 +59,7 @@ def spell(value: Any) -> str:
 
 def escape(text: str) -> str:
     """Text as the content of an element."""
-    return _TELLING.sub(_escaped, text) if _TELLING.search(text) else text
+    return TELLING.sub(_escaped, text) if TELLING.search(text) else text
 
 
 def escape_attribute(text: str) -> str:
