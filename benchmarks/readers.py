@@ -18,7 +18,8 @@ from pypdfium2 import raw
 from benchmarks import reader_protocol
 from waybill_convert.review_work import preview
 from waybill_documents.candidates import Candidates
-from waybill_documents.conversion import convert, read_pdf
+from waybill_documents.conversion import convert
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.extraction import extract
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.pdf.pdf_limits import PdfLimits

@@ -20,8 +20,9 @@ from support.invoices import LAYOUTS, Layout, make_invoice, make_layout, print_i
 from support.pages import drawn
 from waybill_documents.candidates import Candidate, Candidates
 from waybill_documents.catalogue import names
-from waybill_documents.conversion import Answer, convert, read_pdf
+from waybill_documents.conversion import Answer, convert
 from waybill_documents.corrections import revise
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
 from waybill_documents.mapping.loader import LoadedMapping, parse, shipped
 from waybill_documents.messages import tell

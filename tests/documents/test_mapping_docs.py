@@ -18,7 +18,7 @@ from support import sheets
 from support.pages import extract_pages, page, table
 from waybill_cli.main import app
 from waybill_documents import confidence
-from waybill_documents.conversion import judged, read_data
+from waybill_documents.document_reader import read_data
 from waybill_documents.expressions import Expression, Scope
 from waybill_documents.expressions.functions import FUNCTIONS
 from waybill_documents.expressions.text_functions import as_text
@@ -26,6 +26,7 @@ from waybill_documents.faults import FaultCode
 from waybill_documents.locales import MONTHS, locale_rules
 from waybill_documents.mapping import model
 from waybill_documents.mapping.loader import load, parse
+from waybill_documents.reading import judged
 from waybill_documents.stages import Stages
 from waybill_documents.value_text import read, reader, show
 

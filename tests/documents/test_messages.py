@@ -21,13 +21,14 @@ from support.invoices.tamper import missing_line, unknown_unit, without_buyer_np
 from support.pages import page, table
 from support.records import pt_simon_loaded, read_invoice, read_page, record_of
 from waybill_documents.checks import check
-from waybill_documents.conversion import Reading, read_pdf
 from waybill_documents.corrections import revise
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.faults import FaultCode, Finding, MappingFault
 from waybill_documents.mapping.loader import parse
 from waybill_documents.messages import LANGUAGES, DocumentMessage, Shown, describe, tell
 from waybill_documents.messages.sentences import FORMS, Placeholder, entries, sections
 from waybill_documents.pdf.pdf_limits import PdfLimits
+from waybill_documents.reading import Reading
 from waybill_documents.stages import Stages
 
 LOADED = pt_simon_loaded()

@@ -16,11 +16,12 @@ import pytest
 from lxml import etree
 
 from support.pages import extract_pages, page, table
-from waybill_documents.conversion import Reading, read_data, read_pdf
+from waybill_documents.document_reader import read_data, read_pdf
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.mapping.model import Mapping, XmlNode
 from waybill_documents.pdf.pdf_limits import PdfLimits
+from waybill_documents.reading import Reading
 from waybill_documents.stages import Stages
 
 VENDORS = {

@@ -11,7 +11,7 @@ import pytest
 
 from support.pages import drawn
 from waybill_documents.candidates import Candidates
-from waybill_documents.conversion import read_pdf
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.faults import DocumentRejected, MappingFault
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.stages import Stages

@@ -8,11 +8,12 @@ from typing import Any
 
 from support.invoices import Invoice, Layout, print_invoice
 from support.pages import extract_pages
-from waybill_documents.conversion import Reading, judged, read_pdf
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping, parse, shipped
 from waybill_documents.pdf.pdf_limits import PdfLimits
 from waybill_documents.provenance import pages_of
+from waybill_documents.reading import Reading, judged
 from waybill_documents.stages import Stages
 
 Record = dict[str, Any]

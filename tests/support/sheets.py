@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from support.workbooks import Cell, save, sheet, workbook_parts
-from waybill_documents.conversion import Reading
 from waybill_documents.mapping.loader import LoadedMapping, parse
+from waybill_documents.reading import Reading
 from waybill_documents.sheets.workbook_reader import read_workbook
 from waybill_documents.stages import Stages
 

@@ -22,7 +22,8 @@ from support.reviewed_invoices import Read, end, good, read
 from support.sheets import Rows, workbook
 from waybill.web.languages import LANGUAGES
 from waybill_convert.web_context import ConvertContext
-from waybill_documents.conversion import Kind, convert
+from waybill_documents.conversion import convert
+from waybill_documents.document_reader import Kind
 from waybill_documents.mapping import loader
 from waybill_documents.mapping_folder import read_folder
 

@@ -19,7 +19,7 @@ from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Typed
 from waybill_documents import hybrid
 from waybill_documents.catalogue import names
-from waybill_documents.conversion import read_pdf
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.hybrid import EmbeddedInvoice
 from waybill_documents.mapping import loader
 from waybill_documents.pdf.pdf_limits import PdfLimits

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from support.pages import Printed, page, table
 from support.records import Record, read_page, record_of
-from waybill_documents.conversion import Reading
 from waybill_documents.corrections import apply, read_record, revise
 from waybill_documents.faults import FaultCode, MappingFault
 from waybill_documents.geometry import Page
 from waybill_documents.hybrid import LINE_TYPES, TYPES
 from waybill_documents.mapping.loader import LoadedMapping, shipped
 from waybill_documents.messages import tell
+from waybill_documents.reading import Reading
 
 MAPPING: dict[str, Any] = {
     "format": 1,

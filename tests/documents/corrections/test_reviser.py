@@ -18,10 +18,10 @@ from support.invoices import LAYOUTS, make_invoice, make_layout, reference_invoi
 from support.invoices.strategies import invoices, layouts
 from support.invoices.tamper import unknown_unit, without_buyer_npwp, wrong_amount
 from support.records import Record, pt_simon_loaded, read_invoice, record_of
-from waybill_documents.conversion import Reading
 from waybill_documents.corrections import CORRECTED, Change, apply, choices, read_record, revise
 from waybill_documents.faults import FaultCode, MappingFault
 from waybill_documents.locales import locale_rules
+from waybill_documents.reading import Reading
 from waybill_documents.value_text import show
 from waybill_documents.values import Extracted, Value
 

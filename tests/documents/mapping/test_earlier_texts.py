@@ -11,10 +11,11 @@ import pytest
 
 from support.invoices import Layout, make_invoice, make_layout, print_invoice
 from waybill_documents.catalogue import EARLIER, names
-from waybill_documents.conversion import Reading, read_pdf
+from waybill_documents.document_reader import read_pdf
 from waybill_documents.golden_cases import golden_cases
 from waybill_documents.mapping.loader import LoadedMapping, shipped, shipped_as
 from waybill_documents.pdf.pdf_limits import PdfLimits
+from waybill_documents.reading import Reading
 from waybill_documents.stages import Stages
 
 MAPPINGS = resources.files("waybill_documents") / "mappings"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from support.sheets import Rows, loaded, read_sheets, workbook
 from support.workbooks import save, sheet_xml, workbook_parts
-from waybill_documents.conversion import Reading
 from waybill_documents.corrections import read_record, revise
 from waybill_documents.faults import DocumentRejected, FaultCode, MappingFault
+from waybill_documents.reading import Reading
 
 COLUMNS: dict[str, Any] = {
     "no": {"header": "Pos.", "type": "integer"},

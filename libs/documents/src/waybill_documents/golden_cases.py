@@ -12,9 +12,10 @@ from difflib import unified_diff
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from waybill_documents.conversion import Reading, read_data
+from waybill_documents.document_reader import read_data
 from waybill_documents.faults import DocumentRejected
 from waybill_documents.mapping.loader import LoadedMapping
+from waybill_documents.reading import Reading
 from waybill_documents.stages import Stages
 
 

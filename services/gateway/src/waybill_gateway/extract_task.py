@@ -17,7 +17,8 @@ from waybill.errors import Code
 from waybill.files import FileType
 from waybill.files.packs import BadPack, PackReader
 from waybill.messages import msg
-from waybill_documents.conversion import Kind, convert, convert_text
+from waybill_documents.conversion import convert, convert_text
+from waybill_documents.document_reader import Kind
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway.file_signature import SAVE_ANEW

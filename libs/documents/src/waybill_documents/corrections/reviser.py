@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from waybill_documents.checks import CheckResult
-from waybill_documents.conversion import Reading, judged
 from waybill_documents.corrections.changes import CORRECTED, Change, Plain, Typed
 from waybill_documents.corrections.open_findings import restore, standing
 from waybill_documents.corrections.records import findings_of, part, places_of, read_values
@@ -21,6 +20,7 @@ from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.mapping.model import Mapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.provenance import plain
+from waybill_documents.reading import Reading, judged
 from waybill_documents.search_areas import Looked
 from waybill_documents.stages import Stages
 from waybill_documents.values import Extracted, Scalar, Value

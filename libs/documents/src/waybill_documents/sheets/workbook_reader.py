@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from waybill_documents.conversion import Reading, judged
 from waybill_documents.extraction import extract
 from waybill_documents.faults import MappingFault
 from waybill_documents.geometry import Page
@@ -12,6 +11,7 @@ from waybill_documents.locales import locale_rules
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.office.office_limits import OfficeLimits
+from waybill_documents.reading import Reading, judged
 from waybill_documents.sheets.cell_places import named_by_cells
 from waybill_documents.sheets.layout import MOST_WORDS, LaidOutSheet, laid_out
 from waybill_documents.sheets.sheet_reader import SheetKind, read_sheets

@@ -12,7 +12,7 @@ import typer
 from waybill.console.exits import ExitCode
 from waybill.console.terminal import complain
 from waybill.files import FileType, detect
-from waybill_documents.conversion import Kind
+from waybill_documents.document_reader import Kind
 from waybill_documents.faults import DocumentRejected, Finding
 from waybill_documents.messages import tell
 

@@ -8,12 +8,13 @@ from time import perf_counter
 from typing import Any
 
 from waybill_convert.commands.mapping.document_argument import kind_of
-from waybill_documents.conversion import Reading, read_document
+from waybill_documents.document_reader import read_document
 from waybill_documents.faults import DocumentRejected, FaultCode, Finding
 from waybill_documents.geometry import Page
 from waybill_documents.mapping.loader import LoadedMapping
 from waybill_documents.messages import DocumentMessage
 from waybill_documents.pdf.pdf_limits import PdfLimits
+from waybill_documents.reading import Reading
 from waybill_documents.stages import Stages
 
 
