@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waybill_convert.revision_models import Difference, Json
+
+if TYPE_CHECKING:
+    from waybill_documents.values import Extracted, Value
 
 _UNSURE: Json = {"confidence": None}
 
@@ -29,30 +32,28 @@ def differences(before: Json, after: Json) -> list[Difference]:
     ]
 
 
-def moved(before: Json, after: Json) -> list[ChangedValue]:
-    """What a page that shows `before` must update."""
-    changed = list(
-        _moved("", before["data"], after["data"], before["provenance"]["fields"], after["provenance"]["fields"])
-    )
-    for name, rows in after["data"].items():
-        if isinstance(rows, list):
-            old, new = before["provenance"]["tables"].get(name, []), after["provenance"]["tables"].get(name, [])
-            parts: Iterator[tuple[Json, Json, Json, Json]] = zip_longest(
-                before["data"].get(name, []), rows, old, new, fillvalue={}
-            )
-            for index, (cells_before, cells, sure_before, sure) in enumerate(parts):
-                changed += _moved(f"{name}[{index}].", cells_before, cells, sure_before, sure)
+def moved(before: Json, after: Extracted) -> list[ChangedValue]:
+    """What a page that shows `before` must update. A page asks at every keystroke, so no second record is made."""
+    provenance = before["provenance"]
+    changed = list(_moved("", before["data"], provenance["fields"], after.fields))
+    for name, rows in after.tables.items():
+        parts: Iterator[tuple[Json, Json, Mapping[str, Value]]] = zip_longest(
+            before["data"].get(name, []), provenance["tables"].get(name, []), rows, fillvalue={}
+        )
+        for index, (cells, origins, row) in enumerate(parts):
+            changed += _moved(f"{name}[{index}].", cells, origins, row)
     return changed
 
 
-def _moved(path: str, before: Json, after: Json, sure_before: Json, sure_after: Json) -> Iterator[ChangedValue]:
-    """The same for the fields, or for a row. A page asks at every keystroke, so paths are made only for changes."""
+def _moved(path: str, before: Json, origins: Json, after: Mapping[str, Value]) -> Iterator[ChangedValue]:
+    """The same for the fields, or for a row. Paths are made only for changes."""
+    # Imported here, because the document library needs memory that processes without corrections can do without.
+    from waybill_documents.provenance import plain
+
     for name, value in after.items():
-        if isinstance(value, list):
-            continue
-        old, new = sure_before.get(name, _UNSURE)["confidence"], sure_after.get(name, _UNSURE)["confidence"]
-        if old != new or value != before.get(name):
-            yield ChangedValue(f"{path}{name}", value, new)
+        shown = plain(value.value)
+        if value.confidence != origins.get(name, _UNSURE)["confidence"] or shown != before.get(name):
+            yield ChangedValue(f"{path}{name}", shown, value.confidence)
 
 
 def _values(data: Json) -> Iterator[tuple[str, Any]]:

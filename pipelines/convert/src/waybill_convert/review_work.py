@@ -42,20 +42,20 @@ class NextRevision(NamedTuple):
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Without the garbage collector, which would look through a long record dozens of times and find nothing."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 @_uncollected()
 def preview(content: bytes, files: MappingFiles | None, typed: Sequence[Typed]) -> Preview:
     before = loaded(content)
     revised = reviser_of(files).revise(before, typed)
-    return Preview(
-        revised.changes, revised.refused, revised.findings, revised.record["checks"], moved(before, revised.record)
-    )
+    return Preview(revised.changes, revised.refused, revised.findings, revised.checks, moved(before, revised.extracted))
 
 
 @_uncollected()

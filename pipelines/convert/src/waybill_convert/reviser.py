@@ -14,9 +14,9 @@ from waybill.messages import msg
 from waybill_convert.revision_models import Json, Revised, Typed, Unfit
 
 if TYPE_CHECKING:
-    from waybill_documents.conversion import Reading
     from waybill_documents.mapping.loader import LoadedMapping
     from waybill_documents.mapping_files import MappingFiles
+    from waybill_documents.reading import Reading
 
 _alone = threading.Lock()
 """Only one thread at a time may use a mapping's schema."""
@@ -40,12 +40,10 @@ class MappingReviser:
             except MappingFault as fault:
                 raise Refused(msg("convert.review.other_version")) from fault
             return Revised(
-                record=revised.reading.to_json(),
+                reading=revised.reading,
                 changes=[change.to_json() for change in revised.changes],
                 refused=[finding.to_json() for finding in revised.refused],
-                findings=[finding.to_json() for finding in revised.reading.findings],
                 xml=lambda: _xml(revised.reading),
-                extracted=revised.reading.extracted,
             )
 
     def prepare(self, names: Iterable[str]) -> None:

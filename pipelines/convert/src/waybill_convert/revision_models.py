@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
@@ -20,6 +21,7 @@ from waybill.errors import Conflict, Refused
 from waybill.messages import Message, msg
 
 if TYPE_CHECKING:
+    from waybill_documents.reading import Reading
     from waybill_documents.values import Extracted
 
 Json = dict[str, Any]
@@ -73,20 +75,36 @@ class Difference(NamedTuple):
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Revised:
     """What became of a record by what somebody typed. Nothing is stored yet."""
 
-    record: Json
+    reading: Reading
     changes: list[Json]
     refused: list[Json]
     """Findings about texts that could not be taken: nothing of them is in the record."""
-    findings: list[Json]
-    """What is still wrong with the document."""
     xml: Callable[[], bytes]
     """The XML of it; raises Unfit if it would not be valid."""
-    extracted: Extracted
-    """The values of the record, so that whoever shows them need not read it again."""
+
+    @cached_property
+    def record(self) -> Json:
+        """The next record. It is made on demand, because it is long and a preview needs only parts of it."""
+        return self.reading.to_json()
+
+    @cached_property
+    def findings(self) -> list[Json]:
+        """What is still wrong with the document."""
+        return [finding.to_json() for finding in self.reading.findings]
+
+    @property
+    def checks(self) -> list[Json]:
+        """The checks of the record."""
+        return [result.to_json() for result in self.reading.checks]
+
+    @property
+    def extracted(self) -> Extracted:
+        """The values of the record, so that whoever shows them need not read it again."""
+        return self.reading.extracted
 
 
 class Reviser(Protocol):
