@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -33,7 +34,7 @@ from waybill_convert.download_service import Downloads
 from waybill_convert.kinds import PROVENANCE, XML
 from waybill_convert.repository import revisions
 from waybill_convert.review_service import Reviews
-from waybill_convert.review_work import reviser_of
+from waybill_convert.review_work import preview, reviser_of
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Outdated, Typed, Unfit
 from waybill_convert.service import Conversions
@@ -358,6 +359,14 @@ async def test_a_preview_says_what_would_change_and_saves_nothing(
     assert "lines[0].qty" not in shown
     assert await reviews.revisions(me.owner, job) == (0, [])
     assert files(folder) == before
+
+
+def test_work_on_a_record_leaves_the_garbage_collector_as_it_was() -> None:
+    for switch in (gc.disable, gc.enable):
+        switch()
+        was_enabled = gc.isenabled()
+        preview(good().record, None, [("number", "2")])
+        assert gc.isenabled() is was_enabled
 
 
 async def test_a_diff_names_typed_and_computed_values(reviews: Reviews, me: Principal, corrected: uuid.UUID) -> None:

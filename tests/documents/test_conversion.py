@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 from importlib.resources import files
@@ -308,3 +309,15 @@ def test_xml_that_is_no_invoice_is_refused_without_the_name_of_our_file(
 def test_xml_cannot_be_read_by_a_mapping_for_pages(tmp_path: Path) -> None:
     with pytest.raises(MappingFault):
         from_xml(tmp_path, GOLDEN_CII, "xml", "pt_simon_invoice_v1")
+
+
+def test_a_document_leaves_hardly_any_work_to_the_garbage_collector(tmp_path: Path) -> None:
+    pdf = print_invoice(*reference_invoice(lines=60))
+    converted(tmp_path, pdf, "xml")
+    gc.collect()
+    gc.disable()  # as in a parser of the gateway
+    try:
+        converted(tmp_path, pdf, "xml")
+        assert gc.collect() < 500, "no cycle holds the words of a document"
+    finally:
+        gc.enable()

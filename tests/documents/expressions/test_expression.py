@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from waybill_documents.expressions import FUNCTIONS, Expression, ExpressionError, Miss, Scope
+from waybill_documents.expressions.numbers import places
 
 DATA: dict[str, Any] = {
     "net": Decimal("100.10"),
@@ -382,3 +383,33 @@ def test_the_table_of_functions_documents_itself() -> None:
         assert len(written) == len(function.takes)
         assert sum(part.startswith("[") for part in written) == function.optional
         assert ("..." in function.signature) is function.repeats
+
+
+def in_rows(text: str, *rows: dict[str, Any]) -> tuple[list[Any], list[Miss]]:
+    scope = Scope({"discount": Decimal(9)}, LOOKUPS)
+    evaluate = Expression(text).for_rows()
+    return [evaluate(scope.with_row(row, index)) for index, row in enumerate(rows)], scope.misses
+
+
+def test_what_is_made_of_a_text_is_the_same_in_every_row() -> None:
+    rows: list[dict[str, Any]] = [{"unit": unit} for unit in ("kg", "zak", "kg", None, "", "zak")]
+    found, misses = in_rows("lookup('units', unit)", *rows)
+    assert found == ["UM.0003", None, "UM.0003", None, None, None]
+    assert misses == [Miss("units", "zak")] * 2, "a text without a value is reported for every row"
+
+
+def test_equal_numbers_of_different_spelling_are_told_apart_in_rows() -> None:
+    found, _ = in_rows("text(price)", {"price": Decimal("1.0")}, {"price": Decimal("1.00")}, {"price": "1"})
+    assert found == ["1.0", "1.00", "1"]
+
+
+def test_a_row_without_the_column_has_the_value_of_the_document() -> None:
+    found, _ = in_rows("concat(discount, '%')", {"discount": "5"}, {}, {"discount": None})
+    assert found == ["5%", "9%", "%"]
+
+
+@pytest.mark.parametrize("printed", ["0", "37500", "37500.00", "-0.10", "0E-10", "1E-7", "1E+5", "NaN", "-Infinity"])
+def test_places_are_those_of_the_number_itself(printed: str) -> None:
+    number = Decimal(printed)
+    exponent = number.as_tuple().exponent
+    assert places(number) == (max(0, -exponent) if isinstance(exponent, int) else 0)

@@ -295,6 +295,22 @@ def test_too_much_text_is_refused(tmp_path: Path, text: str) -> None:
     assert caught.value.code is FaultCode.TOO_MUCH_TEXT
 
 
+def test_hidden_words_count_towards_the_limit_on_a_page(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, "seen")
+        hidden = canvas.beginText(50, 600)
+        hidden.setTextRenderMode(3)
+        hidden.textLine("hidden " * 10)
+        canvas.drawText(hidden)
+
+    path = drawn(tmp_path / "page.pdf", draw)
+    [page] = read_pages(path, PdfLimits(words_on_page=11))
+    assert texts(page) == ["seen"]
+    with pytest.raises(DocumentRejected) as caught:
+        read_pages(path, PdfLimits(words_on_page=10))
+    assert caught.value.code is FaultCode.TOO_MUCH_TEXT
+
+
 def test_too_many_pages_are_refused_before_any_is_read(tmp_path: Path) -> None:
     path = drawn(tmp_path / "pages.pdf", *[lambda canvas: canvas.drawString(50, 700, "x")] * 3)
     with pytest.raises(DocumentRejected, match="3 pages; at most 2") as caught:

@@ -53,7 +53,7 @@ def compared(
 
 def differing(results: dict[str, CheckResult]) -> dict[str, tuple[str | None, ...]]:
     """The checks that fail, with the values that they doubt."""
-    return {name: result.doubted for name, result in results.items() if result.passed is False}
+    return {name: tuple(result.doubted) for name, result in results.items() if result.passed is False}
 
 
 @needs_samples
