@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from support.api_fixtures import Serve
 from support.api_server import Api, serving, upload
-from support.child_processes import free_port
+from support.child_processes import dying_with_us, free_port
 from support.forked import Forked
 from support.patience import eventually
 from support.server import embedded
@@ -160,7 +160,9 @@ async def test_the_process_says_it_is_ready_and_stops_cleanly(database_url: str,
             "WAYBILL_HOME": str(tmp_path / "home"),
             "NOTIFY_SOCKET": f"@{name}" if sys.platform == "linux" else str(tmp_path / "s"),
         }
-        process = subprocess.Popen([sys.executable, "-m", "waybill_api"], env=environment, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            dying_with_us([sys.executable, "-m", "waybill_api"]), env=environment, stderr=subprocess.PIPE
+        )
         try:
             assert notices.recv(100) == b"READY=1"
             answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=60, trust_env=False)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import asyncpg
 
+from support.child_processes import dying_with_us
 from support.patience import eventually
 
 README = Path(__file__).parents[2] / "libs" / "engine" / "README.md"
@@ -49,7 +50,9 @@ async def mail_server() -> AsyncIterator[tuple[int, list[str]]]:
 @contextmanager
 def in_background(command: str, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "worker.log").open("wb") as log:
-        process = subprocess.Popen(["sh", "-c", f"exec env {command}"], cwd=folder, env=environment, stderr=log)
+        process = subprocess.Popen(
+            dying_with_us(["sh", "-c", f"exec env {command}"]), cwd=folder, env=environment, stderr=log
+        )
     try:
         yield process
     finally:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from support.parser_pool import Bench, lives, running, started
+from support.child_processes import is_alive
+from support.parser_pool import Bench, running, started
 from support.patience import eventually
 from waybill_gateway.pool import Crashed, Killed, PoolError, TookTooLong, TooMuchMemory, Unavailable
 from waybill_gateway.pool.cause_of_death import cause_of_death
@@ -172,7 +173,7 @@ async def test_what_a_killed_parser_had_started_ends_with_it(bench: Bench) -> No
     os.kill(next(iter(bench.pool.pids)), signal.SIGKILL)
 
     async def gone() -> bool:
-        return not lives(grandchild)
+        return not is_alive(grandchild)
 
     await eventually(gone, what="the end of what it started")
     call.cancel()

@@ -16,7 +16,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from support.parser_pool import MB, Bench, lives, running
+from support.child_processes import is_alive
+from support.parser_pool import MB, Bench, running
 from support.parser_pool import started as started_parse
 from support.patience import eventually
 from waybill.telemetry.metrics import GATEWAY_PARSER_DEATHS
@@ -164,7 +165,7 @@ async def test_a_cancelled_call_kills_its_parse_and_what_that_started(bench: Ben
     await asyncio.wait([call])
 
     async def gone() -> bool:
-        return not lives(parser) and not lives(grandchild)
+        return not is_alive(parser) and not is_alive(grandchild)
 
     await eventually(gone, what="the end of both processes")
     assert (await bench.ask("echo"))["pid"] != parser
@@ -221,7 +222,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process_and_no_socket(tmp_pat
     await asyncio.wait([start])
 
     async def nothing_is_left() -> bool:
-        return not lives(pid) and len(psutil.Process().net_connections("unix")) == sockets - 1
+        return not is_alive(pid) and len(psutil.Process().net_connections("unix")) == sockets - 1
 
     await eventually(nothing_is_left)
 
@@ -287,7 +288,7 @@ async def test_no_process_outlives_a_service_that_was_killed(tmp_path: Path) -> 
     pids = [int(file.read_text()) for file in files]
 
     async def gone() -> bool:
-        return not any(lives(pid) for pid in pids)
+        return not any(is_alive(pid) for pid in pids)
 
     await eventually(gone, what="the end of the parsing processes")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from support.child_processes import dying_with_us
 from support.patience import PATIENCE, wait_until
 from waybill_cli.local.orphans import MARK
 
@@ -35,13 +36,6 @@ def processes_of(home: Path) -> list[psutil.Process]:
     return found
 
 
-def is_alive(pid: int) -> bool:
-    """Whether the process still runs; one that only waits to be buried by its parent does not."""
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
 class Up:
     """A running `waybill up`, and every line it has written so far."""
 
@@ -50,7 +44,7 @@ class Up:
         self.lines: list[str] = []
         self._news = threading.Condition()
         self.process = subprocess.Popen(
-            command,
+            dying_with_us([*command]),
             env={**os.environ, "WAYBILL_HOME": str(home), **environment},
             cwd=home.parent,
             stdin=subprocess.DEVNULL,

@@ -14,7 +14,8 @@ import asyncpg
 import psutil
 import pytest
 
-from local.processes import NOBODY, Stranger, is_alive, processes_of
+from local.processes import NOBODY, Stranger, processes_of
+from support.child_processes import is_alive
 from support.patience import wait_until
 from waybill_cli.local.postgres import EmbeddedPostgres, PostgresError, PostgresInUseError, debian_binaries
 from waybill_cli.local.postgres.binaries import bundled_binaries, within_reach

@@ -21,7 +21,8 @@ import psutil
 import pytest
 
 from local.conftest import StartUp
-from local.processes import NOBODY, UP, Stranger, Up, is_alive, processes_of
+from local.processes import NOBODY, UP, Stranger, Up, processes_of
+from support.child_processes import is_alive
 from support.patience import wait_until
 from waybill.console.local_address import published_url
 from waybill.http.proofs import ask

@@ -1,4 +1,4 @@
-"""Helpers for processes that tests start: a port to listen on, and a way to kill a process with its children."""
+"""Helpers for processes that tests start: a port to listen on, and how they end."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ def dying_with_us(command: list[str]) -> list[str]:
     """The command, killed by the kernel when the thread that starts it ends, as in a test run that is killed."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process still runs; one that only waits to be buried by its parent does not."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def kill_with_children(process: Program | subprocess.Popen[bytes]) -> None:

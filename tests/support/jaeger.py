@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from support.child_processes import free_port
+from support.child_processes import dying_with_us, free_port
 from support.otlp import ReceivedSpan, collector
 from support.patience import eventually
 
@@ -90,7 +90,8 @@ async def _started(program: str, folder: Path) -> AsyncIterator[Jaeger]:
     configuration, log = folder / "jaeger.yaml", folder / "jaeger.log"
     configuration.write_text(_CONFIGURATION.format(otlp=otlp, query=query, query_grpc=free_port()))
     with log.open("wb") as output:
-        process = subprocess.Popen([program, "--config", str(configuration)], stdout=output, stderr=output)
+        command = dying_with_us([program, "--config", str(configuration)])
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     jaeger = Jaeger(f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{query}")
     try:
 

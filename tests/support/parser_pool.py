@@ -78,10 +78,3 @@ async def started(file: Path, *, after: int | None = None) -> int:
     pid = await eventually(other, what=f"a parse that writes {file.name}")
     assert pid is not None
     return pid
-
-
-def lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

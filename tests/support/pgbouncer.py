@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from support.child_processes import free_port
+from support.child_processes import dying_with_us, free_port
 from support.patience import wait_until
 
 _CONFIG = """
@@ -66,7 +66,7 @@ def pgbouncer(database_url: str, more: str = "") -> Iterator[str]:
             for path in (folder, folder / "pgbouncer.ini"):
                 os.chown(path, 65534, 65534)
         process = subprocess.Popen(
-            [program, "-q", str(folder / "pgbouncer.ini")],
+            dying_with_us([program, "-q", str(folder / "pgbouncer.ini")]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             **account,  # type: ignore[call-overload]

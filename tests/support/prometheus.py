@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.child_processes import free_port
+from support.child_processes import dying_with_us, free_port
 from support.patience import eventually
 
 PROMETHEUS = shutil.which("prometheus")
@@ -79,7 +79,7 @@ async def prometheus(folder: Path, targets: Mapping[str, str], rules: Path) -> A
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     with (folder / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(dying_with_us(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     server = Prometheus(f"http://127.0.0.1:{port}")
 
     async def answers() -> bool:

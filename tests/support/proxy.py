@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.child_processes import free_port
+from support.child_processes import dying_with_us, free_port
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -53,7 +53,7 @@ def proxy(upstream: int, folder: Path, *, scheme: str) -> Iterator[str]:
     )
     # The option keeps it from opening the system's own log before it has read where ours is.
     command = [NGINX, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration)]
-    program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    program = subprocess.Popen(dying_with_us(command), stdin=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

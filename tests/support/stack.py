@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import subprocess
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ import httpx
 
 from support.child_processes import NO_METRICS, free_port, kill_with_children
 from support.patience import PATIENCE, eventually
-from support.zygote import Program, start_program
+from support.zygote import Program
 
 T = TypeVar("T")
 
@@ -36,7 +35,7 @@ class Stack:
         self.home = folder / "home"
         self.folder = folder
         self._shared_imports = shared_imports
-        self._processes: dict[str, Program | subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, Program] = {}
         self.settings = {
             "WAYBILL_DATABASE_URL": database_url,
             "WAYBILL_HOME": str(self.home),
@@ -54,7 +53,7 @@ class Stack:
     def start(self, name: str, **settings: str) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("WAYBILL_")}
         with self._log(name).open("ab") as log:
-            self._processes[name] = start_program(
+            self._processes[name] = Program(
                 f"waybill_{name}",
                 env={**environment, **self.settings, **settings},
                 output=log,

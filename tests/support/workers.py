@@ -15,7 +15,7 @@ from typing import Any
 from support.child_processes import NO_METRICS, kill_with_children
 from support.handlers import EFFECT
 from support.patience import eventually
-from support.zygote import start_program
+from support.zygote import Program
 from waybill.db.database import Connection
 from waybill_engine import NewJob, enqueue_many
 
@@ -61,9 +61,7 @@ class WorkerProcess:
             **settings,
         }
         with self.log.open("wb") as log:
-            self.process = start_program(
-                program, env=environment, output=log, cwd=folder, shared_imports=shared_imports
-            )
+            self.process = Program(program, env=environment, output=log, cwd=folder, shared_imports=shared_imports)
 
     @property
     def pid(self) -> int:

@@ -3,6 +3,9 @@
 Importing a service takes a second of processor time, and the suite starts hundreds of them. What runs is the same
 program, in a process of its own with its own environment, folder, output and signals; only the imports are shared.
 `Program` looks like `subprocess.Popen` as far as tests use it.
+
+A new interpreter is started from there, too, if a test wants one: what that process started ends with it, and it ends
+with the test run, however the run ends.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -39,6 +43,7 @@ PRELOADED = (
     "waybill_cli.main",
 )
 _LENGTH = 4
+_PR_SET_PDEATHSIG = 1
 
 
 class Program:
@@ -52,10 +57,17 @@ class Program:
         output: IO[bytes],
         cwd: Path,
         errors: IO[bytes] | None = None,
+        shared_imports: bool = True,
     ) -> None:
-        """Without `errors`, what it prints there is in `output`, too."""
+        """Without `errors`, what it prints there is in `output`, too; without `shared_imports` Python starts anew."""
         self.args = [sys.executable, "-m", module, *arguments]
-        wanted = {"module": module, "arguments": arguments, "env": dict(env), "cwd": str(cwd)}
+        wanted = {
+            "module": module,
+            "arguments": arguments,
+            "env": dict(env),
+            "cwd": str(cwd),
+            "command": None if shared_imports else self.args,
+        }
         self.pid, self._exit = _zygote().fork(wanted, output.fileno(), (errors or output).fileno())
         self.returncode: int | None = None
 
@@ -89,15 +101,6 @@ class Program:
         self.returncode = int(said) if said else -signal.SIGKILL
 
 
-def start_program(
-    module: str, *, env: Mapping[str, str], output: IO[bytes], cwd: Path, shared_imports: bool = True
-) -> Program | subprocess.Popen[bytes]:
-    """Start `python -m MODULE`; without `shared_imports` as a new interpreter."""
-    if shared_imports:
-        return Program(module, env=env, output=output, cwd=cwd)
-    return subprocess.Popen([sys.executable, "-m", module], env=env, stdout=output, stderr=output, cwd=cwd)
-
-
 class _Zygote:
     """This process's end of the line to the process that forks."""
 
@@ -106,7 +109,7 @@ class _Zygote:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
         environment["PYTHONPATH"] = str(TESTS)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "support.zygote", str(theirs.fileno())],
+            [sys.executable, "-m", "support.zygote", str(theirs.fileno()), *PRELOADED],
             pass_fds=[theirs.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -145,8 +148,8 @@ def _zygote() -> _Zygote:
 # What follows runs in the process that forks.
 
 
-def _serve(line: socket.socket) -> None:
-    for module in PRELOADED:
+def _serve(line: socket.socket, preloaded: list[str]) -> None:
+    for module in preloaded:
         __import__(module)
     trust_store.read_once()
     # What was imported is never garbage. Otherwise each child would look through all of it, and copy it by doing so.
@@ -178,8 +181,10 @@ def _answer(line: socket.socket, children: dict[int, int], ours: tuple[int, int]
     while len(data) < int.from_bytes(head, "big"):
         data += line.recv(1 << 16)
     exit_read, exit_write = os.pipe2(os.O_CLOEXEC)
+    zygote = os.getpid()
     pid = os.fork()
     if pid == 0:
+        _end_with(zygote)
         for fd in (line.fileno(), exit_read, exit_write, *ours, *children.values()):
             os.close(fd)
         _become(json.loads(data), *fds)
@@ -199,6 +204,14 @@ def _reap(children: dict[int, int]) -> None:
             os.close(children.pop(pid))
 
 
+def _end_with(parent: int) -> None:
+    """Be killed when the parent is, which then cannot do it. Only Linux can do that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() != parent:
+            os._exit(1)
+
+
 def _become(wanted: dict[str, Any], output: int, errors: int) -> None:
     """Be the program that was asked for, and never return."""
     code = 1
@@ -209,6 +222,10 @@ def _become(wanted: dict[str, Any], output: int, errors: int) -> None:
         os.close(output)
         os.close(errors)
         os.chdir(wanted["cwd"])
+        if wanted["command"]:
+            for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and the new interpreter would inherit it
+                signal.signal(ignored, signal.SIG_DFL)
+            os.execve(wanted["command"][0], wanted["command"], wanted["env"])  # noqa: S606 - it is our own interpreter
         os.environ.clear()
         os.environ.update(wanted["env"])
         if zone := wanted["env"].get("TZ"):
@@ -235,4 +252,4 @@ def _become(wanted: dict[str, Any], output: int, errors: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
