@@ -8,6 +8,7 @@ import itertools
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -165,15 +166,22 @@ def template(server_url: str, maintenance: Maintenance) -> Iterator[str]:
     maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture
-def database_url(server_url: str, template: str, maintenance: Maintenance) -> Iterator[str]:
-    """A fresh, migrated database."""
+@contextmanager
+def a_database(maintenance: Maintenance, template: str) -> Iterator[str]:
+    """The name of a fresh, migrated database."""
     name = f"waybill_test_{os.getpid()}_{next(_numbers)}"
     maintenance.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     # Settings of a database are not copied with it.
     maintenance.execute(f"ALTER DATABASE {name} SET search_path = test_clock, pg_catalog, public")
-    yield on_server(server_url, name)
+    yield name
     maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database_url(server_url: str, template: str, maintenance: Maintenance) -> Iterator[str]:
+    """A fresh, migrated database."""
+    with a_database(maintenance, template) as name:
+        yield on_server(server_url, name)
 
 
 @pytest.fixture

@@ -5,15 +5,20 @@ A queue table's statistics are always wrong. Each test here makes them wrong in 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
 import pytest
 
+from conftest import a_database, on_server
 from support.engine import some_jobs, start_worker
+from support.server import Maintenance
+from waybill.config import CommonSettings
 from waybill.db import Database, driver
 from waybill.db.database import Connection
 from waybill_engine import (
@@ -239,11 +244,16 @@ async def complaints(connection: Connection, statements: dict[str, Hot]) -> dict
     return wrong
 
 
+async def forging(connection: Connection) -> None:
+    """Prepare the database for wrong statistics."""
+    if not await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+        pytest.skip("forging statistics needs a superuser")
+    await connection.execute("ALTER TABLE jobs SET (autovacuum_enabled = false)")
+
+
 @pytest.fixture
 async def admin(hot: Connection) -> Connection:
-    if not await hot.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
-        pytest.skip("forging statistics needs a superuser")
-    await hot.execute("ALTER TABLE jobs SET (autovacuum_enabled = false)")
+    await forging(hot)
     return hot
 
 
@@ -293,11 +303,37 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("make_wrong", WRONG, ids=[one.__name__ for one in WRONG])
-async def test_the_engines_statements_have_one_plan(db: Database, admin: Connection, make_wrong: Any) -> None:
-    await make_wrong(admin)
-    async with db.hot() as connection:
-        assert connection is not admin
+@pytest.fixture(scope="module")
+def wrong(request: pytest.FixtureRequest, server_url: str, maintenance: Maintenance, template: str) -> Iterator[str]:
+    """A database whose statistics are wrong in one of these ways. Tests only look at plans there, so they share it."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(on_server(server_url, name))
+        try:
+            await forging(connection)
+            await request.param(connection)
+        finally:
+            await connection.close()
+
+    with a_database(maintenance, template) as name:
+        asyncio.run(make())
+        yield on_server(server_url, name)
+
+
+@pytest.fixture
+async def misled(wrong: str) -> AsyncIterator[Database]:
+    database = await Database.connect(CommonSettings.model_validate({"database_url": wrong}), name="test")
+    yield database
+    await database.close()
+
+
+every_way = pytest.mark.parametrize("wrong", WRONG, indirect=True, ids=[one.__name__ for one in WRONG])
+after_analyzing = pytest.mark.parametrize("wrong", WRONG[2:], indirect=True, ids=[one.__name__ for one in WRONG[2:]])
+
+
+@every_way
+async def test_the_engines_statements_have_one_plan(misled: Database) -> None:
+    async with misled.hot() as connection:
         await prepare(connection, HOT)
         assert await complaints(connection, HOT) == {}
 
@@ -334,12 +370,9 @@ async def test_plans_made_for_an_empty_table_still_serve_a_full_one(db: Database
         assert await complaints(connection, HOT) == {}
 
 
-@pytest.mark.parametrize("make_wrong", WRONG[2:], ids=[one.__name__ for one in WRONG[2:]])
-async def test_in_a_handlers_own_transaction_the_fence_is_a_look_up_too(
-    db: Database, admin: Connection, make_wrong: Any
-) -> None:
-    await make_wrong(admin)
-    async with db.transaction() as session:
+@after_analyzing
+async def test_in_a_handlers_own_transaction_the_fence_is_a_look_up_too(misled: Database) -> None:
+    async with misled.transaction() as session:
         connection = await driver(session)
         await prepare(connection, IN_A_HANDLERS_TRANSACTION)
         found: dict[object, str] = {}
@@ -384,13 +417,10 @@ async def reads(connection: Connection) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("free_planner", [False, True])
-@pytest.mark.parametrize("make_wrong", WRONG, ids=[one.__name__ for one in WRONG])
-async def test_a_look_at_the_backlog_reads_only_what_it_counts(
-    db: Database, admin: Connection, make_wrong: Any, free_planner: bool
-) -> None:
+@every_way
+async def test_a_look_at_the_backlog_reads_only_what_it_counts(misled: Database, free_planner: bool) -> None:
     """KEDA and others call the function on connections whose planner is free."""
-    await make_wrong(admin)
-    async with db.transaction() as session, db.hot() as hot:
+    async with misled.transaction() as session, misled.hot() as hot:
         connection = await driver(session) if free_planner else hot
         async with connection.transaction():
             before = await reads(connection)
