@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import time
 from pathlib import Path
 
 import httpx
@@ -18,32 +16,14 @@ from support.memory import resident
 from support.patience import eventually
 from support.reviewed_invoices import end, read
 from support.stack import Stack
+from support.visitor import visiting
 from waybill.db import Database
 from waybill.security import keys
 from waybill.storage import LocalStorage
 
 
-async def latencies(client: httpx.AsyncClient, path: str, until: asyncio.Event) -> list[float]:
-    took = []
-    while not until.is_set():
-        begun = time.perf_counter()
-        answer = await client.get(path)
-        took.append(time.perf_counter() - begun)
-        assert answer.status_code == 200
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await until.wait()
-    return sorted(took)
-
-
 def p99(took: list[float]) -> float:
     return took[int(len(took) * 0.99)]
-
-
-async def calm(client: httpx.AsyncClient, path: str) -> list[float]:
-    until = asyncio.Event()
-    asyncio.get_running_loop().call_later(5, until.set)
-    return await latencies(client, path, until)
 
 
 @pytest.mark.heavy
@@ -52,7 +32,7 @@ async def test_a_storm_of_reviews_leaves_other_visitors_alone(database_url: str,
     stack = Stack(database_url, tmp_path, shared_imports=False)
     try:
         await stack.start_all("api")
-        pid = stack._processes["api"].pid
+        pid = stack.pid("api")
         document = read(print_invoice(make_invoice(1, 3000), REFERENCE))
         async with (
             db.hot() as connection,
@@ -66,25 +46,25 @@ async def test_a_storm_of_reviews_leaves_other_visitors_alone(database_url: str,
                 connection, tenant="acme", name="other", permissions=("convert:read", "convert:write")
             )
             other.headers["Authorization"] = f"Bearer {key.text}"
-            mine = f"/api/jobs/{await uploaded(other)}"
+            paths = f"/api/jobs/{await uploaded(other)}", "/livez"
             for _ in range(3):
                 assert (await stormy.get(f"/review/{job}")).status_code == 200
-            before, memory = await calm(other, mine), resident(pid)
+            async with visiting(stack.url, key.text, *paths) as calm:
+                await asyncio.sleep(5)
+            memory = resident(pid)
 
-            over = asyncio.Event()
-            watching = [asyncio.create_task(latencies(other, path, over)) for path in (mine, "/livez")]
-            answers = await asyncio.gather(*(stormy.get(f"/review/{job}") for _ in range(40)))
-            over.set()
-            during, alive = [await each for each in watching]
+            async with visiting(stack.url, key.text, *paths) as storm:
+                answers = await asyncio.gather(*(stormy.get(f"/review/{job}") for _ in range(40)))
 
             assert {answer.status_code for answer in answers} <= {200, 429, 503}
             assert all("retry-after" in answer.headers for answer in answers if answer.status_code != 200)
+            (before, _), (during, alive) = calm.took, storm.took
+            print(
+                f"storm: another visitor p99 {p99(before) * 1e3:.1f} -> {p99(during) * 1e3:.1f} ms, /livez p99"
+                f" {p99(alive) * 1e3:.1f}, max {alive[-1] * 1e3:.1f} ms, load {os.getloadavg()[0]:.1f}"
+            )
             assert p99(during) <= 3 * p99(before)
             # One answer in a hundred may be late on a busy machine; none as late as a collection of garbage makes it.
-            print(
-                f"storm: another visitor p99 {p99(before) * 1e3:.0f} -> {p99(during) * 1e3:.0f} ms, /livez p99"
-                f" {p99(alive) * 1e3:.0f}, max {alive[-1] * 1e3:.0f} ms, load {os.getloadavg()[0]:.1f}"
-            )
             assert p99(alive) <= 0.1
 
             async def returned() -> bool:

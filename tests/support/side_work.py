@@ -33,3 +33,7 @@ def die() -> None:
 
 def refuse() -> None:
     raise NotFound(msg("convert.no_job"))
+
+
+def echo(*arguments: object) -> tuple[object, ...]:
+    return arguments

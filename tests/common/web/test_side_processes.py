@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import side_work
+from support.child_processes import is_alive
 from support.patience import PATIENCE, until
 from waybill.errors import NotFound
 from waybill.web.side_processes import SideProcesses, WorkTookTooLong
@@ -20,13 +21,6 @@ async def processes() -> AsyncIterator[SideProcesses]:
     made = SideProcesses(2, preload=["support.side_work"])
     yield made
     made.close()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 async def test_calls_are_answered_by_another_process_which_is_used_again(processes: SideProcesses) -> None:
@@ -40,13 +34,18 @@ async def test_calls_are_answered_by_another_process_which_is_used_again(process
     assert (await processes.run(side_work.whoami, "three", within=PATIENCE))[0] == first
 
 
+async def test_files_arrive_as_they_are_beside_other_arguments(processes: SideProcesses) -> None:
+    files = [os.urandom(3_000_000), b"", None, b"\x00short"]
+    assert await processes.run(side_work.echo, *files, {"a": [1]}, within=PATIENCE) == (*files, {"a": [1]})
+
+
 async def test_work_that_nobody_waits_for_ends(processes: SideProcesses, tmp_path: Path) -> None:
     started = tmp_path / "started"
     calling = asyncio.create_task(processes.run(side_work.hang, started, within=PATIENCE))
     await until(lambda: started.exists() and bool(started.read_text()))
     calling.cancel()
     await asyncio.gather(calling, return_exceptions=True)
-    await until(lambda: not alive(int(started.read_text())))
+    await until(lambda: not is_alive(int(started.read_text())))
     assert (await processes.run(side_work.whoami, "again", within=PATIENCE))[1] == "again"
 
 
@@ -62,5 +61,5 @@ async def test_work_that_takes_too_long_or_kills_its_process_is_a_503(processes:
 
 async def test_a_process_that_has_grown_is_replaced(processes: SideProcesses) -> None:
     pid, _ = await processes.run(side_work.grow, 250, within=PATIENCE)
-    await until(lambda: not alive(pid))
+    await until(lambda: not is_alive(pid))
     assert (await processes.run(side_work.whoami, "next", within=PATIENCE))[0] != pid

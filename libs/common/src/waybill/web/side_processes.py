@@ -103,7 +103,7 @@ class SideProcesses:
             with self._starting:  # the server that forks is started with the first of them
                 self._context.set_forkserver_preload(self._preload)
                 connection = process.start(self._context)
-        connection.send_bytes(pickle.dumps((function, arguments)))
+        _send_call(connection, function, arguments)
         failure, result, resident = pickle.loads(connection.recv_bytes())  # noqa: S301 - written by our own process
         return failure, result, resident
 
@@ -112,6 +112,16 @@ class SideProcesses:
         process.kill()
         with contextlib.suppress(Exception):
             await asyncio.shield(calling)
+
+
+def _send_call(connection: Connection, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    """Files are sent as they are. To pickle several megabytes takes the interpreter's lock for as many milliseconds."""
+    files = [each for each in arguments if isinstance(each, bytes)]
+    outside = [pickle.PickleBuffer(each) if isinstance(each, bytes) else each for each in arguments]
+    call = pickle.dumps((function, outside), protocol=5, buffer_callback=lambda _: None)
+    connection.send_bytes(pickle.dumps((call, len(files))))
+    for file in files:
+        connection.send_bytes(file)
 
 
 class _SideProcess:
@@ -150,15 +160,20 @@ def _serve(connection: Connection) -> None:
     gc.disable()  # a call makes many objects and few cycles; we collect between calls
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the API has ended, however it did
         while True:
-            connection.send_bytes(_answer(connection.recv_bytes()))
+            connection.send_bytes(_answer(*_received_call(connection)))
             gc.collect()
 
 
-def _answer(call: bytes) -> bytes:
+def _received_call(connection: Connection) -> tuple[bytes, list[bytes]]:
+    call, files = pickle.loads(connection.recv_bytes())  # noqa: S301 - written by the API
+    return call, [connection.recv_bytes() for _ in range(files)]
+
+
+def _answer(call: bytes, files: list[bytes]) -> bytes:
     failure: BaseException | None = None
     result: object = None
     try:
-        function, arguments = pickle.loads(call)  # noqa: S301 - written by the API
+        function, arguments = pickle.loads(call, buffers=files)  # noqa: S301 - written by the API
         result = function(*arguments)
     except Exception as error:  # noqa: BLE001 - it is raised again in the API
         carry_frames(error)
