@@ -369,7 +369,7 @@ def ground(server_url: str, template: str) -> Iterator[Ground]:
     loop.close()
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(400, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("examples", [25, pytest.param(400, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])])
 def test_a_breaker_behaves_like_its_model(ground: Ground, examples: int) -> None:
     happened: Counter[str] = Counter()
 

@@ -813,7 +813,7 @@ def play(ground: Ground, *, examples: int, steps: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_the_engine_behaves_like_its_model(ground: Ground) -> None:
-    play(ground, examples=100, steps=50)
+    play(ground, examples=80, steps=50)
 
 
 @pytest.mark.heavy
