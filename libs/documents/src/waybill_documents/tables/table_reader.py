@@ -347,4 +347,4 @@ class TableReader:
         return number < len(self._under_header) and self._under_header[number] == folded
 
     def _division(self, grid: Grid) -> Division:
-        return Division(grid, self._shape.required, self._shape.is_readable)
+        return Division(grid, self._shape.required, self._shape.numeric, self._shape.is_readable)
