@@ -40,7 +40,7 @@ def files(name: str, title: str) -> MappingFiles:
 
 async def publish(connection: Connection, tenant: str, name: str, title: str = "One") -> str:
     async with connection.transaction():
-        assert await mappings.put(connection, tenant, name, title, files(name, title), "key:test")
+        assert await mappings.put(connection, tenant, name, title, False, files(name, title), "key:test")
         draft = await mappings.get(connection, tenant, name)
         assert draft is not None
         assert await mappings.publish(connection, tenant, name, draft.changed_at)
@@ -92,7 +92,7 @@ async def test_a_name_means_the_tenants_own_then_what_is_shared_then_what_is_shi
 
 async def test_a_draft_is_no_version_that_a_job_can_name(hot: Connection) -> None:
     draft = files("mine_v1", "Draft")
-    await mappings.put(hot, "acme", "mine_v1", "Draft", draft, "key:test")
+    await mappings.put(hot, "acme", "mine_v1", "Draft", False, draft, "key:test")
     catalogue = MappingCatalogue()
     assert await catalogue.resolve(hot, "acme", "mine_v1") is None
     assert await catalogue.files(hot, "acme", "mine_v1", draft.sha256) is None
@@ -100,11 +100,11 @@ async def test_a_draft_is_no_version_that_a_job_can_name(hot: Connection) -> Non
 
 async def test_what_was_tested_is_what_is_published(hot: Connection, storage: LocalStorage) -> None:
     for change in ("document", "sample"):
-        await mappings.put(hot, "acme", f"{change}_v1", "One", files(f"{change}_v1", "One"), "key:test")
+        await mappings.put(hot, "acme", f"{change}_v1", "One", False, files(f"{change}_v1", "One"), "key:test")
         tested = await mappings.get(hot, "acme", f"{change}_v1")
         assert tested is not None
         if change == "document":
-            await mappings.put(hot, "acme", "document_v1", "Two", files("document_v1", "Two"), "key:test")
+            await mappings.put(hot, "acme", "document_v1", "Two", False, files("document_v1", "Two"), "key:test")
         else:
             await sample(hot, storage, "acme", "sample_v1")
         assert not await mappings.publish(hot, "acme", f"{change}_v1", tested.changed_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from html import unescape
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from endtoend.conftest import MakeStack
+from support.command_line import Waybill, process
 from support.invoices import print_invoice, reference_invoice
 from support.patience import eventually
 from support.sheets import Rows
@@ -17,6 +19,9 @@ from support.stack import Stack
 from support.workbooks import packed, sheet, workbook_parts
 from waybill.security import keys
 from waybill_documents.catalogue import folder
+from waybill_engine import erasure
+
+__all__ = ["process"]
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -39,15 +44,22 @@ async def publish(client: httpx.AsyncClient, name: str, title: str) -> str:
     return await publish_document(client, name, {**SHIPPED, "name": name, "title": title}, CORETAX)
 
 
-async def publish_document(
+async def push_document(
     client: httpx.AsyncClient, name: str, document: dict[str, Any], schemas: dict[str, str] | None = None
 ) -> str:
     body = {"document": json.dumps(document), "schemas": schemas or {}}
     made = await client.put(f"/api/mappings/{name}", json=body)
     assert made.status_code == 200, made.text
+    return str(made.json()["sha256"])
+
+
+async def publish_document(
+    client: httpx.AsyncClient, name: str, document: dict[str, Any], schemas: dict[str, str] | None = None
+) -> str:
+    sha256 = await push_document(client, name, document, schemas)
     published = await client.post(f"/api/mappings/{name}/publish")
     assert published.status_code == 200, published.text
-    return str(made.json()["sha256"])
+    return sha256
 
 
 async def upload(
@@ -115,6 +127,7 @@ async def publish_without_gateway(stack: Stack, client: httpx.AsyncClient, name:
     return sha256
 
 
+INVOICES = {"format": 1, "name": "invoices_v1", "title": "Invoices", "embedded": {"output": "ubl"}}
 SHEETS = {
     "format": 1,
     "name": "sheet_v1",
