@@ -157,11 +157,11 @@ async def named_by(connection: Connection, enqueuer: Enqueuer, how: str) -> None
         pinned = PinnedCatalogue((PinnedMapping("kept_v1", sha256, MappingOrigin.OWN),))
         await mapping_catalogues.pin(connection, pinned.sha256, pinned.to_json())
         await connection.execute("UPDATE mapping_catalogues SET used_at = 'infinity'")
-        return None
+        return
     if how == "a job that never ran":
         payload = {"upload_key": theirs(), "mapping": "kept_v1", "bytes": 4}
         await enqueue(connection, NewJob(CONVERT_PDF, "acme", payload))
-        return None
+        return
     job = await enqueuer.child(theirs())
     changes = {
         "a job": "mapping = 'kept_v1', mapping_sha256 = $2",
@@ -169,7 +169,6 @@ async def named_by(connection: Connection, enqueuer: Enqueuer, how: str) -> None
         "a job that chose it": "mapping = 'auto', mapping_sha256 = 'x', used_mapping = 'kept_v1', used_sha256 = $2",
     }
     await connection.execute(f"UPDATE conversions SET {changes[how]} WHERE job_id = $1", job, sha256)
-    return job
 
 
 @pytest.mark.parametrize(
