@@ -53,7 +53,7 @@ async def publish(connection: Connection, tenant: str, name: str, title: str = "
 
 async def sample(connection: Connection, storage: LocalStorage, tenant: str, mapping: str) -> str:
     sample_id = new_id()
-    stored = await storage.put(f"{dated('samples', sample_id)}.pdf", b"%PDF-")
+    stored = await storage.put(f"{dated('samples', sample_id)}.xlsx", b"PK")
     await mappings.add_sample(
         connection, tenant, mapping, sample_id, "one", stored.key, stored.bytes, stored.sha256, {"a": 1}
     )
@@ -137,8 +137,8 @@ async def test_the_janitor_keeps_samples_and_removes_what_no_row_names(
 ) -> None:
     await publish(hot, "acme", "mine_v1")
     kept = await sample(hot, storage, "acme", "mine_v1")
-    orphan = f"{dated('samples', new_id())}.pdf"
-    await storage.put(orphan, b"%PDF-")
+    for ending in ("pdf", "csv", "xlsx", "xml"):
+        await storage.put(f"{dated('samples', new_id())}.{ending}", b"no row names it")
     await clock.forward(40 * DAY)
     await cleaner.clean()
     await cleaner.clean()

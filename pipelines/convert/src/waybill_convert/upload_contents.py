@@ -123,9 +123,9 @@ async def kind_of_stored(chunks: AsyncIterator[bytes]) -> FileType:
         head += chunk
         if len(head) >= HEAD:
             break
-    if head.startswith(_ZIP):
-        return FileType.XLSX
-    return FileType.PDF if _is_pdf(head) else detect_bytes(bytes(head))
+    if _is_pdf(head):
+        return FileType.PDF
+    return FileType.XLSX if head.startswith(_ZIP) else detect_bytes(bytes(head))
 
 
 def unread_by(mapping: MappingChoice, kind: FileType) -> NotPdf | None:
