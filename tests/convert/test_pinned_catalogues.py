@@ -23,7 +23,7 @@ OWN = MappingFiles('{"name": "acme_v1"}', {"a.xsd": "<x/>"})
 
 
 def choice(name: str, sha256: str = "0" * 64, origin: MappingOrigin = MappingOrigin.OWN) -> MappingChoice:
-    return MappingChoice(name, name, sha256, origin)
+    return MappingChoice(name, name, sha256, origin, False)
 
 
 def test_it_depends_on_the_mappings_and_not_on_their_order() -> None:
@@ -45,7 +45,7 @@ async def test_more_than_the_gateway_takes_are_refused(hot: Connection) -> None:
 
 
 async def publish(connection: Connection, tenant: str, files: MappingFiles = OWN) -> None:
-    assert await mappings.put(connection, tenant, "acme_v1", "Acme", files, "test")
+    assert await mappings.put(connection, tenant, "acme_v1", "Acme", False, files, "test")
     await connection.execute("UPDATE mappings SET state = 'published', published_at = now() WHERE tenant = $1", tenant)
 
 

@@ -13,7 +13,7 @@ from waybill.db import Database
 from waybill.db.database import Connection
 from waybill.errors import Conflict, NotFound
 from waybill.security import Principal
-from waybill_convert.repository import conversions, listing
+from waybill_convert.repository import conversions, listing, retired_mappings
 from waybill_convert.service import Conversions
 from waybill_convert.status import Status
 from waybill_engine import control
@@ -91,7 +91,7 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
             for statement, arguments, index in [
                 (listing._PAGE, (me.owner, listing._NEWEST, last, 50), "conversions_listed"),
                 (listing._CHANGED, (me.owner, "10", uuid.UUID(int=0), 50), "conversions_changed"),
-                (conversions._SAME, (me.owner, "a", "m", 1, ["queued"], None), "conversions_same"),
+                (conversions._SAME, (me.owner, "a", "m", 1, ["queued"], None, None), "conversions_same"),
                 (
                     listing._PAGE_FILTERED,
                     (me.owner, listing._NEWEST, last, 50, ["queued"], None, None),
@@ -101,6 +101,8 @@ async def test_what_an_owner_lists_is_read_from_one_index(db: Database, me: Prin
                 plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *arguments))
                 assert index in plan, plan
                 assert "Seq Scan" not in plan, plan
+            unnamed = await connection.fetch(f"EXPLAIN {retired_mappings._FIND}", 30.0, "", "", 50)
+            assert "conversions_version" in "\n".join(row[0] for row in unnamed), unnamed
             await hot.execute("ANALYZE conversions")
 
 

@@ -222,7 +222,8 @@ def test_confidence_is_derived_as_the_page_says() -> None:
     assert said["found by a pattern alone"] == str(confidence.BASE["pattern"])
     assert said["found by an area alone"] == str(confidence.BASE["area"])
     assert said["the same rule also found a different value elsewhere"] == f"−{confidence.AMBIGUOUS}"
-    assert said["the edge between two columns crosses one of its words"] == f"−{confidence.DOUBTFUL}"
+    crossed = "the edge between two columns crosses one of its words, or a dash before a number may be its minus"
+    assert said[crossed] == f"−{confidence.DOUBTFUL}"
     assert said["one of its lines may belong to the next row"] == f"−{confidence.DOUBTFUL}"
     assert said["not found, and not required"] == str(confidence.NOT_FOUND)
     assert said["the default, because nothing is printed; no check raises it"] == str(confidence.FROM_DEFAULT)

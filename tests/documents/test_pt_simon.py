@@ -73,6 +73,15 @@ def test_an_invoice_with_the_signs_of_another_country_is_not_read_as_a_thousandt
     assert raised.value.code is FaultCode.BAD_VALUE
 
 
+def test_a_description_that_ends_with_a_dash_casts_no_doubt_on_the_hs_code_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "invoice.pdf"
+    file.write_bytes(print_invoice(make_invoice(1, 4), LAYOUTS[0]))
+    record = json.loads(convert(file, "pdf", mapping=mapping(), wants="conversion", clock=perf_counter).body)
+    line, places = record["data"]["lines"][0], record["provenance"]["tables"]["lines"][0]
+    assert (line["name"].partition(" - ")[0], line["hs_code"]) == ("Kawat Las RB-26 Ø2,6 mm kualitas ekspor", "831110")
+    assert places["hs_code"]["confidence"] == 95
+
+
 def test_money_has_no_more_than_two_decimals(tmp_path: Path) -> None:
     document = data()
     document["lines"][0] |= {"price": "12.500", "qty": "2", "amount": "25.000"}

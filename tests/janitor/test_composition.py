@@ -28,6 +28,7 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "jobs",
         "tombstones",
         "catalogues",
+        "mappings",
         "shelf_days",
         "shelf",
         "counters",

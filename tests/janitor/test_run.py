@@ -159,7 +159,7 @@ async def test_the_program_says_a_line_per_task_and_exits_accordingly(
     lines = dict(line.split(maxsplit=1) for line in said.splitlines())
     assert lines["documents"].startswith("1 documents, 4 bytes, ")
     assert lines["tombstones"].startswith("nothing to do, ")
-    assert len(lines) == 23
+    assert len(lines) == 26
     lease = await JanitorLease.take(db)
     assert lease is not None
     code, said = await run_module(database_url, folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -15,10 +16,18 @@ from support.api_fixtures import Serve
 from support.api_server import Api, upload
 from support.gateway import Gateway
 from support.invoices import print_invoice, reference_invoice
+from support.sheets import Rows
+from support.workbooks import packed, sheet, workbook_parts
 from waybill.db import Database
+from waybill.errors import Conflict
+from waybill.files import FileType
+from waybill.pipelines import brought
 from waybill.security import ADMIN
-from waybill_convert.mapping_service import MOST_SAMPLES
+from waybill_convert.sample_form import SampleForm
+from waybill_convert.sample_service import MOST_SAMPLES
+from waybill_convert.web_context import ConvertContext
 from waybill_documents.catalogue import folder
+from waybill_engine import erasure
 
 SECRET = "s" * 40
 SHIPPED = json.loads((folder() / "pt_simon_invoice_v1" / "mapping.json").read_bytes())
@@ -40,6 +49,12 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     gateway = Gateway(tmp_path_factory.mktemp("trusted"), gateway_secret=SECRET, gateway_open="false")
     yield gateway
     gateway.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Where the API stores documents; the module has another `folder`."""
+    return tmp_path / "storage"
 
 
 @dataclass
@@ -250,6 +265,110 @@ async def test_expected_data_is_what_can_be_stored_and_compared(tenants: Tenants
     assert (answer.status_code, answer.json()["key"]) == (400, "convert.mapping.expected")
 
 
+BOOK_ROWS: Rows = [["Rechnung", 4711], ["Artikel", "Betrag"], ["Rohr", 37.05], ["Mutter", 1234.56]]
+SHEET_SAMPLES = {
+    "may.xlsx": packed(workbook_parts({"Blatt 1": sheet(BOOK_ROWS)})),
+    "june.csv": b"Rechnung;4711\r\nArtikel;Betrag\r\nRohr;37,05\r\nMutter;1.234,56\r\n",
+}
+READS_SHEETS = {
+    "locale": {"base": "de"},
+    "fields": {"number": {"label": "Rechnung"}},
+    "tables": {
+        "lines": {
+            "columns": {"name": {"header": "Artikel"}, "amount": {"header": "Betrag", "type": "decimal"}},
+            "row": {"begins": "amount"},
+        }
+    },
+    "xml": {"root": {"name": "I", "children": [{"name": "L", "each": "lines", "value": "amount"}]}},
+}
+READ = {"number": "4711", "lines": [{"name": "Rohr", "amount": "37.05"}, {"name": "Mutter", "amount": "1234.56"}]}
+E_INVOICE_XML = (folder() / "en16931_ubl" / "golden" / "invoice.cii.xml").read_bytes()
+
+
+async def push_own(client: httpx.AsyncClient, name: str, **rules: Any) -> None:
+    document = json.dumps({"format": 1, "name": name, "title": "Own", **rules})
+    assert (await client.put(f"/api/mappings/{name}", json={"document": document})).status_code == 200
+
+
+async def add_document(client: httpx.AsyncClient, mapping: str, file: str, content: bytes, expected: Any = None) -> Any:
+    fields = {"expected": json.dumps(expected)} if expected is not None else {}
+    return await client.post(f"/api/mappings/{mapping}/samples", files={"file": (file, content, "")}, data=fields)
+
+
+async def test_samples_are_whatever_the_mapping_reads(tenants: Tenants) -> None:
+    acme = tenants.acme
+    await push_own(acme, "sheets_v1", **READS_SHEETS)
+    for file, content in SHEET_SAMPLES.items():
+        added = await add_document(acme, "sheets_v1", file, content, READ)
+        assert (added.status_code, added.json()["name"]) == (201, file.partition(".")[0]), added.text
+    tested = (await acme.post("/api/mappings/sheets_v1/test")).json()
+    assert tested["passed"], tested
+    wrong = {**READ, "lines": [READ["lines"][0], {"name": "Mutter", "amount": "1234.57"}]}
+    await add_document(acme, "sheets_v1", "june.csv", SHEET_SAMPLES["june.csv"], wrong)
+    refused = await acme.post("/api/mappings/sheets_v1/publish")
+    (failed,) = [each for each in refused.json()["samples"] if not each["passed"]]
+    assert failed["differences"] == [{"path": "lines[1].amount", "expected": "1234.57", "found": "1234.56"}]
+    await add_document(acme, "sheets_v1", "june.csv", SHEET_SAMPLES["june.csv"], READ)
+    assert len((await acme.post("/api/mappings/sheets_v1/publish")).json()["tested"]) == 2
+
+    await push_own(acme, "invoices_v1", embedded={"output": "ubl"})
+    added = await add_document(acme, "invoices_v1", "one.xml", E_INVOICE_XML, {"number": "471102"})
+    assert added.status_code == 201, added.text
+    assert (await acme.post("/api/mappings/invoices_v1/test")).json()["samples"][0]["differences"]
+    await add_document(acme, "invoices_v1", "one.xml", E_INVOICE_XML)
+    assert (await acme.post("/api/mappings/invoices_v1/publish")).json()["state"] == "published"
+
+
+async def test_a_sample_that_the_mapping_can_never_read_is_refused(tenants: Tenants, store: Path, db: Database) -> None:
+    acme = tenants.acme
+    await push_own(acme, "sheets_v1", **READS_SHEETS)
+    await push_own(acme, "invoices_v1", embedded={"output": "ubl"})
+    for mapping, file, content, key in (
+        ("sheets_v1", "one.xml", E_INVOICE_XML, "xml_needs_mapping"),
+        ("invoices_v1", "may.xlsx", SHEET_SAMPLES["may.xlsx"], "sheet_needs_mapping"),
+        ("invoices_v1", "june.csv", SHEET_SAMPLES["june.csv"], "sheet_needs_mapping"),
+        ("sheets_v1", "june.txt", SHEET_SAMPLES["june.csv"], "not_called_pdf"),
+        ("sheets_v1", "may.csv", b"<html>;</html>", "no_sheet"),
+    ):
+        refused = await add_document(acme, mapping, file, content)
+        assert (refused.status_code, refused.json()["key"]) == (415, f"convert.upload.{key}")
+    async with db.hot() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM mapping_samples") == 0
+    assert not list(store.glob("samples/**/*.*"))
+
+
+async def test_a_draft_that_reads_other_documents_now_fails_with_the_samples_it_had(tenants: Tenants) -> None:
+    acme = tenants.acme
+    await push_own(acme, "sheets_v1", **READS_SHEETS)
+    await add_document(acme, "sheets_v1", "june.csv", SHEET_SAMPLES["june.csv"])
+    await push_own(acme, "sheets_v1", embedded={"output": "ubl"})
+    (sample,) = (await acme.post("/api/mappings/sheets_v1/test")).json()["samples"]
+    assert (sample["passed"], "embedded" in sample["findings"][0]["message"]) == (False, True), sample
+
+
+async def test_documents_that_an_own_mapping_can_never_read_are_refused_when_they_are_uploaded(
+    tenants: Tenants,
+) -> None:
+    acme = tenants.acme
+    for name, rules in (("sheets_v1", READS_SHEETS), ("invoices_v1", {"embedded": {"output": "ubl"}})):
+        await push_own(acme, name, **rules)
+        assert (await acme.post(f"/api/mappings/{name}/publish")).status_code == 200
+    for mapping, file, content, key in (
+        ("sheets_v1", "one.xml", E_INVOICE_XML, "xml_needs_mapping"),
+        ("invoices_v1", "may.xlsx", SHEET_SAMPLES["may.xlsx"], "sheet_needs_mapping"),
+        ("invoices_v1", "june.csv", SHEET_SAMPLES["june.csv"], "sheet_needs_mapping"),
+        ("invoices_v1", "one.xml", E_INVOICE_XML, ""),
+        ("sheets_v1", "may.xlsx", SHEET_SAMPLES["may.xlsx"], ""),
+        ("sheets_v1", "june.csv", SHEET_SAMPLES["june.csv"], ""),
+    ):
+        answer = await acme.post("/api/upload", files={"file": (file, content, "")}, data={"mapping": mapping})
+        found = answer.json().get("key", "")
+        assert (answer.status_code, found) == ((415, f"convert.upload.{key}") if key else (201, "")), file
+    lossy = await upload(acme, mapping="sheets_v1", loss="lenient")
+    assert (lossy.status_code, lossy.json()["key"]) == (400, "convert.upload.loss_needs_e_invoices")
+    assert (await upload(acme, mapping="invoices_v1", loss="lenient")).json()["job"]["loss"] == "lenient"
+
+
 async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db: Database) -> None:
     await push(tenants.acme)
     for number in range(MOST_SAMPLES):
@@ -265,6 +384,28 @@ async def test_samples_are_bounded_and_go_with_their_draft(tenants: Tenants, db:
         assert await connection.fetchval("SELECT count(*) FROM mapping_samples") == 0
         garbage = await connection.fetchval("SELECT count(*) FROM garbage WHERE key LIKE 'samples/%'")
         assert garbage >= MOST_SAMPLES
+
+
+async def test_a_sample_that_was_on_its_way_does_not_outlive_the_erasure_of_its_tenant(
+    tenants: Tenants, db: Database, store: Path
+) -> None:
+    services = tenants.api.context.service(ConvertContext)
+    await push(tenants.acme)
+    begun_at = await services.mapping_samples.begin("acme")
+    async with db.hot() as connection:
+        request = await erasure.request(connection, "acme")
+    with pytest.raises(Conflict, match="being erased"):
+        await services.mapping_samples.begin("acme")
+    done = await erasure.erase(db, services.storage, brought("erasure"), request, within=60)
+    assert done.finished_at is not None
+    # Somebody begins anew under that name, with a mapping of the same name.
+    anew = tenants.api.client(await tenants.api.key("acme", *MAPPING_KEY))
+    assert (await push(anew)).status_code == 200
+    form = SampleForm("one", SAMPLE, FileType.PDF, None)
+    with pytest.raises(Conflict, match="being erased"):
+        await services.mapping_samples.add("acme", "acme_v1", form, begun_at=begun_at)
+    assert not [path for path in store.glob("samples/**/*") if path.is_file()]
+    assert (await add_sample(anew)).status_code == 201
 
 
 async def test_each_change_is_in_the_audit_trail(tenants: Tenants, db: Database) -> None:

@@ -17,8 +17,8 @@ from support.api_fixtures import Serve
 from support.api_server import Api, Converter, pdf, upload, uploaded
 from support.workbooks import packed, sheet, workbook_parts
 from waybill.db import Database
-from waybill.errors import Code
-from waybill.failures import Failure
+from waybill.errors import Code, GatewayRejected
+from waybill.failures import Failure, classify
 from waybill.files import FileType
 from waybill.web.languages import LANGUAGES
 from waybill_convert.repository import durations
@@ -131,6 +131,8 @@ def large_book() -> bytes:
         ("a.csv", "Summe;37,05\r\n".encode("utf-16"), "application/vnd.ms-excel"),
         ("a.csv", "Straße,Größe\r\n".encode("latin-1") * 9000, "text/plain"),
         ("a.csv", BOOK, "text/csv"),
+        ("a.CSV", b"Summe\r\n3705\r\n", "text/csv"),
+        ("a.csv", b"4711\n", ""),
     ],
 )
 async def test_a_workbook_or_csv_file_is_taken_for_a_mapping_that_may_read_it(
@@ -176,7 +178,6 @@ async def test_a_name_does_not_make_a_workbook_or_csv(with_mine: Api, db: Databa
         "a ZIP of anything": packed({"a.txt": b"a;b"}),
         "a workbook of before 2007": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000),
         "noise": noise,
-        "prose": b"Dear all" * 10,
         "JSON": json.dumps({"a": [1, 2] * 4000}).encode(),
         "a page": b"\xef\xbb\xbf <!DOCTYPE html><html>a, b; c</html>",
         "nothing": b"",
@@ -192,12 +193,109 @@ async def test_a_name_does_not_make_a_workbook_or_csv(with_mine: Api, db: Databa
         ("a.xml", BOOK),
         ("a.txt", CSV),
         ("a.xls", BOOK),
+        ("a.xlsx", b"one column"),
         ("csv", CSV),
     ):
         parts = [("file", (name, content, "")), ("mapping", (None, b"mine_v1"))]
         assert_problem(await with_mine.client().post("/api/upload", files=parts), 415, "NOT_PDF")
     assert stored(folder) == []
     assert await jobs_in(db) == 0
+
+
+async def test_what_a_mapping_in_the_folder_can_never_read_is_refused(
+    serve: Serve, db: Database, folder: Path, tmp_path: Path
+) -> None:
+    invoices = {"format": 1, "name": "invoices_v1", "title": "Invoices", "embedded": {"output": "ubl"}}
+    for each in (MINE, invoices):
+        (tmp_path / f"{each['name']}.json").write_text(json.dumps(each))
+    async with serve(mappings_dir=str(tmp_path)) as api:
+        for name, content, mapping, key in (
+            ("a.xml", E_INVOICE, "mine_v1", "xml_needs_mapping"),
+            ("a.xlsx", BOOK, "invoices_v1", "sheet_needs_mapping"),
+            ("a.csv", CSV, "invoices_v1", "sheet_needs_mapping"),
+        ):
+            parts: Any = [("file", (name, content, "")), ("mapping", (None, mapping.encode()))]
+            answer = await api.client().post("/api/upload", files=parts)
+            assert_problem(answer, 415, "NOT_PDF")
+            assert answer.json()["key"] == f"convert.upload.{key}"
+        assert stored(folder) == []
+        assert await jobs_in(db) == 0
+        parts = [("file", ("a.xml", E_INVOICE, "")), ("mapping", (None, b"invoices_v1"))]
+        assert (await api.client().post("/api/upload", files=parts)).status_code == 201
+
+
+async def test_a_failed_document_is_not_retried_by_a_mapping_that_can_never_read_it(
+    with_mine: Api, converter: Converter
+) -> None:
+    client = await with_mine.browser()
+    for name, content, mapping, other, key in (
+        ("a.xml", E_INVOICE, "en16931_ubl", "mine_v1", "xml_needs_mapping"),
+        ("a.csv", b"one\n", "mine_v1", "en16931_ubl", "sheet_needs_mapping"),
+        ("a.xlsx", BOOK, "mine_v1", "auto", "sheet_needs_name"),
+        ("a.xlsx", large_book(), "mine_v1", "oyo_v1", "sheet_needs_mapping"),
+    ):
+        parts: Any = [("file", (name, content, "")), ("mapping", (None, mapping.encode()))]
+        job = (await client.post("/api/upload", files=parts)).json()["job"]["id"]
+        for claimed in await converter.take():
+            await converter.fail(claimed, classify(GatewayRejected()))
+        refused = await client.post(f"/api/jobs/{job}/retry", params={"mapping": other})
+        assert_problem(refused, 415, "NOT_PDF")
+        assert refused.json()["key"] == f"convert.upload.{key}"
+        again = await client.post(f"/api/jobs/{job}/retry", params={"mapping": mapping})
+        assert (again.status_code, again.json()["status"]) == (200, "queued"), again.text
+        await converter.take()
+
+
+async def test_an_upload_says_what_may_be_lost_of_an_e_invoice(api: Api, db: Database, folder: Path) -> None:
+    client, content = await api.browser(), pdf()
+    plain = (await upload(client, content, mapping="en16931_ubl")).json()
+    assert plain["job"]["loss"] is None
+    for loss in ("strict", "lenient"):
+        made = (await upload(client, content, mapping="en16931_ubl", loss=loss)).json()
+        assert (made["deduped_from"], made["job"]["loss"]) == (None, loss), "it is another question"
+        again = (await upload(client, content, mapping="en16931_ubl", loss=f" {loss.upper()} ")).json()
+        assert (again["deduped_from"], again["job"]["loss"]) == (made["job"]["id"], loss)
+    same = (await upload(client, content, mapping="en16931_ubl", loss="")).json()
+    assert same["deduped_from"] == plain["job"]["id"]
+    assert (await upload(client, content, mapping="auto", loss="lenient")).json()["job"]["loss"] == "lenient"
+    async with db.hot() as connection:
+        payloads = [json.loads(row["payload"]) for row in await connection.fetch("SELECT payload::text FROM jobs")]
+    assert sorted(str(payload["loss"]) for payload in payloads) == ["None", "lenient", "lenient", "strict"]
+    before = stored(folder)
+    for mapping, loss, key in (
+        ("en16931_ubl", "some", "convert.upload.loss"),
+        ("pt_simon_invoice_v1", "strict", "convert.upload.loss_needs_e_invoices"),
+    ):
+        refused = await upload(client, mapping=mapping, loss=loss)
+        assert (refused.status_code, refused.json()["key"]) == (400, key)
+    parts: Any = [("loss", (None, b"strict")), ("loss", (None, b"lenient")), ("file", ("a.pdf", content, ""))]
+    assert (await client.post("/api/upload", files=parts)).json()["key"] == "convert.upload.field_twice"
+    assert stored(folder) == before
+
+
+async def test_a_retry_may_change_what_may_be_lost(api: Api, converter: Converter) -> None:
+    client = await api.browser()
+    address = f"/api/jobs/{(await upload(client, mapping='en16931_ubl', loss='strict')).json()['job']['id']}/retry"
+
+    async def retried(**params: str) -> tuple[str, str | None]:
+        for claimed in await converter.take():
+            await converter.fail(claimed, classify(GatewayRejected()))
+        answer = await client.post(address, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["requested_mapping"], answer.json()["loss"]
+
+    assert await retried() == ("en16931_ubl", "strict")
+    assert await retried(loss="lenient") == ("en16931_ubl", "lenient")
+    assert await retried(mapping="auto") == ("auto", "lenient")
+    assert await retried(mapping="en16931_cii", loss="strict") == ("en16931_cii", "strict")
+    assert await retried(mapping="pt_simon_invoice_v1") == ("pt_simon_invoice_v1", None), "it has nothing to lose"
+    for claimed in await converter.take():
+        await converter.fail(claimed, classify(GatewayRejected()))
+    for params in ({"loss": "strict"}, {"loss": "strict", "mapping": "oyo_v1"}):
+        refused = await client.post(address, params=params)
+        assert (refused.status_code, refused.json()["key"]) == (400, "convert.upload.loss_needs_e_invoices")
+    assert (await client.post(address, params={"loss": "some"})).status_code == 422
+    assert await retried(mapping="auto", loss="lenient") == ("auto", "lenient")
 
 
 async def test_a_workbook_among_others_is_refused_alone_and_has_the_same_limit(

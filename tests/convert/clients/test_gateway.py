@@ -90,10 +90,12 @@ async def test_the_document_is_sent_as_it_is_with_its_mapping_and_job() -> None:
     async with sick_gateway(answering(200, GOOD)) as server:
         gateway = Gateway(server.url, 60.0)
         await gateway.convert(source(), mapping="some_v1", job_id="job-1", apart=never)
-        await gateway.convert(source(), mapping="some_v1", job_id="job-2", apart=never)
+        await gateway.convert(source(), mapping="some_v1", job_id="job-2", apart=never, loss="lenient")
         await gateway.close()
     headers, body = server.requests[0]
     assert DOCUMENT in body
+    assert b'name="loss"' not in body
+    assert b'name="loss"\r\n\r\nlenient\r\n' in server.requests[1][1]
     assert b'name="mapping"\r\n\r\nsome_v1\r\n' in body
     assert headers["accept"] == "application/vnd.waybill.conversion+json"
     assert headers["x-job-id"] == "job-1"

@@ -171,6 +171,17 @@ async def test_a_workbook_needs_a_mapping_that_reads_it(
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["june.xml", "may.xml"]
 
 
+async def test_what_may_be_lost_of_an_e_invoice_is_said_with_it(
+    api: Api, submit: Submit, invoices: list[Path], converter: Converter
+) -> None:
+    for loss in ("strict", "lenient"):
+        ran = await submit(api, invoices[0], "--mapping", "en16931_ubl", "--loss", loss, "--json")
+        assert json.loads(ran.out)[0]["job"]["loss"] == loss
+    refused = await submit(api, invoices[0], "--loss", "lenient")
+    assert (refused.code, "reads no e-invoices" in refused.err) == (1, True), refused.out
+    assert (await submit(api, invoices[0], "--loss", "some")).code == 2
+
+
 async def test_one_that_fails_is_told_and_makes_the_exit_code_one(
     api: Api, submit: Submit, converter: Converter, invoices: list[Path], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from support.api_server import Api, serving
 from support.command_line import Ran, Waybill
 from support.gateway import Gateway
+from support.workbooks import packed, sheet, workbook_parts
 from waybill.db import Database
 from waybill.security import ADMIN
 
@@ -113,3 +114,48 @@ async def test_what_is_refused_is_said_with_all_mistakes(call: Call, bare: Waybi
     for name in ("publish", "test", "retire", "pull"):
         ran = await call("mapping", name, "nothing_v1")
         assert (ran.code, ran.err.strip()) == (1, "There is no such mapping.")
+
+
+SHEETS = {
+    "format": 1,
+    "name": "sheets_v1",
+    "title": "Sheets",
+    "fields": {"number": {"label": "Invoice"}},
+    "xml": {"root": {"name": "I", "value": "number"}},
+}
+
+
+async def test_samples_are_all_documents_beside_a_mapping(call: Call, tmp_path: Path) -> None:
+    made = tmp_path / "sheets_v1"
+    (made / "samples").mkdir(parents=True)
+    (made / "mapping.json").write_text(json.dumps(SHEETS))
+    samples = {
+        "june.csv": b"Invoice;4711\n",
+        "may.XLSX": packed(workbook_parts({"May": sheet([["Invoice", 4712]])})),
+        "~$may.xlsx": b"Excel's lock",
+        ".hidden.csv": b"a;b",
+        "notes.txt": b"not a sample",
+    }
+    for name, content in samples.items():
+        (made / "samples" / name).write_bytes(content)
+    (made / "samples/june.json").write_text(json.dumps({"number": "4711"}))
+    (made / "samples/may.json").write_text(json.dumps({"number": "4711"}))
+    (made / "samples/old.pdf").mkdir()
+    pushed = await call("mapping", "push", made)
+    assert pushed.out.startswith("sheets_v1 is a draft with 2 samples."), (pushed.out, pushed.err)
+    ran = await call("mapping", "test", "sheets_v1")
+    assert (ran.code, ran.lines) == (1, ["✓ june", "✗ may", "    number: '4712' instead of '4711'"])
+
+    (made / "samples/june.pdf").write_bytes(b"%PDF-")
+    refused = await call("mapping", "push", made)
+    assert (refused.code, "june.csv and june.pdf" in refused.err) == (2, True), "june.json would be for both"
+
+
+async def test_a_sample_that_the_mapping_can_never_read_is_refused_with_its_name(call: Call, tmp_path: Path) -> None:
+    made = tmp_path / "sheets_v1"
+    (made / "samples").mkdir(parents=True)
+    (made / "mapping.json").write_text(json.dumps(SHEETS))
+    (made / "samples/one.xml").write_bytes(b"<?xml version='1.0'?><Invoice/>")
+    ran = await call("mapping", "push", made)
+    assert ran.code == 1
+    assert ran.err.startswith("one.xml: This is XML, and the mapping 'sheets_v1' reads PDFs.")

@@ -399,6 +399,34 @@ def test_white_text_is_read_only_where_it_can_be_seen(tmp_path: Path) -> None:
     assert [word.text for word in found.words] == ["black", "header"]
 
 
+def test_white_text_in_a_form_is_read_only_where_it_can_be_seen(tmp_path: Path) -> None:
+    """A form is a drawing within the page, as programs use it for a letterhead or a watermark."""
+
+    def draw(canvas: Canvas) -> None:
+        canvas.beginForm("inner")
+        canvas.rect(0, 0, 60, 10, stroke=0, fill=1)
+        canvas.setFillColorRGB(1, 1, 1)
+        canvas.rect(0, 40, 60, 10, stroke=0, fill=1)
+        canvas.drawString(0, 0, "header")
+        canvas.drawString(0, 40, "hidden")
+        canvas.endForm()
+        canvas.beginForm("outer")
+        canvas.translate(50, 10)
+        canvas.scale(2, 2)
+        canvas.doForm("inner")
+        canvas.endForm()
+        canvas.drawString(100, 750, "black")
+        canvas.translate(50, 590)
+        canvas.doForm("outer")  # `header` is at 100, 600, and `hidden` at 100, 680
+        canvas.setFillColorRGB(1, 1, 1)
+        canvas.drawString(60, 12, "over")
+        canvas.drawString(60, 100, "paper")
+        canvas.drawString(300, 12, "beside")
+
+    (found,) = read_pages(drawn(tmp_path / "a.pdf", draw))
+    assert sorted(word.text for word in found.words) == ["black", "header", "over"]
+
+
 def test_outlined_text_is_read(tmp_path: Path) -> None:
     def draw(canvas: Canvas) -> None:
         canvas.setFillColorRGB(1, 1, 1)

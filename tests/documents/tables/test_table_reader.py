@@ -97,10 +97,17 @@ Total                                       930
 
 def test_a_dash_between_a_text_and_an_amount_casts_doubt() -> None:
     grid = Grid(("name", "amount"), (75.0,), ((0.0, 0.0, 20.0, 10.0), (80.0, 0.0, 110.0, 10.0)))
-    division = Division(grid, frozenset(), lambda column, text: True)
+    division = Division(grid, frozenset(), frozenset({"amount"}), lambda column, text: True)
     assert division.divided(line("Gutschrift a - 20,00"), 1).doubtful == {"amount"}
     assert division.divided(line("Gutschrift a   20,00"), 1).doubtful == set()
     assert division.divided(line("Gutschrift -   20,00"), 1).doubtful == set()
+
+
+def test_a_dash_before_a_text_of_digits_casts_no_doubt() -> None:
+    """An HS code cannot be negative: the dash is the end of the description before it."""
+    grid = Grid(("name", "hs_code"), (75.0,), ((0.0, 0.0, 20.0, 10.0), (80.0, 0.0, 110.0, 10.0)))
+    division = Division(grid, frozenset(), frozenset(), lambda column, text: True)
+    assert division.divided(line("Kawat ekspor - 831110"), 1).doubtful == set()
 
 
 def test_descriptions_wrap() -> None:

@@ -32,6 +32,8 @@ class Summary:
     roots: tuple[str, ...]
     """The possible root elements of the XML it writes, without a prefix."""
     sha256: str
+    embedded: bool
+    """Whether it reads e-invoices, embedded in a PDF or as XML, and not what is printed on pages."""
 
 
 def folder() -> Traversable:
@@ -53,17 +55,12 @@ def summary(name: str) -> Summary | None:
     return summarised((folder() / name / FILE).read_bytes())
 
 
-@cache
-def reads_xml(name: str) -> bool:
-    """Whether a mapping reads e-invoices as XML. Of a mapping that is not shipped, that is not known here: it may."""
-    return name not in names() or "embedded" in json.loads((folder() / name / FILE).read_bytes())
-
-
 def summarised(content: bytes) -> Summary:
     """The summary of a mapping. Raises ValueError for what is none; whether it is valid, only the loader knows."""
     document = json.loads(content)
     try:
-        if "embedded" in document:
+        embedded = document.get("embedded") is not None
+        if embedded:
             roots = _EMBEDDED_ROOTS[document["embedded"]["output"]]
         else:
             roots = (document["xml"]["root"]["name"].rpartition(":")[2],) if "xml" in document else ()
@@ -72,4 +69,4 @@ def summarised(content: bytes) -> Summary:
         raise ValueError(f"it has no {error}") from error
     if not (isinstance(name, str) and isinstance(title, str)):
         raise ValueError("its name or its title is no text")
-    return Summary(name, title, roots, hashlib.sha256(content).hexdigest())
+    return Summary(name, title, roots, hashlib.sha256(content).hexdigest(), embedded)

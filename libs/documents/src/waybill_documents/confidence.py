@@ -19,7 +19,8 @@ BASE = {"label": 95, "column": 95, "pattern": 90, "area": 80}
 AMBIGUOUS = 20
 """Subtracted when the same rule also found another value elsewhere."""
 DOUBTFUL = 25
-"""Subtracted when the edge between two columns crosses a word of the cell, or a line may belong to the next row."""
+"""Subtracted when the edge between two columns crosses a word of the cell, when a dash before a number may be its
+minus, or when a line may belong to the next row."""
 RECOGNISED = 30
 """Subtracted on a page with recognised text (OCR), which may differ from what a person sees."""
 FROM_DEFAULT = 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -59,6 +59,8 @@ class ConvertPayload(BaseModel):
     original_name: str | None = None
     mapping_sha256: str | None = None
     """The version of the mapping. Without it, the name is resolved when the first run starts."""
+    loss: Literal["strict", "lenient"] | None = None
+    """What may be lost of an e-invoice. Without it, the mapping decides."""
 
 
 @handles(CONVERT_PDF)
@@ -89,6 +91,7 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
             mapping=mapping.name,
             files=wish.files,
             candidates=wish.candidates.field if wish.candidates is not None else None,
+            loss=mapping.loss,
             job_id=str(job.id),
             apart=job.run_blocking,
             thresholds=thresholds,
@@ -116,7 +119,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
     if known is not None:
         return known
     sha256 = plan.mapping_sha256 or await _resolved(connection, job.tenant, plan.mapping)
-    named = NamedMapping(job.tenant, plan.mapping, sha256)
+    named = NamedMapping(job.tenant, plan.mapping, sha256, plan.loss)
     locked = await lock_job(connection, job.id)
     if locked is None:
         return named
@@ -128,6 +131,7 @@ async def note_conversion(connection: Connection, job: ClaimedJob, plan: Convert
         sha256=plan.sha256 or "",
         mapping=plan.mapping,
         mapping_sha256=sha256,
+        loss=plan.loss,
     )
     await conversions.insert_running(
         connection,
@@ -169,7 +173,7 @@ async def _wish(connection: Connection, mapping: NamedMapping) -> MappingWish:
     if mapping.name == AUTO and mapping.sha256 is not None:
         candidates = await _CANDIDATES.get(connection, _catalogue(), mapping.tenant, mapping.sha256)
         return MappingWish(mapping, candidates=candidates)
-    return MappingWish(mapping, await _catalogue().files(connection, *mapping))
+    return MappingWish(mapping, await _catalogue().files(connection, mapping.tenant, mapping.name, mapping.sha256))
 
 
 def _catalogue() -> MappingCatalogue:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from waybill.errors import BadMapping
+from waybill.messages import msg
 from waybill_convert.mapping_models import SHARED
 from waybill_convert.repository import mappings
 from waybill_documents import catalogue
@@ -45,6 +47,13 @@ class MappingChoice:
     title: str
     sha256: str
     origin: MappingOrigin
+    embedded: bool | None
+    """Whether it reads e-invoices, and not what is printed on pages. None for `auto`, which does both."""
+
+    def check_loss(self, loss: str | None) -> None:
+        """BadMapping if it is said what may be lost of an e-invoice, and the mapping reads none."""
+        if loss is not None and self.embedded is False:
+            raise BadMapping(msg("convert.upload.loss_needs_e_invoices", mapping=self.name))
 
 
 class MappingCatalogue:
@@ -67,6 +76,7 @@ class MappingCatalogue:
                 row["title"],
                 row["sha256"],
                 MappingOrigin.SHARED if row["tenant"] == SHARED else MappingOrigin.OWN,
+                row["embedded"],
             )
             for row in await mappings.choices(connection, tenant)
         }
@@ -108,4 +118,4 @@ def catalogue_of(folder: Path | None) -> MappingCatalogue:
 
 
 def _choice(summary: Summary, origin: MappingOrigin) -> MappingChoice:
-    return MappingChoice(summary.name, summary.title, summary.sha256, origin)
+    return MappingChoice(summary.name, summary.title, summary.sha256, origin, summary.embedded)

@@ -48,6 +48,7 @@ class MappingRow(SQLModel, table=True):
     sha256: str
     bytes: int
     author: str
+    embedded: bool | None = None
     created_at: datetime = _time()
     changed_at: datetime = _time()
     published_at: datetime | None = _time(nullable=True)
@@ -88,6 +89,8 @@ class TenantMapping:
     sha256: str
     bytes: int
     author: str
+    embedded: bool | None
+    """Whether it reads e-invoices, and not what is printed on pages. None if it is older than this column."""
     samples: int
     created_at: datetime
     changed_at: datetime

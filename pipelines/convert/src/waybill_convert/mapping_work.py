@@ -24,6 +24,8 @@ class CheckedMapping(NamedTuple):
     name: str
     title: str
     writes_xml: bool
+    embedded: bool
+    """Whether it reads e-invoices, and not what is printed on pages."""
     faults: list[Json]
 
 
@@ -40,10 +42,11 @@ def check_mapping(files: MappingFiles) -> CheckedMapping:
             {"message": str(each), "where": each.where, "key": each.says.key, "params": each.says.params}
             for each in (fault, *fault.more)
         ]
-        return CheckedMapping("", "", False, faults)
+        return CheckedMapping("", "", False, False, faults)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return CheckedMapping(mapping.name, mapping.title, mapping.xml is not None or mapping.embedded is not None, [])
+    embedded = mapping.embedded is not None
+    return CheckedMapping(mapping.name, mapping.title, mapping.xml is not None or embedded, embedded, [])
 
 
 def compare_data(record: bytes, expected: Json) -> list[Json]:

@@ -23,6 +23,9 @@ def _time(*, nullable: bool = False, now: bool = False) -> Any:
     return Field(sa_type=kind, sa_column_kwargs=default)
 
 
+LOSSES = ("strict", "lenient")
+"""What may be lost of an e-invoice that is written in another syntax: nothing, or what has no place there."""
+
 _KEPT = sa.text("deleted_at IS NULL")
 
 
@@ -75,6 +78,8 @@ class Conversion(SQLModel, table=True):
     approved_at: datetime | None = _time(nullable=True)
     approved_by: str | None = None
     """Who looked and said that it is right, by approving it or by saving a correction: as `RevisionRow.author`."""
+    loss: str | None = None
+    """What may be lost of an e-invoice, `strict` or `lenient`; None if the mapping decides."""
 
     __table_args__ = (
         sa.CheckConstraint(
@@ -105,6 +110,7 @@ class Conversion(SQLModel, table=True):
             "upload_key",
             postgresql_where=sa.text("upload_borrowed AND upload_deleted_at IS NULL"),
         ),
+        sa.Index("conversions_version", sa.text("COALESCE(used_sha256, mapping_sha256, mapping)")),
         sa.Index("conversions_catalogue", "mapping_sha256", postgresql_where=sa.text("mapping = 'auto'")),
         sa.Index("conversions_gone", "job_id", postgresql_where=sa.text("deleted_at IS NOT NULL")),
     )
@@ -160,3 +166,5 @@ class Upload:
     mapping: str
     mapping_sha256: str | None = None
     """The version of the mapping; None if it is to be found by its name."""
+    loss: str | None = None
+    """As in `Conversion`."""

@@ -78,7 +78,7 @@ class AutoChoice(MappingChoice):
     def among(cls, choices: Iterable[MappingChoice]) -> AutoChoice:
         """`auto` among these mappings."""
         pinned = PinnedCatalogue.of(choices)
-        return cls(AUTO, AUTO, pinned.sha256, MappingOrigin.SHIPPED, pinned)
+        return cls(AUTO, AUTO, pinned.sha256, MappingOrigin.SHIPPED, None, pinned)
 
     async def pin(self, connection: Connection) -> None:
         """Keep the catalogue for the job that is about to name it. BadMapping if the gateway cannot take so many."""

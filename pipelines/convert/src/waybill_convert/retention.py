@@ -1,4 +1,5 @@
-"""How long the convert pipeline keeps what, for the janitor: documents, results, tombstones; and noting durations.
+"""How long the convert pipeline keeps what, for the janitor: documents, results, tombstones, retired mappings; and
+noting durations.
 
 A new rule is an entry here and its SQL in `repository.retention`; a new storage prefix is an entry here.
 """
@@ -8,8 +9,11 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from waybill import audit
 from waybill.changes import Event, publish
 from waybill.janitor.task import BATCH, Batch, Tally, TaskTools
 from waybill.retention import (
@@ -22,7 +26,7 @@ from waybill.retention import (
 )
 from waybill_convert.events import EXPIRED
 from waybill_convert.kinds import CONVERT_PDF
-from waybill_convert.repository import durations, mapping_catalogues
+from waybill_convert.repository import durations, mapping_catalogues, retired_mappings
 from waybill_convert.repository import retention as repository
 from waybill_convert.settings import ConvertSettings
 from waybill_engine.retention import with_artefacts
@@ -96,6 +100,40 @@ class Catalogues:
         return Tally(Counter(catalogues=removed))
 
 
+class RetiredMappings:
+    """Removes retired mappings that nothing names any more, so that their number has a bound without a cap."""
+
+    name = "mappings"
+    items = "retired mappings that no job names"
+
+    def __init__(self, tools: TaskTools) -> None:
+        self._tools = tools
+        self._days = tools.settings_of(ConvertSettings).retired_mapping_ttl_days
+
+    async def plan(self) -> AsyncIterator[Batch]:
+        after = retired_mappings.RetiredMapping("", "")
+        while True:
+            async with self._tools.database.hot() as connection:
+                page = await retired_mappings.unnamed(connection, self._days, after, BATCH)
+            if not page:
+                return
+            after = page[-1]
+            yield Batch(page)
+
+    async def do(self, batch: Batch) -> Tally:
+        removed = 0
+        async with self._tools.database.hot() as connection, connection.transaction():
+            await let_holds_wait(connection)
+            for tenant, theirs in groupby(batch.items, key=attrgetter("tenant")):
+                names = [one.name for one in theirs]
+                for gone in await retired_mappings.remove(connection, self._days, tenant, names):
+                    removed += 1
+                    detail = {"sha256": gone.sha256}
+                    subject = f"mapping:{gone.name}"
+                    await audit.record(connection, "mapping.removed", subject, tenant=tenant or None, detail=detail)
+        return Tally(Counter(mappings=removed))
+
+
 class Tombstones:
     """Removes what is left of deleted conversions once those who follow their list have had the time to hear of it."""
 
@@ -162,5 +200,5 @@ RETENTION = PipelineRetention(
     kinds_with_rows=(CONVERT_PDF.name,),
     tables=("conversions",),
     tasks_before=(Durations,),
-    tasks_after=(Tombstones, Catalogues),
+    tasks_after=(Tombstones, Catalogues, RetiredMappings),
 )

@@ -1,22 +1,24 @@
-"""Receives a sample of a mapping: a PDF, its name, and the data that must be read from it."""
+"""Receives a sample of a mapping: a document, its name, and the data that must be read from it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
 
-from waybill.errors import NotPdf, TooLarge
-from waybill.files import safe_name
-from waybill.http.multipart import OVERHEAD, BadForm, FormReader, boundary_of
+from waybill.errors import TooLarge
+from waybill.files import FileType, safe_name
+from waybill.http.multipart import OVERHEAD, BadForm, FormReader, Part, boundary_of
 from waybill.messages import msg
 from waybill.pg_text import is_storable
 from waybill.web.guards import TooSlow
-from waybill_convert.mapping_service import MOST_SAMPLE_MB
 from waybill_convert.revision_models import Json
+from waybill_convert.sample_service import MOST_SAMPLE_MB
+from waybill_convert.upload_contents import UploadContent, suffix_of
 
 MOST_EXPECTED_BYTES = 1024 * 1024
 _DEEPEST = 20
@@ -28,6 +30,7 @@ MOST_FORM_BYTES = MOST_SAMPLE_MB * 2**20 + MOST_EXPECTED_BYTES + OVERHEAD
 class SampleForm:
     name: str
     document: bytes
+    kind: FileType
     expected: Json | None
 
 
@@ -44,26 +47,35 @@ async def receive_sample(request: Request, *, seconds: float) -> SampleForm:
 async def _received(reader: FormReader) -> SampleForm:
     name: str | None = None
     document: bytearray | None = None
+    kind = FileType.EMPTY
     expected: Json | None = None
     async for part in reader.parts():
         if part.name == "file" and part.is_file:
             if document is not None:
                 raise BadForm(msg("convert.upload.field_twice", name="file"))
             document = bytearray()
-            name = name or safe_name(part.filename or "sample.pdf").removesuffix(".pdf")
-            async for chunk in part.chunks():
+            file = safe_name(part.filename or "sample")
+            name = name or file[: len(file) - len(suffix_of(file))]
+            content = UploadContent(part.filename or "", part.content_type)
+            async for chunk in content.checked(_bounded(part)):
                 document += chunk
-                if len(document) > MOST_SAMPLE_MB * 2**20:
-                    raise TooLarge(msg("convert.upload.too_large", megabytes=MOST_SAMPLE_MB))
+            kind = content.kind
         elif part.name == "name":
             name = safe_name((await part.text(200)).strip() or "sample")
         elif part.name == "expected":
             expected = _data(await part.text(MOST_EXPECTED_BYTES))
     if document is None:
         raise BadForm(msg("convert.upload.no_document"))
-    if b"%PDF-" not in document[:1029]:
-        raise NotPdf()
-    return SampleForm(name or "sample", bytes(document), expected)
+    return SampleForm(name or "sample", bytes(document), kind, expected)
+
+
+async def _bounded(part: Part) -> AsyncIterator[bytes]:
+    total = 0
+    async for chunk in part.chunks():
+        total += len(chunk)
+        if total > MOST_SAMPLE_MB * 2**20:
+            raise TooLarge(msg("convert.upload.too_large", megabytes=MOST_SAMPLE_MB))
+        yield chunk
 
 
 def _data(text: str) -> Json | None:

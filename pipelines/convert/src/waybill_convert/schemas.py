@@ -39,6 +39,7 @@ def job_json(view: ConversionView) -> dict[str, Any]:
         "bytes": view.bytes,
         "mapping": view.mapping,
         "requested_mapping": view.requested_mapping or view.mapping,
+        "loss": view.loss,
         "recognition": recognition_json(view.recognition),
         "candidates": [scored_json(each) for each in view.candidates],
         "created_at": _time(view.created_at),
@@ -265,6 +266,9 @@ class JobSchema(Schema):
         examples=["pt_simon_invoice_v1"],
     )
     requested_mapping: str = Field(description="The mapping that was asked for.", examples=["auto"])
+    loss: Literal["strict", "lenient"] | None = Field(
+        description="What may be lost of an e-invoice, as was asked for; null if the mapping decides."
+    )
     recognition: RecognitionSchema | None = Field(
         description="Why the document chose its mapping; null if it was named."
     )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
@@ -29,6 +29,7 @@ from waybill_convert.pinned_catalogues import AutoChoice
 from waybill_convert.repository import conversions, listing
 from waybill_convert.status import Status
 from waybill_convert.stored_files import pages_of
+from waybill_convert.upload_contents import kind_of_stored, unread_by
 from waybill_convert.views import ConversionView, EverybodysListing, Listing, OwnedView, source_kept
 from waybill_documents.catalogue import AUTO
 from waybill_engine import control, queries
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from waybill.changes import Subscriptions
     from waybill.db import Database
     from waybill.db.database import Connection
+    from waybill.files import FileType
     from waybill.security import Principal
     from waybill_convert.mapping_catalogue import MappingChoice
     from waybill_convert.models import Upload
@@ -159,12 +161,15 @@ class Conversions:
 
     # Changing
 
-    async def retry(self, owner: str, job_id: uuid.UUID, mapping: str | None = None) -> ConversionView:
+    async def retry(
+        self, owner: str, job_id: uuid.UUID, mapping: str | None = None, loss: str | None = None
+    ) -> ConversionView:
         """Convert a failed or cancelled document again, if it is still stored; with `mapping`, by another one.
 
         Without it, `auto` chooses among the same mappings as before; with `auto`, among those that there are now.
-        BadMapping if there is none of that name. Conflict, with the other job's id, if the same document is being
-        converted in another job or was in a later one.
+        BadMapping if there is none of that name, or if there is nothing that it could lose; NotPdf if it cannot read
+        the document. Conflict, with the other job's id, if the same document is being converted in another job or was
+        in a later one.
         """
         async with self._database.hot() as connection:
             row = await _mine(connection, owner, job_id)
@@ -173,36 +178,59 @@ class Conversions:
         # The storage may be slow, so no connection is kept while we ask it.
         if not source_kept(row) or not await self._storage.exists(row["upload_key"]):
             raise Expired(msg("convert.document_gone"))
+        kind = await self._kind(row["upload_key"]) if mapping is not None else None
         async with self._transaction() as connection:
             # Uploads take the same lock: one of the same document comes before this, or finds the job we queue.
             document = await conversions.document(connection, job_id)
             if document is None:
                 raise NotFound(msg("convert.no_job"))
-            if mapping is not None:
-                document = await self._with_mapping(connection, row["tenant"], document, mapping)
+            if mapping is not None or loss is not None:
+                document = await self._asked_anew(connection, row["tenant"], document, mapping, loss, kind)
             await conversions.lock_same(connection, owner, document)
             # What is in no list is converted for the family it belongs to, whatever else its owner has.
             twin = await conversions.find_twin(connection, owner, document) if row["listed"] else None
             if twin is not None:
                 raise Conflict(msg("convert.uploaded_again"), detail={"job_id": str(twin)})
-            if mapping is not None and document.mapping_sha256 is not None:
-                await conversions.ask_anew(connection, job_id, document.mapping, document.mapping_sha256)
+            if mapping is not None or loss is not None:
+                await conversions.ask_anew(connection, document)
             await control.retry(connection, job_id, "Retried by its owner")
         self._changes.changed(owner)
         return await self.get(owner, job_id)
 
-    async def _with_mapping(self, connection: Connection, tenant: str, document: Upload, name: str) -> Upload:
-        """The document with another mapping, as it is now."""
+    async def _kind(self, key: str) -> FileType:
+        async with aclosing(cast("Any", self._storage.stream(key))) as chunks:
+            return await kind_of_stored(chunks)
+
+    async def _asked_anew(
+        self,
+        connection: Connection,
+        tenant: str,
+        document: Upload,
+        name: str | None,
+        loss: str | None,
+        kind: FileType | None,
+    ) -> Upload:
+        """The document with another mapping, as it is now, or with another choice of what may be lost."""
         choices = await self._catalogue.choices(connection, tenant)
+        if name is None:
+            # Of a version that cannot be chosen any more, only the gateway knows what it reads.
+            if (same := choices.get(document.mapping)) is not None and same.sha256 == document.mapping_sha256:
+                same.check_loss(loss)
+            return replace(document, loss=loss)
         if name == AUTO:
             choice: MappingChoice = AutoChoice.among(choices.values())
         elif name in choices:
             choice = choices[name]
         else:
             raise BadMapping(msg("convert.upload.no_mapping", name=name[:100], names=sorted(choices)))
+        choice.check_loss(loss)
+        if kind is not None and (refusal := unread_by(choice, kind)) is not None:
+            raise refusal
         if isinstance(choice, AutoChoice):
             await choice.pin(connection)
-        return replace(document, mapping=choice.name, mapping_sha256=choice.sha256)
+        # What was asked for before still holds, unless there is nothing to lose any more.
+        loss = loss or (document.loss if choice.embedded is not False else None)
+        return replace(document, mapping=choice.name, mapping_sha256=choice.sha256, loss=loss)
 
     async def cancel(self, owner: str, job_id: uuid.UUID) -> ConversionView:
         """Stop a job: at once if it waits, or as soon as its worker is notified if it runs."""

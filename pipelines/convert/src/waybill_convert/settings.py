@@ -108,3 +108,9 @@ class ConvertSettings(GatewayClientSettings, MappingsDirSettings):
         le=36500,
         description="How many days clients that follow a list (`since`) can still learn that a job was deleted.",
     )
+    retired_mapping_ttl_days: Days = Field(
+        30.0,
+        le=36500,
+        description="How many days a retired mapping is kept at least, with its samples. The janitor removes it after"
+        " that, once no job names it any more.",
+    )

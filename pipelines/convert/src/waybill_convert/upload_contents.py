@@ -1,4 +1,6 @@
-"""What an uploaded document is: its name and declared type must be among those that we take, and its content decides.
+"""What a document is: its name and declared type must be among those that we take, and its content decides.
+
+Uploads and samples of mappings are looked at by the same rules.
 
 A document is looked at while it passes. Only the gateway opens it, in its sandbox.
 """
@@ -13,7 +15,7 @@ from waybill.files import FileType, detect_bytes
 from waybill.files.detection import HEAD
 from waybill.messages import msg
 from waybill_convert.mapping_catalogue import MappingChoice, MappingOrigin
-from waybill_documents.catalogue import AUTO, reads_xml
+from waybill_documents.catalogue import AUTO
 
 SHEETS = frozenset({FileType.XLSX, FileType.TEXT})
 """Workbooks and CSV files."""
@@ -84,10 +86,20 @@ class UploadContent:
             self.kind = found
         elif self._suffix in _SHEET_TYPES and head.startswith(_ZIP):
             self.kind = FileType.ZIP
-        elif self._suffix in _SHEET_TYPES and found is FileType.TEXT and _is_csv(head):
+        elif self._suffix in _SHEET_TYPES and found is FileType.TEXT and self._is_csv(head):
             self.kind = found
         else:
             raise self._refusal()
+
+    def _is_csv(self, head: bytes) -> bool:
+        """Whether a text may be a table: not a page of HTML, and with one of the signs that separate cells.
+
+        A table of one column has none of them, so a file that is called .csv needs none. Whether there is anything in
+        it to read, the mapping decides, which always has to be named.
+        """
+        if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
+            return False
+        return self._suffix == ".csv" or any(sign in head for sign in b",;\t|")
 
     def _refusal(self) -> NotPdf:
         return NotPdf(msg("convert.upload.no_sheet") if self._suffix in _SHEET_TYPES else None)
@@ -99,25 +111,36 @@ def suffix_of(name: str) -> str:
     return dot + end if dot + end in _TYPES else ""
 
 
+def suffix_of_kind(kind: FileType) -> str:
+    """The suffix with which a document of a kind that we take is stored."""
+    return ".csv" if kind is FileType.TEXT else f".{kind.value}"
+
+
+async def kind_of_stored(chunks: AsyncIterator[bytes]) -> FileType:
+    """The kind of a document that was taken before, by its beginning. A ZIP among those is a workbook."""
+    head = bytearray()
+    async for chunk in chunks:
+        head += chunk
+        if len(head) >= HEAD:
+            break
+    if _is_pdf(head):
+        return FileType.PDF
+    return FileType.XLSX if head.startswith(_ZIP) else detect_bytes(bytes(head))
+
+
 def unread_by(mapping: MappingChoice, kind: FileType) -> NotPdf | None:
     """The refusal of a document that the mapping cannot read; None if it can, or if only the gateway knows."""
-    if kind is FileType.XML and not reads_xml(mapping.name):
+    if kind is FileType.XML and mapping.embedded is False:
         return NotPdf(msg("convert.upload.xml_needs_mapping", mapping=mapping.name))
     if kind not in SHEETS:
         return None
     if mapping.name == AUTO:
         return NotPdf(msg("convert.upload.sheet_needs_name"))
-    # No shipped mapping reads sheets. Whether another one does, only its loader knows.
-    if mapping.origin is MappingOrigin.SHIPPED:
+    # No shipped mapping reads sheets. Any other one may that reads pages, because a sheet is read as a page.
+    if mapping.origin is MappingOrigin.SHIPPED or mapping.embedded:
         return NotPdf(msg("convert.upload.sheet_needs_mapping", mapping=mapping.name))
     return None
 
 
 def _is_pdf(head: bytes | bytearray) -> bool:
     return _MAGIC in head[: _MAGIC_WITHIN + len(_MAGIC)]
-
-
-def _is_csv(head: bytes) -> bool:
-    """Whether a text has one of the signs that separate cells, and does not begin like a page of HTML."""
-    begins = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    return not begins.startswith(b"<") and any(sign in head for sign in b",;\t|")

@@ -27,7 +27,7 @@ from waybill.telemetry.metrics import UPLOADS
 from waybill.web.guards import TooSlow
 from waybill_convert.kinds import CONVERT_PDF
 from waybill_convert.mapping_catalogue import MappingChoice
-from waybill_convert.models import Upload
+from waybill_convert.models import LOSSES, Upload
 from waybill_convert.upload_contents import UploadContent, unread_by
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -59,8 +59,8 @@ class ReceivedDocument:
     kind: FileType = FileType.PDF
     failure: Failure | None = None
 
-    def upload(self, mapping: MappingChoice) -> Upload:
-        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping.name, mapping.sha256)
+    def upload(self, mapping: MappingChoice, loss: str | None) -> Upload:
+        return Upload(self.job_id, self.key, self.name, self.bytes, self.sha256, mapping.name, mapping.sha256, loss)
 
 
 @dataclass(slots=True)
@@ -68,6 +68,8 @@ class UploadForm:
     mapping: MappingChoice
     files: list[ReceivedDocument] = field(default_factory=list)
     force: bool = False
+    loss: str | None = None
+    """What may be lost of an e-invoice; None if the mapping decides."""
 
 
 class UploadReceiver:
@@ -142,7 +144,7 @@ class UploadReceiver:
 
     async def _form(self, request: Request, boundary: bytes, one: bool) -> UploadForm:
         files: list[ReceivedDocument] = []
-        mapping, force = None, False
+        mapping, force, loss = None, False, None
         reader = FormReader(
             request.stream(),
             boundary,
@@ -158,18 +160,21 @@ class UploadReceiver:
                     raise BadForm(msg("convert.upload.too_many", number=self._most_files))
                 files.append(await self._file(part, one))
                 continue
-            if part.name in ("mapping", "force") and part.name in seen:
+            if part.name in ("mapping", "force", "loss") and part.name in seen:
                 raise BadForm(msg("convert.upload.field_twice", name=part.name))
             seen.add(part.name)
             if part.name == "mapping":
                 mapping = self._mapping(await part.text(_LONGEST_FIELD))
             elif part.name == "force":
                 force = _truth(await part.text(_LONGEST_FIELD))
+            elif part.name == "loss":
+                loss = _loss(await part.text(_LONGEST_FIELD))
             elif part.name == "file":
                 raise BadForm(msg("convert.upload.field_unnamed"))
         if not files:
             raise BadForm(msg("convert.upload.no_document"))
-        form = UploadForm(mapping or self._mapping(""), files, force)
+        form = UploadForm(mapping or self._mapping(""), files, force, loss)
+        form.mapping.check_loss(loss)
         self._refuse_unread(form, one)
         return form
 
@@ -241,6 +246,13 @@ async def _any(part: Part) -> bool:
         if chunk:
             raise BadForm(msg("convert.upload.unnamed"))
     return False
+
+
+def _loss(text: str) -> str | None:
+    found = text.strip().lower()
+    if found not in ("", *LOSSES):
+        raise BadForm(msg("convert.upload.loss"))
+    return found or None
 
 
 def _truth(text: str) -> bool:

@@ -86,6 +86,7 @@ class Uploads:
                         "original_name": upload.original_name,
                         "bytes": upload.bytes,
                         "sha256": upload.sha256,
+                        "loss": upload.loss,
                     },
                     id=upload.job_id,
                 )

@@ -117,6 +117,8 @@ class ConversionView:
     """Whether its owner wants it kept, whatever its age."""
     requested_mapping: str = ""
     """The one that was asked for, if it is another one than `mapping`: `auto`."""
+    loss: str | None = None
+    """What may be lost of an e-invoice, as was asked for; None if the mapping decides."""
     recognition: Recognised | None = None
     """Why the document chose its mapping; None if it was named."""
     candidates: tuple[ScoredMapping, ...] = ()
@@ -198,6 +200,7 @@ def view(row: Any, estimates: Estimates, pause: Pause | None, trace_links: Trace
         on_hold=pause if status is Status.QUEUED else None,
         error=(error := _fault(row, status)),
         requested_mapping=row["requested_mapping"] if row["requested_mapping"] != row["mapping"] else "",
+        loss=row["loss"],
         recognition=recognised(row),
         candidates=_candidates(row, error),
         revision=row["revision"],

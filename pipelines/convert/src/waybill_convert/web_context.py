@@ -22,6 +22,7 @@ from waybill_convert.mapping_service import TenantMappings
 from waybill_convert.permissions import WRITE
 from waybill_convert.review_desk import ReviewDesk
 from waybill_convert.review_service import Reviews
+from waybill_convert.sample_service import MappingSamples
 from waybill_convert.service import Conversions
 from waybill_convert.settings import ConvertSettings
 from waybill_convert.upload_service import Uploads
@@ -64,7 +65,8 @@ class ConvertContext:
             renderer,
             self.catalogue,
         )
-        self.tenant_mappings = TenantMappings(context.database, context.storage, self.catalogue, self.desk, gateway)
+        self.mapping_samples = MappingSamples(context.database, context.storage, self.desk, gateway)
+        self.tenant_mappings = TenantMappings(context.database, self.catalogue, self.desk, self.mapping_samples)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ Invisible text is left out. If a page has no other text, it is a scan whose text
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 
 from pypdfium2 import raw
 
@@ -15,6 +16,8 @@ _INVISIBLE = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMO
 _UNFILLED = frozenset({raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP})
 _WHITE = 250
 """Colour components from this value (of 255) look like white paper."""
+_MOST_DRAWN = 50_000
+"""How many drawn objects are looked at for backgrounds. Forms may contain forms, and so any number of them."""
 
 # These are called for every text object. What follows the declared argument is passed on as it is.
 _mode_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
@@ -23,6 +26,14 @@ _mode_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
 _fill_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
     ctypes.cast(raw.FPDFPageObj_GetFillColor, ctypes.c_void_p).value or 0
 )
+
+Extent = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+
+Placing = tuple[float, float, float, float, float, float]
+"""The numbers a to f by which PDF moves, turns and scales a drawing."""
+
+_AS_IT_IS: Placing = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 class Visibility:
@@ -37,7 +48,7 @@ class Visibility:
         """Addresses of text objects that are certainly visible, among those that were looked at."""
         self._hidden: dict[int | None, bool] = {}
         """Whether other text objects are invisible wherever they are. If not, it depends on what is behind them."""
-        self._backgrounds: list[tuple[float, float, float, float]] | None = None
+        self._backgrounds: list[Extent] | None = None
         colour = (ctypes.c_uint * 4)()
         self._parts = tuple(ctypes.byref(colour, offset) for offset in (0, 4, 8, 12))
         self._colour = memoryview(colour).cast("B").cast("I")
@@ -71,18 +82,70 @@ class Visibility:
             self._backgrounds = list(self._painted())
         return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in self._backgrounds)
 
-    def _painted(self) -> list[tuple[float, float, float, float]]:
+    def _painted(self) -> list[Extent]:
         """Backgrounds on which white text is readable: the boxes of pictures and of coloured areas."""
         found = []
-        for number in range(raw.FPDFPage_CountObjects(self._page)):
-            each = raw.FPDFPage_GetObject(self._page, number)
+        for each, place in _drawn(self._page):
             kind = raw.FPDFPageObj_GetType(each)
             if kind == raw.FPDF_PAGEOBJ_TEXT or (kind == raw.FPDF_PAGEOBJ_PATH and not _is_dark(each)):
                 continue
             left, bottom, right, top = (ctypes.c_float() for _ in range(4))
             if raw.FPDFPageObj_GetBounds(each, left, bottom, right, top):
-                found.append((left.value, bottom.value, right.value, top.value))
+                found.append(_placed((left.value, bottom.value, right.value, top.value), place))
         return found
+
+
+def _drawn(page: raw.FPDF_PAGE) -> Iterator[tuple[raw.FPDF_PAGEOBJECT, Placing]]:
+    """What is drawn on the page, each with how its coordinates become those of the page.
+
+    A form is a drawing within the drawing. It is no background itself, but what is drawn in it may be one.
+    """
+    forms: list[tuple[Iterator[raw.FPDF_PAGEOBJECT], Placing]] = [(_objects_of_page(page), _AS_IT_IS)]
+    for _ in range(_MOST_DRAWN):
+        objects, place = forms[-1]
+        each = next(objects, None)
+        if each is None:
+            forms.pop()
+            if not forms:
+                return
+        elif raw.FPDFPageObj_GetType(each) == raw.FPDF_PAGEOBJ_FORM:
+            forms.append((_objects_of_form(each), _within(each, place)))
+        else:
+            yield each, place
+
+
+def _objects_of_page(page: raw.FPDF_PAGE) -> Iterator[raw.FPDF_PAGEOBJECT]:
+    for number in range(raw.FPDFPage_CountObjects(page)):
+        yield raw.FPDFPage_GetObject(page, number)
+
+
+def _objects_of_form(form: raw.FPDF_PAGEOBJECT) -> Iterator[raw.FPDF_PAGEOBJECT]:
+    for number in range(raw.FPDFFormObj_CountObjects(form)):
+        yield raw.FPDFFormObj_GetObject(form, number)
+
+
+def _within(form: raw.FPDF_PAGEOBJECT, place: Placing) -> Placing:
+    """How coordinates in a form become those of the page, if the form's own do so by `place`."""
+    matrix = raw.FS_MATRIX()
+    if not raw.FPDFPageObj_GetMatrix(form, matrix):
+        return place
+    a, b, c, d, e, f = place
+    return (
+        matrix.a * a + matrix.b * c,
+        matrix.a * b + matrix.b * d,
+        matrix.c * a + matrix.d * c,
+        matrix.c * b + matrix.d * d,
+        matrix.e * a + matrix.f * c + e,
+        matrix.e * b + matrix.f * d + f,
+    )
+
+
+def _placed(box: Extent, place: Placing) -> Extent:
+    left, bottom, right, top = box
+    a, b, c, d, e, f = place
+    corners = [(x * a + y * c + e, x * b + y * d + f) for x in (left, right) for y in (bottom, top)]
+    across, up = zip(*corners, strict=True)
+    return min(across), min(up), max(across), max(up)
 
 
 def _is_dark(path: raw.FPDF_PAGEOBJECT) -> bool:

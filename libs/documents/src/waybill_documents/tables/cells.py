@@ -21,14 +21,21 @@ _NEAR = 2.5
 
 
 class Division:
-    """Divides lines by the grid. It knows which cells are required and what can be read in each column.
+    """Divides lines by the grid. It knows which cells are required or numbers, and what can be read in each column.
 
     `readable` says whether a text is a valid value of a column, given by name.
     """
 
-    def __init__(self, grid: Grid, required: AbstractSet[str], readable: Callable[[str, str], bool]) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        required: AbstractSet[str],
+        numeric: AbstractSet[str],
+        readable: Callable[[str, str], bool],
+    ) -> None:
         self.grid = grid
         self.required = required
+        self.numeric = numeric
         self.readable = readable
         self._befores, self._afters = (-inf, *grid.edges), (*grid.edges, inf)  # the edges on both sides of each column
 
@@ -62,12 +69,15 @@ class Division:
         return CellLine(line, page, cells, doubtful)
 
     def _perhaps_negative(self, cells: dict[str, Piece]) -> set[str]:
-        """Cells with a number right after a text that ends with a dash, which may be its minus."""
+        """Cells of number columns right after a text that ends with a dash, which may be the number's minus."""
         pairs = [(cells[left].words[-1], right) for left, right in pairwise(n for n in self.grid.names if n in cells)]
         return {
             name
             for dash, name in pairs
-            if dash.text in MINUS and cells[name].words[0].text[0].isdigit() and is_beside(dash, cells[name].words[0])
+            if name in self.numeric
+            and dash.text in MINUS
+            and cells[name].words[0].text[0].isdigit()
+            and is_beside(dash, cells[name].words[0])
         }
 
     def _settle(self, word: Word, page: int, cells: dict[str, Piece], doubtful: set[str]) -> None:

@@ -63,7 +63,7 @@ class GridRows:
     def read(self, body: list[Line], part: TablePart) -> set[int]:
         """Read a page's rows. Returns the numbers of the lines that were used."""
         page, header, running = part.page, part.header, part.running
-        division = Division(part.grid, self._shape.required, self._shape.is_readable)
+        division = Division(part.grid, self._shape.required, self._shape.numeric, self._shape.is_readable)
         divided = [division.divided(line, page) for line in body]
         start = 0 if header is not None else self._joins(divided)
         begins = [self._shape.begins(given.cells) for given in divided]

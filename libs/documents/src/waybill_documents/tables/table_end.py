@@ -57,7 +57,7 @@ class TableEnd:
                 known = grid if tried == _MOST_GRIDS else known
             if grid is None:
                 return FoundEnd(number, True)
-            division = Division(grid, self._shape.required, self._shape.is_readable)
+            division = Division(grid, self._shape.required, self._shape.numeric, self._shape.is_readable)
             given = division.divided(line, page)
             if not line.begins_with(self._phrases) and self._shape.begins(given.cells):
                 continue
@@ -69,7 +69,7 @@ class TableEnd:
 
     def resumes(self, body: Sequence[Line], grid: Grid, page: int) -> bool:
         """Whether the table goes on with a complete row on the page after an uncertain end."""
-        division = Division(grid, self._shape.required, self._shape.is_readable)
+        division = Division(grid, self._shape.required, self._shape.numeric, self._shape.is_readable)
         return any(
             self._shape.is_complete(division.divided(line, page).cells) and not line.begins_with(self._phrases)
             for line in body

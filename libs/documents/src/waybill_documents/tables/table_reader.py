@@ -149,7 +149,7 @@ class TableReader:
         if not self._end.resumes(body, grid, page):
             return False
         self._ended = False
-        division = Division(known, self._shape.required, self._shape.is_readable)
+        division = Division(known, self._shape.required, self._shape.numeric, self._shape.is_readable)
         for line in after:
             if not self._assembly.go_on(division.divided(line, page - 1), True):
                 break

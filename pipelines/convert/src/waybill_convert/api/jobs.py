@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic_core
 from fastapi import APIRouter, Header, Query, Response
@@ -109,7 +109,7 @@ async def explain(job_id: uuid.UUID, context: Shared, visitor: Reader, owner: Re
     )
 
 
-@router.post("/{job_id}/retry", response_model=JobSchema, responses=refusals(404, 408, 409, 413))
+@router.post("/{job_id}/retry", response_model=JobSchema, responses=refusals(400, 404, 408, 409, 413, 415))
 async def retry(
     job_id: uuid.UUID,
     context: Shared,
@@ -121,9 +121,13 @@ async def retry(
             description="Another mapping than before, or `auto`, which then chooses among the mappings of now.",
         ),
     ] = None,
+    loss: Annotated[
+        Literal["strict", "lenient"] | None,
+        Query(description="Another choice than before of what may be lost of an e-invoice."),
+    ] = None,
 ) -> Response:
     """Retry a failed or cancelled job; 404 `EXPIRED` if the document is no longer stored."""
-    return _job(await context.conversions.retry(visitor.principal.owner, job_id, mapping))
+    return _job(await context.conversions.retry(visitor.principal.owner, job_id, mapping, loss))
 
 
 @router.post("/{job_id}/cancel", response_model=JobSchema, responses=refusals(404, 408, 409, 413))

@@ -97,7 +97,11 @@ _FORM = {
     "type": "object",
     "required": ["file"],
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "A PDF."},
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "A document that the mapping reads.",
+        },
         "name": {"type": "string", "description": "By default the file's name. A sample of this name is replaced."},
         "expected": {"type": "string", "description": "The data that must be read from it, as JSON."},
     },
@@ -117,9 +121,10 @@ async def add_sample(
 ) -> Response:
     """Add a document that the mapping is tested with, and the data that must be read from it."""
     await context.space.check()
-    form = await receive_sample(request, seconds=context.settings.api_upload_timeout)
     tenant = _whose(visitor, shared)
-    sample = await context.tenant_mappings.add_sample(tenant, name, form.name, form.document, form.expected)
+    begun_at = await context.mapping_samples.begin(tenant)
+    form = await receive_sample(request, seconds=context.settings.api_upload_timeout)
+    sample = await context.mapping_samples.add(tenant, name, form, begun_at=begun_at)
     return _json(sample_json(sample), 201)
 
 
@@ -128,7 +133,7 @@ async def remove_sample(
     name: Name, sample: uuid.UUID, context: Shared, visitor: MappingWriter, shared: ForAll = False
 ) -> Response:
     """Remove a sample."""
-    await context.tenant_mappings.remove_sample(_whose(visitor, shared), name, sample)
+    await context.mapping_samples.remove(_whose(visitor, shared), name, sample)
     return Response(status_code=204)
 
 
@@ -178,7 +183,8 @@ async def _push(
 ) -> Response:
     if not all(is_storable(text) for text in (wanted.document, *wanted.schemas, *wanted.schemas.values())):
         raise Refused(msg("convert.review.bad_characters"))
-    tenant, author = _whose(visitor, shared), await author_of(context, visitor.principal)
+    tenant = _whose(visitor, shared)
+    author = await author_of(context, visitor.principal)
     files = MappingFiles(wanted.document, wanted.schemas)
     try:
         found = await context.tenant_mappings.push(tenant, files, author=author, name=name)

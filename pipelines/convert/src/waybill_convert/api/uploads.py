@@ -18,6 +18,7 @@ from waybill.web.openapi import refusals
 from waybill.web.visitors import Visitor
 from waybill_convert.kinds import DEFAULT_MAPPING
 from waybill_convert.mapping_catalogue import MappingChoice
+from waybill_convert.models import LOSSES
 from waybill_convert.permissions import Writer
 from waybill_convert.pinned_catalogues import AutoChoice
 from waybill_convert.schemas import UploadedSchema, UploadsSchema, uploaded_json
@@ -101,7 +102,7 @@ async def create(
             async with context.database.hot() as connection:
                 await form.mapping.pin(connection)
         return await context.uploads.upload(
-            visitor.principal, received.upload(form.mapping), force=form.force, begun_at=begun_at
+            visitor.principal, received.upload(form.mapping, form.loss), force=form.force, begun_at=begun_at
         )
     except Refused:  # it is raised before anything is written
         receiver.drop(received.key)
@@ -119,6 +120,12 @@ _FIELDS = {
         "type": "boolean",
         "default": False,
         "description": "Convert the document even if it was converted before.",
+    },
+    "loss": {
+        "type": "string",
+        "enum": list(LOSSES),
+        "description": "What becomes of details of an e-invoice that have no place in the result, if not as the mapping"
+        " says: `strict` refuses the document, `lenient` drops them and lists each one.",
     },
 }
 

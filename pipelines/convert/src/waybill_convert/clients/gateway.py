@@ -59,14 +59,16 @@ class Gateway:
         apart: Apart,
         files: MappingFiles | None = None,
         candidates: str | None = None,
+        loss: str | None = None,
         thresholds: KnownThresholds = NEVER,
     ) -> ConvertedDocument:
         """Have a document converted. Raises an error of the taxonomy for whatever goes wrong.
 
         `files` are those of a mapping that the gateway does not have, or not in the version that is meant. `candidates`
-        is the whole form field, with the mappings that the document may choose from.
+        is the whole form field, with the mappings that the document may choose from. `loss` is what may be lost of an
+        e-invoice, if the mapping shall not decide.
         """
-        fields = {"mapping": mapping, "pretty": "1", "job_id": job_id}
+        fields = {"mapping": mapping, "pretty": "1", "job_id": job_id, **({"loss": loss} if loss is not None else {})}
         if files is not None:
             sent = {"name": mapping, "sha256": files.sha256, "document": files.document, "schemas": dict(files.schemas)}
             fields["mappings"] = json.dumps([sent])

@@ -30,6 +30,7 @@ SELECT job_id
   FROM (SELECT job_id, status FROM conversions
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
            AND listed_at IS NOT NULL AND (mapping_sha256 IS NULL OR $6::text IS NULL OR mapping_sha256 = $6)
+           AND loss IS NOT DISTINCT FROM $7
         OFFSET 0) AS same
  WHERE status = ANY ($5::text[])
  ORDER BY job_id DESC
@@ -37,7 +38,7 @@ SELECT job_id
 """
 
 _DOCUMENT = """
-SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping, mapping_sha256 FROM conversions
+SELECT job_id, upload_key AS key, original_name, bytes, sha256, mapping, mapping_sha256, loss FROM conversions
  WHERE job_id = $1 AND deleted_at IS NULL
 """
 
@@ -47,7 +48,7 @@ _TWIN = """
 SELECT job_id
   FROM (SELECT job_id, status FROM conversions
          WHERE owner = $1 AND sha256 = $2 AND mapping = $3 AND bytes = $4 AND deleted_at IS NULL
-           AND listed_at IS NOT NULL AND sha256 <> ''
+           AND listed_at IS NOT NULL AND sha256 <> '' AND loss IS NOT DISTINCT FROM $6
         OFFSET 0) AS same
  WHERE job_id <> $5 AND (status IN ('queued', 'processing')
                            OR (status IN ('complete', 'needs_review') AND job_id > $5))
@@ -71,11 +72,11 @@ _STILL_GOOD = "SELECT job_id FROM conversions WHERE job_id = $1 AND status = ANY
 _INSERT = """
 WITH told AS (SELECT waybill_tell($3))
 INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, mapping_sha256,
-                         status, listed_at, changed, changed_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', now(), pg_current_xact_id(), now() FROM told
+                         loss, status, listed_at, changed, changed_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', now(), pg_current_xact_id(), now() FROM told
 """
 
-_NAMED_MAPPING = "SELECT tenant, mapping AS name, mapping_sha256 AS sha256 FROM conversions WHERE job_id = $1"
+_NAMED_MAPPING = "SELECT tenant, mapping AS name, mapping_sha256 AS sha256, loss FROM conversions WHERE job_id = $1"
 
 _USED_MAPPING = """
 SELECT tenant, COALESCE(used_mapping, mapping) AS name,
@@ -85,7 +86,7 @@ SELECT tenant, COALESCE(used_mapping, mapping) AS name,
 
 _ASK_ANEW = """
 UPDATE conversions
-   SET mapping = $2, mapping_sha256 = $3, used_mapping = NULL, used_sha256 = NULL, recognition = NULL,
+   SET mapping = $2, mapping_sha256 = $3, loss = $4, used_mapping = NULL, used_sha256 = NULL, recognition = NULL,
        changed = pg_current_xact_id(), changed_at = now()
  WHERE job_id = $1
 """
@@ -96,8 +97,8 @@ _KEEPS_DOCUMENT = "SELECT upload_deleted_at IS NULL FROM conversions WHERE job_i
 _INSERT_RUNNING = """
 WITH made AS (
     INSERT INTO conversions (job_id, tenant, owner, original_name, bytes, sha256, mapping, upload_key, upload_borrowed,
-                             mapping_sha256, status, listed_at, changed, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, 'processing', $10, pg_current_xact_id(), now())
+                             mapping_sha256, loss, status, listed_at, changed, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, $12, 'processing', $10, pg_current_xact_id(), now())
         ON CONFLICT DO NOTHING
     RETURNING owner, listed_at
 )
@@ -146,9 +147,16 @@ async def lock_same(connection: Connection, owner: str, upload: Upload) -> None:
 
 
 async def find_same(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
-    """The owner's job for the same document and mapping, if it is still good for it."""
+    """The owner's job for the same document, mapping and loss, if it is still good for it."""
     found = await connection.fetchval(
-        _SAME, owner, upload.sha256, upload.mapping, upload.bytes, list(REUSABLE), upload.mapping_sha256
+        _SAME,
+        owner,
+        upload.sha256,
+        upload.mapping,
+        upload.bytes,
+        list(REUSABLE),
+        upload.mapping_sha256,
+        upload.loss,
     )
     # Locked until the transaction ends: a job that is given out again cannot be deleted or cancelled meanwhile.
     job = await share_job(connection, found) if found is not None else None
@@ -167,7 +175,9 @@ async def document(connection: Connection, job_id: uuid.UUID) -> Upload | None:
 
 async def find_twin(connection: Connection, owner: str, upload: Upload) -> uuid.UUID | None:
     """Another job of the owner's for the same document, beside which this one must not run."""
-    found = await connection.fetchval(_TWIN, owner, upload.sha256, upload.mapping, upload.bytes, upload.job_id)
+    found = await connection.fetchval(
+        _TWIN, owner, upload.sha256, upload.mapping, upload.bytes, upload.job_id, upload.loss
+    )
     return uuid.UUID(str(found)) if found is not None else None
 
 
@@ -192,6 +202,7 @@ async def insert(connection: Connection, tenant: str, owner: str, upload: Upload
         upload.mapping,
         upload.key,
         upload.mapping_sha256,
+        upload.loss,
     )
 
 
@@ -201,6 +212,8 @@ class NamedMapping(NamedTuple):
     tenant: str
     name: str
     sha256: str | None
+    loss: str | None = None
+    """What may be lost of an e-invoice; None if the mapping decides."""
 
 
 async def named_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMapping | None:
@@ -215,9 +228,9 @@ async def used_mapping(connection: Connection, job_id: uuid.UUID) -> NamedMappin
     return NamedMapping(**row) if row is not None else None
 
 
-async def ask_anew(connection: Connection, job_id: uuid.UUID, mapping: str, sha256: str) -> None:
-    """Have a locked job's document converted by another mapping the next time."""
-    await connection.execute(_ASK_ANEW, job_id, mapping, sha256)
+async def ask_anew(connection: Connection, asked: Upload) -> None:
+    """Have a locked job's document converted by another mapping, or with another loss, the next time."""
+    await connection.execute(_ASK_ANEW, asked.job_id, asked.mapping, asked.mapping_sha256, asked.loss)
 
 
 async def keeps_document(connection: Connection, job_id: uuid.UUID) -> bool:
@@ -242,6 +255,7 @@ async def insert_running(
         borrowed,
         listed_at,
         upload.mapping_sha256,
+        upload.loss,
     )
 
 

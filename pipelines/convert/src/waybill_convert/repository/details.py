@@ -11,7 +11,7 @@ from waybill.db.column_types import readable_time
 DETAILS = f"""
 SELECT conversions.job_id, jobs.tenant, conversions.owner, conversions.original_name, conversions.bytes,
        COALESCE(conversions.used_mapping, conversions.mapping) AS mapping,
-       conversions.mapping AS requested_mapping, conversions.recognition::text AS recognition,
+       conversions.mapping AS requested_mapping, conversions.recognition::text AS recognition, conversions.loss,
        conversions.status, conversions.reused_at, conversions.upload_key,
        conversions.upload_borrowed, conversions.upload_deleted_at, conversions.upload_missing_at,
        conversions.deleted_at, conversions.revision, conversions.pages,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from waybill.db.database import Connection
 
 _COLUMNS = """
-SELECT tenant, name, state, title, sha256, bytes, author,
+SELECT tenant, name, state, title, sha256, bytes, author, embedded,
        (SELECT count(*) FROM mapping_samples
          WHERE mapping_samples.tenant = mappings.tenant AND mapping = mappings.name) AS samples,
        created_at, changed_at, published_at, retired_at
@@ -43,11 +43,12 @@ SELECT count(*) AS mappings, COALESCE(sum(bytes), 0)::bigint AS bytes FROM mappi
 """
 
 _PUT = """
-INSERT INTO mappings (tenant, name, title, document, schemas, sha256, bytes, author)
-VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8)
+INSERT INTO mappings (tenant, name, title, document, schemas, sha256, bytes, author, embedded)
+VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9)
     ON CONFLICT (tenant, name) DO UPDATE
        SET title = excluded.title, document = excluded.document, schemas = excluded.schemas,
-           sha256 = excluded.sha256, bytes = excluded.bytes, author = excluded.author, changed_at = clock_timestamp()
+           sha256 = excluded.sha256, bytes = excluded.bytes, author = excluded.author,
+           embedded = excluded.embedded, changed_at = clock_timestamp()
      WHERE mappings.state = 'draft'
 RETURNING created_at
 """
@@ -93,7 +94,7 @@ _REMOVE_SAMPLE = "DELETE FROM mapping_samples WHERE tenant = $1 AND mapping = $2
 
 # The tenant's own after what is shared, so that a later one replaces an earlier one of the same name.
 _CHOICES = """
-SELECT tenant, name, title, sha256 FROM mappings
+SELECT tenant, name, title, sha256, embedded FROM mappings
  WHERE tenant IN ($1, '') AND state = 'published' ORDER BY tenant, name
 """
 
@@ -155,11 +156,13 @@ async def used(connection: Connection, tenant: str, but: str) -> tuple[int, int]
     return row["mappings"], row["bytes"]
 
 
-async def put(connection: Connection, tenant: str, name: str, title: str, files: MappingFiles, author: str) -> bool:
+async def put(
+    connection: Connection, tenant: str, name: str, title: str, embedded: bool, files: MappingFiles, author: str
+) -> bool:
     """Make a draft, or replace it. False if the name is that of a published mapping."""
     schemas = json.dumps(dict(files.schemas))
     made = await connection.fetchval(
-        _PUT, tenant, name, title, files.document, schemas, files.sha256, files.size, author
+        _PUT, tenant, name, title, files.document, schemas, files.sha256, files.size, author, embedded
     )
     return made is not None
 

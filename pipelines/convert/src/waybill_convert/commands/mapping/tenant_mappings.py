@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from waybill.console.api_client import ApiClient, ApiFailed
+from waybill.console.api_client import ApiAway, ApiClient, ApiFailed
 from waybill.console.api_connection import DEFAULT_URL, Key, Url, connected
 from waybill.console.exits import ExitCode
 from waybill.console.options import AsJson
 from waybill.console.terminal import complain, print_json, print_line, remark, styled
 from waybill.files import write_atomic
 from waybill_convert.commands.mapping.selection import choose
+from waybill_convert.upload_contents import suffix_of
 from waybill_documents.catalogue import FILE
 from waybill_documents.mapping_files import MappingFiles, gather
 
@@ -31,7 +32,8 @@ def push(
 ) -> None:
     """Push a mapping as a draft, with its schemas and with the samples beside it.
 
-    Samples are PDFs in the folder `samples`. What must be read from `samples/one.pdf` is in `samples/one.json`.
+    Samples are the documents in the folder `samples`: PDFs, e-invoices as XML, workbooks and CSV files. What must be
+    read from `samples/one.pdf` is in `samples/one.json`.
     """
     chosen = choose(mapping)
     try:
@@ -41,6 +43,10 @@ def push(
     except (OSError, ValueError, KeyError, TypeError) as error:
         complain(f"{chosen.shown} cannot be read: {error}")
         raise typer.Exit(ExitCode.USAGE) from error
+    if doubled := _doubled(samples):
+        one, other = (document.name for document in doubled)
+        complain(f"The samples {one} and {other} need two different names, without their endings.")
+        raise typer.Exit(ExitCode.USAGE)
     with connected("mapping push", url, key) as api:
         body = {"document": files.document, "schemas": dict(files.schemas)}
         made = api.call("PUT", f"/api/mappings/{name}", params=_for(shared), json=body)
@@ -111,16 +117,33 @@ def retire(name: Name, shared: ForAll = False, url: Url = DEFAULT_URL, key: Key 
 def _samples(folder: Path) -> list[tuple[Path, str | None]]:
     """Each sample's document, and the text of what must be read from it."""
     found = []
-    for document in sorted((folder / SAMPLES).glob("*.pdf")):
+    for document in sorted((folder / SAMPLES).glob("*")):
+        # Excel locks an open workbook with a file that is called like it.
+        if not suffix_of(document.name) or document.name.startswith((".", "~$")) or not document.is_file():
+            continue
         expected = document.with_suffix(".json")
         found.append((document, expected.read_text("utf-8") if expected.is_file() else None))
     return found
 
 
+def _doubled(samples: list[tuple[Path, str | None]]) -> tuple[Path, Path] | None:
+    """Two documents that would be the same sample: each would take the place of the other."""
+    known: dict[str, Path] = {}
+    for document, _ in samples:
+        if (other := known.setdefault(document.stem, document)) is not document:
+            return other, document
+    return None
+
+
 def _push_sample(api: ApiClient, name: str, shared: bool, document: Path, expected: str | None) -> None:
     fields = {"name": document.stem, **({"expected": expected} if expected is not None else {})}
-    files = {"file": ("sample.pdf", document.read_bytes(), "application/pdf")}
-    api.call("POST", f"/api/mappings/{name}/samples", params=_for(shared), data=fields, files=files)
+    files = {"file": (f"sample{suffix_of(document.name)}", document.read_bytes(), "application/octet-stream")}
+    try:
+        api.call("POST", f"/api/mappings/{name}/samples", params=_for(shared), data=fields, files=files)
+    except ApiAway:
+        raise
+    except ApiFailed as failed:
+        raise ApiFailed(f"{document.name}: {failed.message}", failed.problem) from failed
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:

@@ -14,10 +14,18 @@ class SubmitClient(ApiClient):
     """A connection to the API with one key."""
 
     def upload(
-        self, files: Sequence[UploadFile], *, mapping: str | None, force: bool, sent: Sent, waiting: Waiting
+        self,
+        files: Sequence[UploadFile],
+        *,
+        mapping: str | None,
+        force: bool,
+        sent: Sent,
+        waiting: Waiting,
+        loss: str | None = None,
     ) -> list[dict[str, Any]]:
         """Upload files in one request. Returns an entry for each in order, with its job or its problem."""
-        fields = {**({"mapping": mapping} if mapping else {}), **({"force": "true"} if force else {})}
+        wanted = {"mapping": mapping, "loss": loss, "force": "true" if force else None}
+        fields = {name: value for name, value in wanted.items() if value}
         answer = self.post_files("/api/uploads", UploadRequest("files", files, fields), sent, waiting)
         found = answer.get("files")
         if not isinstance(found, list) or len(found) != len(files):

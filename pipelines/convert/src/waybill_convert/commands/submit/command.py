@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,11 @@ from waybill_convert.commands.submit.submissions import Submission, target
 
 _LOOK_EVERY = 0.5
 _SAMPLE = Path(__file__).parents[2] / "pages" / "sample" / "sample-invoice.pdf"
+
+
+class LossChoice(StrEnum):
+    STRICT = "strict"
+    LENIENT = "lenient"
 
 
 def submit(
@@ -52,6 +58,14 @@ def submit(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Write the XML there; implies --wait.", file_okay=False),
     ] = None,
+    loss: Annotated[
+        LossChoice | None,
+        typer.Option(
+            "--loss",
+            help="What becomes of details of an e-invoice without a place in the result: strict refuses it, lenient"
+            " drops and lists them. By default, the mapping decides.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Convert files again that were converted before.")] = False,
     timeout: Annotated[
         float, typer.Option("--timeout", parser=seconds, metavar="SECONDS", help="Stop waiting after this time.")
@@ -79,7 +93,7 @@ def submit(
     waits = wait or output is not None
     try:
         with SubmitClient(url, key) as api, Bars(submissions, hidden=as_json) as bars:
-            _upload(api, submissions, bars, mapping, force)
+            _upload(api, submissions, bars, mapping, loss, force)
             if waits:
                 _wait_for_results(api, submissions, bars, output, timeout)
     except (ApiFailed, KeyboardInterrupt) as error:
@@ -100,7 +114,14 @@ def submit(
         raise typer.Exit(ExitCode.NEEDS_REVIEW)
 
 
-def _upload(api: SubmitClient, submissions: Sequence[Submission], bars: Bars, mapping: str | None, force: bool) -> None:
+def _upload(
+    api: SubmitClient,
+    submissions: Sequence[Submission],
+    bars: Bars,
+    mapping: str | None,
+    loss: LossChoice | None,
+    force: bool,
+) -> None:
     whose = {each.file: each for each in submissions}
 
     def send(files: Sequence[UploadFile]) -> None:
@@ -108,6 +129,7 @@ def _upload(api: SubmitClient, submissions: Sequence[Submission], bars: Bars, ma
             answers = api.upload(
                 files,
                 mapping=mapping,
+                loss=loss.value if loss is not None else None,
                 force=force,
                 sent=lambda file, count: bars.sent(whose[file], count),
                 waiting=lambda wait: bars.remark(f"The API asked us to wait {wait:g} s."),
