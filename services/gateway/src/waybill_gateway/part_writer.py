@@ -5,6 +5,7 @@ Whole frames reach the file one by one, so that those before the item that kills
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Mapping
@@ -12,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from waybill.files.packs import frame, frame_head
+from waybill.files.packs import frame_head
 from waybill_gateway.checkpoint import CheckpointWriter
 
-_SMALL = 1024 * 1024
+_PIECE = 1024 * 1024
 
 
 class PartWriter:
@@ -40,32 +41,35 @@ class PartWriter:
 
     def write(self, header: Mapping[str, Any], content: bytes = b"") -> None:
         """Append a frame. If there is no room for it, nothing is appended."""
-        self._append(frame(header, content))
+        head = frame_head(header, len(content))
+        try:
+            written = os.writev(self._file.fileno(), (head, content))
+            if written < len(head) + len(content):  # the disk or the file is full, as the next write says
+                self._rest((head + content)[written:])
+        except OSError:
+            self._undo()
+            raise
+        self.size += len(head) + len(content)
 
     def copy(self, header: Mapping[str, Any], content: BinaryIO, size: int) -> None:
         """Append a frame whose content is in a file, at its beginning."""
-        if size <= _SMALL:
+        if isinstance(content, io.BytesIO):
             self.write(header, content.read(size))
             return
         try:
             self._file.write(frame_head(header, size))
             # Through a buffer, because an unbuffered file may write less than it is given.
             with open(os.dup(self._file.fileno()), "wb") as buffered:  # noqa: PTH123 - a descriptor is no path
-                shutil.copyfileobj(content, buffered, _SMALL)
+                shutil.copyfileobj(content, buffered, _PIECE)
         except OSError:
             self._undo()
             raise
         self.size = self._file.tell()
 
-    def _append(self, data: bytes) -> None:
+    def _rest(self, data: bytes) -> None:
         left = memoryview(data)
-        try:
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError:
-            self._undo()
-            raise
-        self.size += len(data)
+        while left:
+            left = left[self._file.write(left) :]
 
     def _undo(self) -> None:
         self._file.truncate(self.size)

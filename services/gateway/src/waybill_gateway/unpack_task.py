@@ -19,8 +19,6 @@ from waybill_documents.messages import DocumentMessage
 from waybill_gateway.file_signature import sniff, sniff_opened
 from waybill_gateway.part_writer import PartWriter
 
-_SMALL = 1024 * 1024
-"""Bytes of a member that are kept in memory. A larger one goes to a file without a name."""
 _OFFICE = (FileType.DOCX, FileType.XLSX, FileType.PPTX)
 
 
@@ -40,7 +38,7 @@ def unpack(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
             file,
             ArchiveLimits(**wish["limits"]),
             sniff=lambda content: sniff_opened(content).value,
-            scratch=lambda: cast("BinaryIO", tempfile.SpooledTemporaryFile(_SMALL, dir=str(answer.parent))),  # noqa: SIM115
+            scratch=lambda: cast("BinaryIO", tempfile.TemporaryFile(dir=answer.parent)),  # noqa: SIM115
             start=start,
             blame=_blamed(call["blame"]),
         )
@@ -67,8 +65,9 @@ def _write(member: Member, part: PartWriter) -> None:
         problem = _problem(member.fault) if member.fault is not None else None
         part.write({"no": member.no, "path": member.path, "problem": problem})
         return
-    header = {"no": member.no, "path": member.path, "type": member.type, "sha256": member.sha256}
-    part.copy(header, member.content, member.size)
+    content = member.content
+    header = {"no": member.no, "path": member.path, "type": member.type, "sha256": content.sha256}
+    part.copy(header, content.file, content.size)
 
 
 def _problem(fault: DocumentRejected) -> dict[str, Any]:
