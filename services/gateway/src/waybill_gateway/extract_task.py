@@ -80,7 +80,7 @@ def _fault_of(source: Path, wish: Mapping[str, Any]) -> str | None:
                     return f"it has more than {wish['documents']} documents"
                 if not isinstance(header.get("no"), int):
                     return "a document has no number ('no')"
-                if header.get("type") not in _TYPES:
+                if str(header.get("type")) not in _TYPES:
                     return "a document has no type ('type')"
     except BadPack as fault:
         return str(fault)

@@ -136,6 +136,7 @@ class PackEndpoint(Endpoint):
             made = await self._made(part, call, files, exchange, streamed)
             if made is None:  # the whole is at fault, and the parser has said why
                 exchange.status = 422
+                files.drop_received()
                 self._log(exchange, parts, streamed)
                 await send_file(files.answer, 422, {"Content-Type": PROBLEM, **exchange.headers()}, send)
                 return
@@ -148,6 +149,7 @@ class PackEndpoint(Endpoint):
                     says = DocumentMessage("archive.too_many_deaths", times=deaths)
                     part = replace(part, blame=refusals.document_fault(FaultCode.PARSER_CRASHED, says), give_up=True)
         exchange.status = 200
+        files.drop_received()
         self._log(exchange, parts, streamed)
         await streamed.end()
 

@@ -34,8 +34,9 @@ class RequestFiles:
     """A document that a parser takes out of what was received."""
 
     def drop_received(self) -> None:
-        for received in (self.document, self.mappings):
-            received.unlink(missing_ok=True)
+        """Remove what nobody needs any more when the answer has been made."""
+        for done in (self.document, self.mappings, self.checkpoint, self.scratch):
+            done.unlink(missing_ok=True)
 
 
 class Spool:
@@ -58,8 +59,7 @@ class Spool:
             yield files
         finally:
             files.drop_received()
-            for made in (files.answer, files.checkpoint, files.scratch):
-                made.unlink(missing_ok=True)
+            files.answer.unlink(missing_ok=True)
 
     def close(self) -> None:
         # We hold the lock, so that a process that starts does not find a half-deleted folder.
