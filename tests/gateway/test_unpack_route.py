@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import socket
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,9 +226,9 @@ def test_a_failure_after_the_answer_has_begun_breaks_it_off(start_gateway: Start
 
 def test_a_zip_of_killers_is_given_up(start_gateway: StartGateway) -> None:
     gateway = start_gateway(RUDE, gateway_secret=SECRET, gateway_processes="2")
-    found, end = frames_of(unpack(gateway, zipped(*((f"{no}", rude(do="memory")) for no in range(30)))))
+    found, end = frames_of(unpack(gateway, zipped(*((f"{no}", rude(do="memory")) for no in range(15)))))
     assert {header["problem"]["fault"] for header, _ in found} == {"too_much_memory"}
-    assert len(found) == end["files"] == 20
+    assert len(found) == end["files"] == 10
     assert end["problem"]["key"] == "archive.too_many_deaths"
 
 
@@ -271,8 +272,9 @@ def test_memory_stays_flat_for_a_zip_of_half_a_gigabyte(start_gateway: StartGate
     peaks: dict[int, int] = {}
     for count in (5, 600):
         path = tmp_path / f"{count}.zip"
-        with path.open("wb") as made:
-            made.write(raw_zip([RawMember.of(f"{no}.bin", NOISE + bytes([no % 256]) * 100_000) for no in range(count)]))
+        with zipfile.ZipFile(path, "w") as made:
+            for no in range(count):
+                made.writestr(f"{no}.bin", NOISE + bytes([no % 256]) * 100_000)
         _, proof = ask(SECRET.encode(), "POST", "/unpack")
         size = peak = 0
         with (

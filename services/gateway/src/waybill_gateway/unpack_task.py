@@ -28,7 +28,7 @@ def unpack(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     start = Place.from_json(call["start"]) if call["start"] is not None else None
     if start is None and sniff(source) in _OFFICE:
         raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("archive.document"))
-    if start is not None and call["give_up"]:
+    if start is not None and call.get("give_up"):
         with PartWriter(answer, Path(call["checkpoint"])) as part:
             part.write(_end(start, {"code": Code.PARSE_ERROR.value, **call["blame"]}))
         return {"status": 200, "next": None}

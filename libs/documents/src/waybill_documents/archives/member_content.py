@@ -74,6 +74,10 @@ def _fill(
         _check_size(size, entry.packed, limits)
         crc = zlib.crc32(piece, crc)
         sha256.update(piece)
+        if size == len(piece):
+            content.file = io.BytesIO(piece)  # most files are a single piece, which is not copied
+            content.file.seek(size)
+            continue
         if size > _IN_MEMORY >= size - len(piece):
             small, content.file = content.file, scratch()
             small.seek(0)
