@@ -6,6 +6,7 @@ part, as for the service.
 
 from __future__ import annotations
 
+import itertools
 import time
 import zipfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from waybill_gateway.unpack_task import unpack
 
 _MB = 2**20
 _STEP = 256 * 1024
+_NUMBERS = itertools.count(1)
 
 
 def bare_zipfile(file: str, _mapping: str) -> int:
@@ -55,16 +57,15 @@ def extracted(file: str, _mapping: str) -> int:
 
 
 def _parts(work: Any, file: str, task: dict[str, Any]) -> int:
-    answer, beside = Path(f"{file}.answer"), {"checkpoint": f"{file}.checkpoint", "scratch": f"{file}.scratch"}
+    beside = {"bookmark": f"{file}.bookmark", "scratch": f"{file}.scratch"}
     start, written = None, 0
     while True:
+        answer = Path(f"{file}.{next(_NUMBERS)}.answer")  # the service removes it, and so does the measurement
         note = work({**task, **beside, "source": file, "start": start, "alone": False, "blame": None}, answer)
         assert note["status"] == 200, note
         written += answer.stat().st_size
-        answer.unlink()
         start = note["next"]
         if start is None:
-            Path(beside["checkpoint"]).unlink()
             garbage_collection.collect()
             return written
 

@@ -55,6 +55,8 @@ async def measure(arena: Arena, options: Options) -> Section:
 
 async def _ask(process: Readers, reader: str, file: Path) -> tuple[float, int]:
     answer = await process.ask(reader, file, times=_TIMES)
+    for written in file.parent.glob(f"{file.name}.*.answer"):
+        written.unlink()
     return statistics.median(answer.milliseconds), answer.found
 
 

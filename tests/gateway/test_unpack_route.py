@@ -244,7 +244,7 @@ def test_a_client_that_hangs_up_ends_the_work(start_gateway: StartGateway) -> No
     head += f"Content-Length: {body.headers['content-length']}\r\nAuthorization: {proof['Authorization']}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
         connection.sendall(head.encode() + body.read())
-        wait_until(lambda: any(path.name.endswith("checkpoint") for path in gateway.spooled()), "the parse")
+        wait_until(lambda: any(path.name.endswith("bookmark") for path in gateway.spooled()), "the parse")
     wait_until(lambda: not parser.is_running(), "the end of the parser")
     wait_until(lambda: not gateway.spooled(), "the removal of the files")
     assert "client_gone" in {line["event"] for line in gateway.log}

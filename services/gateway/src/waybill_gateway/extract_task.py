@@ -41,7 +41,7 @@ def extract(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     """Write a frame for each document. The note says which document the next call begins with; None after the last."""
     kinds: Counter[str] = Counter()
     try:
-        with Path(call["source"]).open("rb") as pack, PartWriter(answer, Path(call["checkpoint"])) as part:
+        with Path(call["source"]).open("rb") as pack, PartWriter(answer, Path(call["bookmark"])) as part:
             following = _extracted(call, pack, part, kinds)
     except BadPack as fault:
         return {"status": 400, "reason": str(fault)}

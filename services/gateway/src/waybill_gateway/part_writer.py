@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from waybill.files.packs import frame_head
-from waybill_gateway.checkpoint import CheckpointWriter
+from waybill_gateway.bookmark import BookmarkWriter
 
 _PIECE = 1024 * 1024
 
 
 class PartWriter:
-    def __init__(self, answer: Path, checkpoint: Path) -> None:
-        self._checkpoint = CheckpointWriter(checkpoint)
+    def __init__(self, answer: Path, bookmark: Path) -> None:
+        self._bookmark = BookmarkWriter(bookmark)
         self._file = answer.open("wb", buffering=0)
         self.size = 0
         """Bytes of the frames that are complete."""
@@ -32,12 +32,12 @@ class PartWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._checkpoint.close()
+        self._bookmark.close()
         self._file.close()
 
     def begins(self, start: Any) -> None:
         """Note what is to be done next."""
-        self._checkpoint.note(start, self.size)
+        self._bookmark.note(start, self.size)
 
     def write(self, header: Mapping[str, Any], content: bytes = b"") -> None:
         """Append a frame. If there is no room for it, nothing is appended."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 _PREFIX = "run-"
 _LOCK = "lock"
-_NAMES = ("document", "mappings", "answer", "checkpoint", "scratch")
+_NAMES = ("document", "mappings", "answer", "bookmark", "scratch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class RequestFiles:
     document: Path
     mappings: Path
     answer: Path
-    checkpoint: Path
+    bookmark: Path
     """How far a parser is with an answer that is made in parts."""
     scratch: Path
     """A document that a parser takes out of what was received."""
 
     def drop_received(self) -> None:
         """Remove what nobody needs any more when the answer has been made."""
-        for done in (self.document, self.mappings, self.checkpoint, self.scratch):
+        for done in (self.document, self.mappings, self.bookmark, self.scratch):
             done.unlink(missing_ok=True)
 
 

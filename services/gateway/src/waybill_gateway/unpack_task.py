@@ -29,11 +29,11 @@ def unpack(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     if start is None and sniff(source) in _OFFICE:
         raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("archive.document"))
     if start is not None and call.get("give_up"):
-        with PartWriter(answer, Path(call["checkpoint"])) as part:
+        with PartWriter(answer, Path(call["bookmark"])) as part:
             part.write(_end(start, {"code": Code.PARSE_ERROR.value, **call["blame"]}))
         return {"status": 200, "next": None}
     until = time.monotonic() + wish["seconds"]
-    with source.open("rb", buffering=0) as file, PartWriter(answer, Path(call["checkpoint"])) as part:
+    with source.open("rb", buffering=0) as file, PartWriter(answer, Path(call["bookmark"])) as part:
         unpacker = Unpacker(
             file,
             ArchiveLimits(**wish["limits"]),

@@ -184,6 +184,8 @@ def _decoded(head: bytes) -> str | None:
     if text is not None:
         return text
     # It may be an older encoding: mostly ASCII with a few other bytes. The reader has to find out which.
+    if b"\0" in head:
+        return None  # most other files have one soon, and counting takes longer
     return head.decode("latin-1") if len(head.translate(None, _ASCII)) <= 0.3 * len(head) else None
 
 
