@@ -281,8 +281,10 @@ def test_memory_stays_flat_for_a_zip_of_half_a_gigabyte(start_gateway: StartGate
             path.open("rb") as file,
             gateway.client.stream("POST", "/unpack", files={"file": ("a.zip", file)}, headers=proof) as answer,
         ):
-            for chunk in answer.iter_raw():
+            for number, chunk in enumerate(answer.iter_raw(256 * 1024)):
                 size += len(chunk)
+                if number % 16:
+                    continue
                 peak = max(peak, gateway.memory(), *(each.memory_info().rss for each in gateway.parsers()))
         assert size > count * 800_000
         peaks[count] = peak
