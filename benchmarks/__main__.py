@@ -35,6 +35,7 @@ from benchmarks import (
     parts,
     pick_up,
     review,
+    unpack,
     vendors,
 )
 from benchmarks.arena import SERVER, Arena, ContestantFailed
@@ -57,6 +58,7 @@ MEASUREMENTS: dict[str, Callable[[Arena, Options], Awaitable[Section]]] = {
     "vendors": vendors.measure,
     "auto": mapping_choice.measure,
     "gateway": gateway.measure,
+    "unpack": unpack.measure,
     "convert": convert.measure,
     "batches": batches.measure,
     "review": review.measure,

@@ -20,7 +20,7 @@ BUDGET = {
     "documents": 85,
     "endtoend": 75,
     "engine": 540,
-    "gateway": 120,
+    "gateway": 190,
     "janitor": 65,
     "local": 105,
     "migrations": 55,

@@ -28,6 +28,7 @@ MEDIA_TYPES: dict[Wants, str] = {
 }
 
 _LIMITS = PdfLimits()
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +126,4 @@ def _xml(reading: Reading, pretty: bool, stages: Stages) -> bytes:
 
 
 def _dumped(answer: dict[str, Any]) -> bytes:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
+    return _as_json(answer).encode()

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from waybill.errors import Code
 from waybill.files import FileType
@@ -39,52 +39,50 @@ class Answer(NamedTuple):
 
 def extract(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     """Write a frame for each document. The note says which document the next call begins with; None after the last."""
-    source, wish, first = Path(call["source"]), call["extract"], call["start"] or 0
-    if call["start"] is None and (reason := _fault_of(source, wish)) is not None:
-        return {"status": 400, "reason": reason}
-    until = time.monotonic() + wish["seconds"]
     kinds: Counter[str] = Counter()
-    with source.open("rb") as file, PartWriter(answer, Path(call["checkpoint"])) as part:
-        for index, (header, content) in enumerate(PackReader(file, most_bytes=wish["bytes"])):
-            if index < first or header.get("end"):
-                continue
-            part.begins(index)
-            began = time.perf_counter()
-            given = _answer(header["type"], content, call, blamed=call["blame"] if index == first else None)
-            spent = round((time.perf_counter() - began) * 1000, 3)
-            try:
-                part.write({"no": header["no"], "status": given.status, "ms": spent}, given.body)
-            except OSError as error:
-                if error.errno != errno.EFBIG:
-                    raise
-                if part.size:  # there is room for it in an answer of its own
-                    return {"status": 200, "next": index, "kinds": kinds}
-                part.write({"no": header["no"], "status": 422, "ms": spent}, _too_large(call).body)
-            kinds[header["type"]] += 1
-            if call["alone"] or time.monotonic() > until:
-                return {"status": 200, "next": index + 1, "kinds": kinds}
-        part.write({"end": True})
-    return {"status": 200, "next": None, "kinds": kinds}
-
-
-def _fault_of(source: Path, wish: Mapping[str, Any]) -> str | None:
-    """Why this is not what we take, for the programmer who sent it."""
-    documents = 0
     try:
-        with source.open("rb") as file:
-            for header, _content in PackReader(file, most_bytes=wish["bytes"]):
-                if header.get("end"):
-                    continue
-                documents += 1
-                if documents > wish["documents"]:
-                    return f"it has more than {wish['documents']} documents"
-                if not isinstance(header.get("no"), int):
-                    return "a document has no number ('no')"
-                if header.get("type") not in _TYPES:
-                    return "a document has no type ('type')"
+        with Path(call["source"]).open("rb") as pack, PartWriter(answer, Path(call["bookmark"])) as part:
+            following = _extracted(call, pack, part, kinds)
     except BadPack as fault:
-        return str(fault)
+        return {"status": 400, "reason": str(fault)}
+    return {"status": 200, "next": following, "kinds": kinds}
+
+
+def _extracted(call: Mapping[str, Any], pack: BinaryIO, part: PartWriter, kinds: Counter[str]) -> int | None:
+    """Work until the part is full. Returns the number of the next document; None if there is none."""
+    wish, first = call["extract"], call["start"] or 0
+    until = time.monotonic() + wish["seconds"]
+    for index, (header, content) in enumerate(PackReader(pack, most_bytes=wish["bytes"])):
+        if index < first or header.get("end"):
+            continue
+        _check(header, index, wish)
+        part.begins(index)
+        began = time.perf_counter()
+        given = _answer(header["type"], content, call, blamed=call["blame"] if index == first else None)
+        head = {"no": header["no"], "status": given.status, "ms": round((time.perf_counter() - began) * 1000, 3)}
+        try:
+            part.write(head, given.body)
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            if part.size:  # there is room for it in a part of its own
+                return index
+            part.write({**head, "status": 422}, _too_large(call).body)
+        kinds[header["type"]] += 1
+        if call["alone"] or time.monotonic() > until:
+            return index + 1
+    part.write({"end": True})
     return None
+
+
+def _check(header: Mapping[str, Any], index: int, wish: Mapping[str, Any]) -> None:
+    """Refuse what our services do not send, in words for whoever programs them."""
+    if index >= wish["documents"]:
+        raise BadPack(f"it has more than {wish['documents']} documents")
+    if not isinstance(header.get("no"), int):
+        raise BadPack("a document has no number ('no')")
+    if str(header.get("type")) not in _TYPES:
+        raise BadPack("a document has no type ('type')")
 
 
 def _answer(type_: str, content: bytes, call: Mapping[str, Any], *, blamed: Mapping[str, Any] | None) -> Answer:

@@ -27,7 +27,7 @@ from waybill_documents.faults import FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway import refusals
 from waybill_gateway.body import Body
-from waybill_gateway.checkpoint import Checkpoint
+from waybill_gateway.bookmark import Bookmark
 from waybill_gateway.content_negotiation import Accept
 from waybill_gateway.endpoint import Endpoint
 from waybill_gateway.exchange import Exchange, seconds_since
@@ -111,7 +111,7 @@ class PackEndpoint(Endpoint):
                 call = {
                     **task,
                     "source": str(files.document),
-                    "checkpoint": str(files.checkpoint),
+                    "bookmark": str(files.bookmark),
                     "scratch": str(files.scratch),
                     "problem": Problem.members(422, Code.PARSE_ERROR, more=exchange.members()),
                 }
@@ -136,6 +136,7 @@ class PackEndpoint(Endpoint):
             made = await self._made(part, call, files, exchange, streamed)
             if made is None:  # the whole is at fault, and the parser has said why
                 exchange.status = 422
+                files.drop_received()
                 self._log(exchange, parts, streamed)
                 await send_file(files.answer, 422, {"Content-Type": PROBLEM, **exchange.headers()}, send)
                 return
@@ -148,6 +149,7 @@ class PackEndpoint(Endpoint):
                     says = DocumentMessage("archive.too_many_deaths", times=deaths)
                     part = replace(part, blame=refusals.document_fault(FaultCode.PARSER_CRASHED, says), give_up=True)
         exchange.status = 200
+        files.drop_received()
         self._log(exchange, parts, streamed)
         await streamed.end()
 
@@ -155,7 +157,7 @@ class PackEndpoint(Endpoint):
         self, part: Part, call: Mapping[str, Any], files: RequestFiles, exchange: Exchange, streamed: StreamedAnswer
     ) -> Made | None:
         """Have a part made. None if there is a problem document instead, about the whole."""
-        files.checkpoint.unlink(missing_ok=True)
+        files.bookmark.unlink(missing_ok=True)
         try:
             note = await self.parse({**call, **part.call()}, files.answer, exchange)
         except DocumentFault as fault:
@@ -178,7 +180,7 @@ class PackEndpoint(Endpoint):
 
 def _after_death(part: Part, fault: DocumentFault, files: RequestFiles) -> Made:
     """What is left of a part whose parser died, and what becomes of the item that it was at."""
-    noted = Checkpoint.read(files.checkpoint)
+    noted = Bookmark.read(files.bookmark)
     if noted is None or not files.answer.exists() or files.answer.stat().st_size < noted.size:
         raise fault  # it was at no item
     if part.blame is not None and not noted.size:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 _PREFIX = "run-"
 _LOCK = "lock"
-_NAMES = ("document", "mappings", "answer", "checkpoint", "scratch")
+_NAMES = ("document", "mappings", "answer", "bookmark", "scratch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,15 @@ class RequestFiles:
     document: Path
     mappings: Path
     answer: Path
-    checkpoint: Path
+    bookmark: Path
     """How far a parser is with an answer that is made in parts."""
     scratch: Path
     """A document that a parser takes out of what was received."""
 
     def drop_received(self) -> None:
-        for received in (self.document, self.mappings):
-            received.unlink(missing_ok=True)
+        """Remove what nobody needs any more when the answer has been made."""
+        for done in (self.document, self.mappings, self.bookmark, self.scratch):
+            done.unlink(missing_ok=True)
 
 
 class Spool:
@@ -58,8 +59,7 @@ class Spool:
             yield files
         finally:
             files.drop_received()
-            for made in (files.answer, files.checkpoint, files.scratch):
-                made.unlink(missing_ok=True)
+            files.answer.unlink(missing_ok=True)
 
     def close(self) -> None:
         # We hold the lock, so that a process that starts does not find a half-deleted folder.

@@ -31,7 +31,7 @@ class UnpackEndpoint(PackEndpoint):
 
     @property
     def most_deaths(self) -> int | None:
-        return 20
+        return 10
 
     @property
     def _file_bytes(self) -> int:

@@ -13,34 +13,32 @@ from typing import Any, BinaryIO, cast
 
 from waybill.errors import Code
 from waybill.files import FileType
-from waybill_documents.archives import ArchiveLimits, LimitReached, Member, Place, Unpacker
+from waybill_documents.archives import ArchiveLimits, LimitReached, Unpacker, ZipMember, ZipPlace
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 from waybill_gateway.file_signature import sniff, sniff_opened
 from waybill_gateway.part_writer import PartWriter
 
-_SMALL = 1024 * 1024
-"""Bytes of a member that are kept in memory. A larger one goes to a file without a name."""
 _OFFICE = (FileType.DOCX, FileType.XLSX, FileType.PPTX)
 
 
 def unpack(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
     """Write frames until the part is full. The note says where the next part begins; None if this was the last."""
     source, wish = Path(call["source"]), call["unpack"]
-    start = Place.from_json(call["start"]) if call["start"] is not None else None
+    start = ZipPlace.from_json(call["start"]) if call["start"] is not None else None
     if start is None and sniff(source) in _OFFICE:
         raise DocumentRejected(FaultCode.UNREADABLE, DocumentMessage("archive.document"))
-    if start is not None and call["give_up"]:
-        with PartWriter(answer, Path(call["checkpoint"])) as part:
+    if start is not None and call.get("give_up"):
+        with PartWriter(answer, Path(call["bookmark"])) as part:
             part.write(_end(start, {"code": Code.PARSE_ERROR.value, **call["blame"]}))
         return {"status": 200, "next": None}
     until = time.monotonic() + wish["seconds"]
-    with source.open("rb", buffering=0) as file, PartWriter(answer, Path(call["checkpoint"])) as part:
+    with source.open("rb", buffering=0) as file, PartWriter(answer, Path(call["bookmark"])) as part:
         unpacker = Unpacker(
             file,
             ArchiveLimits(**wish["limits"]),
             sniff=lambda content: sniff_opened(content).value,
-            scratch=lambda: cast("BinaryIO", tempfile.SpooledTemporaryFile(_SMALL, dir=str(answer.parent))),  # noqa: SIM115
+            scratch=lambda: cast("BinaryIO", tempfile.TemporaryFile(dir=answer.parent)),  # noqa: SIM115
             start=start,
             blame=_blamed(call["blame"]),
         )
@@ -58,17 +56,18 @@ def unpack(call: Mapping[str, Any], answer: Path) -> dict[str, Any]:
         return {"status": 200, "next": None}
 
 
-def _end(place: Place, problem: Mapping[str, Any] | None) -> dict[str, Any]:
+def _end(place: ZipPlace, problem: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"end": True, "files": place.no, "unpacked": place.unpacked, "problem": problem}
 
 
-def _write(member: Member, part: PartWriter) -> None:
+def _write(member: ZipMember, part: PartWriter) -> None:
     if member.content is None or member.fault is not None:
         problem = _problem(member.fault) if member.fault is not None else None
         part.write({"no": member.no, "path": member.path, "problem": problem})
         return
-    header = {"no": member.no, "path": member.path, "type": member.type, "sha256": member.sha256}
-    part.copy(header, member.content, member.size)
+    content = member.content
+    header = {"no": member.no, "path": member.path, "type": member.type, "sha256": content.sha256}
+    part.copy(header, content.file, content.size)
 
 
 def _problem(fault: DocumentRejected) -> dict[str, Any]:

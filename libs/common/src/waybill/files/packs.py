@@ -17,6 +17,9 @@ LONGEST_HEADER = 64 * 1024
 _LENGTH = 4
 _CHUNK = 256 * 1024
 
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
+"""`json.dumps` would make an encoder for each frame."""
+
 Frame = tuple[dict[str, Any], bytes]
 """A header and its content."""
 
@@ -40,7 +43,7 @@ def frame(header: Mapping[str, Any], content: bytes = b"") -> bytes:
 def frame_head(header: Mapping[str, Any], size: int) -> bytes:
     """What precedes `size` bytes of content, for a writer that copies them from elsewhere."""
     # Non-ASCII is escaped, because a name from an archive may contain half a surrogate pair, which UTF-8 cannot.
-    encoded = json.dumps({**header, "bytes": size}, separators=(",", ":")).encode()
+    encoded = _as_json({**header, "bytes": size}).encode()
     if len(encoded) > LONGEST_HEADER:
         raise ValueError(f"the header of a frame has {len(encoded)} bytes; at most {LONGEST_HEADER} are allowed")
     return len(encoded).to_bytes(_LENGTH, "big") + encoded

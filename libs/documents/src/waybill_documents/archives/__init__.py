@@ -7,6 +7,6 @@
 from __future__ import annotations
 
 from waybill_documents.archives.archive_limits import ArchiveLimits, LimitReached
-from waybill_documents.archives.unpacker import Member, Place, Unpacker
+from waybill_documents.archives.unpacker import Unpacker, ZipMember, ZipPlace
 
-__all__ = ["ArchiveLimits", "LimitReached", "Member", "Place", "Unpacker"]
+__all__ = ["ArchiveLimits", "LimitReached", "Unpacker", "ZipMember", "ZipPlace"]

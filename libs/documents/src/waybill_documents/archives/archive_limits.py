@@ -34,7 +34,7 @@ def too_many_files(limits: ArchiveLimits) -> LimitReached:
     return LimitReached(FaultCode.TOO_MANY_FILES, DocumentMessage("archive.too_many_files", most=limits.files))
 
 
-class Budget:
+class UnpackBudget:
     """Counts the bytes that were unpacked."""
 
     def __init__(self, limits: ArchiveLimits, spent: int) -> None:

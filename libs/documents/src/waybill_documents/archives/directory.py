@@ -29,7 +29,7 @@ _FOLDERS_PER_FILE = 4
 
 
 @dataclass(slots=True)
-class Entry:
+class ZipEntry:
     """A member, as the list describes it. The sizes and the checksum are claims."""
 
     name: str
@@ -60,13 +60,13 @@ class TooManyEntries(Exception):
     """The list has more entries than the caller allows."""
 
 
-def read_directory(file: BinaryIO, most: int) -> list[Entry]:
+def read_directory(file: BinaryIO, most: int) -> list[ZipEntry]:
     """The entries in the order of the list, of which at most `most` may be files.
 
     Raises `TooManyEntries`, or `DocumentRejected` if there is no list that can be read.
     """
     begin, end, shift = _extent(file)
-    entries: list[Entry] = []
+    entries: list[ZipEntry] = []
     files = 0
     for entry in _entries(file, begin, end, shift):
         files += not entry.is_folder
@@ -141,7 +141,7 @@ def _zip64(file: BinaryIO, end: int) -> tuple[int, int, int] | None:
     return at, length, offset
 
 
-def _entries(file: BinaryIO, begin: int, end: int, shift: int) -> Iterator[Entry]:
+def _entries(file: BinaryIO, begin: int, end: int, shift: int) -> Iterator[ZipEntry]:
     """Parse the list, which is read in pieces."""
     file.seek(begin)
     read, at = b"", 0
@@ -162,7 +162,7 @@ def _entries(file: BinaryIO, begin: int, end: int, shift: int) -> Iterator[Entry
         yield entry
 
 
-def _entry(read: bytes, at: int, shift: int) -> tuple[Entry, int]:
+def _entry(read: bytes, at: int, shift: int) -> tuple[ZipEntry, int]:
     fields = _ENTRY.unpack_from(read, at)
     flags, method, crc, packed, size = fields[5], fields[6], fields[9], fields[10], fields[11]
     name_length, extra_length, comment_length = fields[12:15]
@@ -176,7 +176,7 @@ def _entry(read: bytes, at: int, shift: int) -> tuple[Entry, int]:
     name, kind = decoded(raw, flags), stat.S_IFMT(attributes >> 16)
     is_folder = raw[-1:] == b"/" or kind == stat.S_IFDIR or (bool(attributes & _FOLDER_OF_DOS) and not size)
     return (
-        Entry(name, flags, method, crc, packed, size, offset + shift, kind, is_folder),
+        ZipEntry(name, flags, method, crc, packed, size, offset + shift, kind, is_folder),
         at + extra_length + comment_length,
     )
 
@@ -197,7 +197,7 @@ def _large(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int,
     return size, packed, offset
 
 
-def _set_ceilings(entries: list[Entry], end: int) -> None:
+def _set_ceilings(entries: list[ZipEntry], end: int) -> None:
     """Find out up to where each member's bytes may reach, so that no two share any."""
     following = end
     ordered = sorted(entries, key=lambda entry: entry.offset, reverse=True)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import bz2
 import hashlib
+import io
 import lzma
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
-from waybill_documents.archives.archive_limits import RATIO_MATTERS_FROM, ArchiveLimits, Budget
-from waybill_documents.archives.directory import Entry
+from waybill_documents.archives.archive_limits import RATIO_MATTERS_FROM, ArchiveLimits, UnpackBudget
+from waybill_documents.archives.directory import ZipEntry
 from waybill_documents.faults import DocumentRejected, FaultCode
 from waybill_documents.messages import DocumentMessage
 
+Scratch = Callable[[], BinaryIO]
+"""Makes an empty file for the content of a member that is not small."""
+
 _STEP = 256 * 1024
-"""Bytes that are read, or unpacked, at once."""
+"""Bytes that are unpacked at once."""
+_PACKED = 64 * 1024
+"""Bytes that are read at once: few enough that nearly always all of them are unpacked at once."""
+_IN_MEMORY = 4 * 2**20
+"""Bytes of a member that are kept in memory."""
 _LOCAL = struct.Struct("<4s5H3L2H")
 _STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
 _LZMA_HEADER = struct.Struct("<2xHBL")
@@ -24,32 +33,67 @@ _LARGEST_DICTIONARY = 64 * 2**20
 """Of LZMA, which allocates what a header claims."""
 
 
-def unpack(file: BinaryIO, entry: Entry, into: BinaryIO, limits: ArchiveLimits, budget: Budget) -> tuple[int, str]:
-    """Unpack a member. Returns its size and its SHA-256. Raises `DocumentRejected` for what is wrong with it."""
+@dataclass(slots=True)
+class Content:
+    """What a member contains."""
+
+    file: BinaryIO
+    size: int = 0
+    sha256: str = ""
+
+
+def unpack(file: BinaryIO, entry: ZipEntry, scratch: Scratch, limits: ArchiveLimits, budget: UnpackBudget) -> Content:
+    """Unpack a member, into memory if it is small. Raises `DocumentRejected` for what is wrong with it."""
     if entry.method not in (_STORED, _DEFLATED, _BZIP2, _LZMA):
         raise _refused(DocumentMessage("member.method", method=entry.method))
     if entry.size > limits.file_bytes:
         raise _too_large(limits)
     _go_to_content(file, entry)
-    size, crc, sha256 = 0, 0, hashlib.sha256()
+    content = Content(io.BytesIO())
     try:
-        for piece in _unpacked(_packed(file, entry.packed), entry.method):
-            size += len(piece)
-            budget.spend(len(piece))
-            _check_size(size, entry.packed, limits)
-            crc = zlib.crc32(piece, crc)
-            sha256.update(piece)
-            into.write(piece)
+        _fill(content, _unpacked(_packed(file, entry.packed), entry.method), entry, scratch, limits, budget)
     except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
+        content.file.close()
         if isinstance(error, OSError) and error.errno is not None:
             raise  # that was not bzip2
         raise _refused(DocumentMessage("member.damaged")) from error
+    except BaseException:
+        content.file.close()
+        raise
+    content.file.seek(0)
+    return content
+
+
+def _fill(
+    content: Content,
+    pieces: Iterator[bytes],
+    entry: ZipEntry,
+    scratch: Scratch,
+    limits: ArchiveLimits,
+    budget: UnpackBudget,
+) -> None:
+    size, crc, sha256 = 0, 0, hashlib.sha256()
+    for piece in pieces:
+        size += len(piece)
+        budget.spend(len(piece))
+        _check_size(size, entry.packed, limits)
+        crc = zlib.crc32(piece, crc)
+        sha256.update(piece)
+        if size == len(piece):
+            content.file = io.BytesIO(piece)  # most files are a single piece, which is not copied
+            content.file.seek(size)
+            continue
+        if size > _IN_MEMORY >= size - len(piece):
+            small, content.file = content.file, scratch()
+            small.seek(0)
+            content.file.write(small.read())
+        content.file.write(piece)
     if (size, crc) != (entry.size, entry.crc):
         raise _refused(DocumentMessage("member.damaged"))
-    return size, sha256.hexdigest()
+    content.size, content.sha256 = size, sha256.hexdigest()
 
 
-def _go_to_content(file: BinaryIO, entry: Entry) -> None:
+def _go_to_content(file: BinaryIO, entry: ZipEntry) -> None:
     """Read the member's own header, and check that its bytes end before the next member begins."""
     if entry.ceiling == 0:
         raise _refused(DocumentMessage("member.overlaps"))
@@ -68,7 +112,7 @@ def _go_to_content(file: BinaryIO, entry: Entry) -> None:
 
 def _packed(file: BinaryIO, left: int) -> Iterator[bytes]:
     while left:
-        chunk = file.read(min(left, _STEP))
+        chunk = file.read(min(left, _PACKED))
         if not chunk:
             return  # its size shows that something is missing
         left -= len(chunk)

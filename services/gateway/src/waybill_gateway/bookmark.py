@@ -16,8 +16,8 @@ from typing import Any
 _ROOM = 512
 
 
-class CheckpointWriter:
-    """Writes a checkpoint again and again."""
+class BookmarkWriter:
+    """Writes a bookmark again and again."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -32,15 +32,15 @@ class CheckpointWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Bookmark:
     """What a parser noted last."""
 
     start: Any
     size: int
 
     @classmethod
-    def read(cls, path: Path) -> Checkpoint | None:
-        """The checkpoint of a parser that is dead. None if it noted nothing, or nothing that makes sense."""
+    def read(cls, path: Path) -> Bookmark | None:
+        """The bookmark of a parser that is dead. None if it noted nothing, or nothing that makes sense."""
         try:
             noted = json.loads(path.read_bytes())
             size = noted["size"]
