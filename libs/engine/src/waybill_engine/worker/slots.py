@@ -34,6 +34,11 @@ from waybill_engine.worker.run import Run, RunEnvironment, Stop
 _PATIENCE = 0.5
 """Seconds that a job may wait here for a slot. Then it is released, so that another worker can take it."""
 
+_OLD_AVERAGE = 0.95
+"""What the moving average keeps of itself with each run. Runs that end in one go of the event loop count together: the
+first run of a task has waited for the loop, the others that follow it have not, and only all of them say what is
+typical."""
+
 _WATCH_EVERY = 0.05
 """Seconds between checks for runs whose time is up."""
 
@@ -92,6 +97,8 @@ class Slots:
         self._watching = False
         self._over: list[ClaimedJob] = []
         """Jobs whose runs are over and not counted yet."""
+        self._seconds_over = 0.0
+        """For how long those had their slots, all together."""
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.runs)
@@ -193,7 +200,7 @@ class Slots:
         self.progress.forget(job.id)
         if self.runs.get(job.id) is run:
             del self.runs[job.id]
-        self.typical += 0.05 * (now - run.started - self.typical)
+        self._seconds_over += now - run.started
         if not self._over:
             self._loop.call_soon(self._count_runs, context=_NO_JOB)
         self._over.append(job)
@@ -218,4 +225,6 @@ class Slots:
 
     def _count_runs(self) -> None:
         over, self._over = self._over, []
+        mean, self._seconds_over = self._seconds_over / len(over), 0.0
+        self.typical = mean + (self.typical - mean) * _OLD_AVERAGE ** len(over)
         counts_of_jobs.runs_ended(over)
