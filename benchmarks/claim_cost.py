@@ -98,23 +98,26 @@ class Claims:
             found[limit] = statistics.median(spent)
         return Cost(found[1], found[100])
 
-    async def whole_cost(self) -> Cost:
-        """The cost of all statements of a claim, not only of the one that takes the jobs."""
-        found = {}
+    async def whole_cost(self) -> tuple[Cost, Cost]:
+        """The cost of all statements of a claim, not only of the one that takes the jobs: the server's time, and the
+        time that the worker waits, with every round trip and the commit."""
+        served, waited = {}, {}
         for limit, times in _CLAIMS.items():
-            spent = []
+            spent, walls = [], []
             for _ in range(times + 5):
                 async with self.database.hot() as connection:
                     self.log.restart()
+                    started = time.perf_counter()
                     claimed_jobs = await claim(connection, self.worker.id, self.fair_share, limit)
+                    walls.append((time.perf_counter() - started) * 1000)
                     statements = self.log.statements(self.name)
                     # The commit waits for the disk. A claim without caps commits, too, but the log does not say so.
                     spent.append(sum(one.milliseconds for one in statements if one.text not in ("BEGIN;", "COMMIT;")))
                     assert len(claimed_jobs) == limit, f"claimed {len(claimed_jobs)} of {limit}"
                     await succeed(connection, self.worker.id, [(one.id, one.token) for one in claimed_jobs])
                     await prefill.queued(connection, limit)
-            found[limit] = statistics.median(spent[5:])
-        return Cost(found[1], found[100])
+            served[limit], waited[limit] = statistics.median(spent[5:]), statistics.median(walls[5:])
+        return Cost(served[1], served[100]), Cost(waited[1], waited[100])
 
     async def _claim_and_finish(self, connection: Connection, limit: int) -> None:
         claimed_jobs = await claim(connection, self.worker.id, self.fair_share, limit)
@@ -135,20 +138,31 @@ async def in_small_table(arena: Arena) -> Cost:
             return await claims.cost()
 
 
-async def under_caps(arena: Arena) -> tuple[Cost, Cost]:
-    """Measure whole claims without caps, and with one for every tenant."""
+@dataclass(frozen=True)
+class UnderCaps:
+    """What whole claims cost without caps, and with one for every tenant."""
+
+    free: Cost
+    capped: Cost
+    free_wait: Cost
+    """How long the worker waits for them."""
+    capped_wait: Cost
+
+
+async def under_caps(arena: Arena) -> UnderCaps:
     async with _table(arena) as (url, connection):
         await prefill.queued(connection, _SMALL)
         await connection.execute("VACUUM ANALYZE")
         async with Claims.on(arena, url, connection) as claims:
-            without = await claims.whole_cost()
+            free, free_wait = await claims.whole_cost()
         await connection.execute(
             "INSERT INTO caps (tenant, most) SELECT 'tenant ' || n, 1000 FROM generate_series(0, $1::int - 1) AS n",
             _CAPS,
         )
         await connection.execute("VACUUM ANALYZE caps")
         async with Claims.on(arena, url, connection) as claims:
-            return without, await claims.whole_cost()
+            capped, capped_wait = await claims.whole_cost()
+    return UnderCaps(free, capped, free_wait, capped_wait)
 
 
 async def in_huge_table(arena: Arena, rows: int) -> Cost:
@@ -228,10 +242,10 @@ async def measure(arena: Arena, options: Options) -> Section:
     options.say(f"claim-cost: {rows:,} jobs churn beside an open transaction")
     churned = await after_churn(arena, rows, small)
     options.say(f"claim-cost: {_CAPS:,} caps")
-    return _section(rows, small, huge, churned, *await under_caps(arena))
+    return _section(rows, small, huge, churned, await under_caps(arena))
 
 
-def _section(rows: int, small: Cost, huge: Cost, churned: Churned, uncapped: Cost, capped: Cost) -> Section:
+def _section(rows: int, small: Cost, huge: Cost, churned: Churned, caps: UnderCaps) -> Section:
     recovery = f"{churned.recovered_after:.0f} s after it ended"
     if churned.recovered.to(small) > 1.3:
         recovery = f"not recovered {recovery}"
@@ -241,8 +255,12 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned, uncapped: Cos
         f"{churned.jobs:,} churned in {churned.seconds:.0f} s, transaction open": churned.cost,
         "as soon as it ended": churned.at_once,
         recovery: churned.recovered,
-        "all statements, without caps": uncapped,
-        f"all statements, {_CAPS:,} caps": capped,
+        "all statements, without caps": caps.free,
+        f"all statements, {_CAPS:,} caps": caps.capped,
+    }
+    waits = {
+        "what the worker waits, without caps": caps.free_wait,
+        f"what the worker waits, {_CAPS:,} caps": caps.capped_wait,
     }
     return Section(
         title="What a claim costs the server, ms",
@@ -256,24 +274,36 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned, uncapped: Cos
                 f"{cost.hundred / small.hundred:.2f} ×",
             )
             for name, cost in named.items()
+        ]
+        + [
+            (
+                name,
+                f"{cost.one:.3f}",
+                f"{cost.one / caps.free_wait.one:.2f} ×",
+                f"{cost.hundred:.3f}",
+                f"{cost.hundred / caps.free_wait.hundred:.2f} ×",
+            )
+            for name, cost in waits.items()
         ],
         checks=[
             Check.at_most(f"with {rows:,} queued and finished", huge.to(small), 1.3),
             Check.at_most(f"after {rows:,} churned, transaction open", churned.cost.to(small), 2.0),
             Check.at_most("after the transaction ended", churned.recovered.to(small), 1.3),
-            Check.at_most(f"with {_CAPS:,} caps", capped.to(uncapped), 1.5),
+            Check.at_most(f"with {_CAPS:,} caps", caps.capped.to(caps.free), 1.5),
+            Check.at_most(f"what the worker waits with {_CAPS:,} caps", caps.capped_wait.to(caps.free_wait), 1.5),
         ],
         notes=[]
         if churned.jobs >= rows
         else [f"Only {churned.jobs:,} of {rows:,} jobs had churned after {churned.seconds:.0f} s."],
         numbers={
             "rows": rows,
-            "milliseconds": {name: {"one": cost.one, "hundred": cost.hundred} for name, cost in named.items()},
+            "milliseconds": {name: {"one": cost.one, "hundred": cost.hundred} for name, cost in (named | waits).items()},
             "huge_to_small": huge.to(small),
             "churned": churned.jobs,
             "churn_seconds": churned.seconds,
             "open_transaction_to_small": churned.cost.to(small),
             "recovered_after_seconds": churned.recovered_after,
-            "capped_to_uncapped": capped.to(uncapped),
+            "capped_to_uncapped": caps.capped.to(caps.free),
+            "capped_to_uncapped_wait": caps.capped_wait.to(caps.free_wait),
         },
     )
