@@ -255,6 +255,8 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned, caps: UnderCa
         f"{churned.jobs:,} churned in {churned.seconds:.0f} s, transaction open": churned.cost,
         "as soon as it ended": churned.at_once,
         recovery: churned.recovered,
+    }
+    whole = {
         "all statements, without caps": caps.free,
         f"all statements, {_CAPS:,} caps": caps.capped,
     }
@@ -269,21 +271,12 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned, caps: UnderCa
             (
                 name,
                 f"{cost.one:.3f}",
-                f"{cost.one / small.one:.2f} ×",
+                f"{cost.one / to.one:.2f} ×",
                 f"{cost.hundred:.3f}",
-                f"{cost.hundred / small.hundred:.2f} ×",
+                f"{cost.hundred / to.hundred:.2f} ×",
             )
-            for name, cost in named.items()
-        ]
-        + [
-            (
-                name,
-                f"{cost.one:.3f}",
-                f"{cost.one / caps.free_wait.one:.2f} ×",
-                f"{cost.hundred:.3f}",
-                f"{cost.hundred / caps.free_wait.hundred:.2f} ×",
-            )
-            for name, cost in waits.items()
+            for costs, to in ((named, small), (whole, caps.free), (waits, caps.free_wait))
+            for name, cost in costs.items()
         ],
         checks=[
             Check.at_most(f"with {rows:,} queued and finished", huge.to(small), 1.3),
@@ -297,7 +290,9 @@ def _section(rows: int, small: Cost, huge: Cost, churned: Churned, caps: UnderCa
         else [f"Only {churned.jobs:,} of {rows:,} jobs had churned after {churned.seconds:.0f} s."],
         numbers={
             "rows": rows,
-            "milliseconds": {name: {"one": cost.one, "hundred": cost.hundred} for name, cost in (named | waits).items()},
+            "milliseconds": {
+                name: {"one": cost.one, "hundred": cost.hundred} for name, cost in (named | whole | waits).items()
+            },
             "huge_to_small": huge.to(small),
             "churned": churned.jobs,
             "churn_seconds": churned.seconds,
