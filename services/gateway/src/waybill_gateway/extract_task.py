@@ -32,7 +32,7 @@ _FILES: dict[FileType, Kind] = {FileType.PDF: "pdf", FileType.DOCX: "docx", File
 _TYPES = frozenset(each.value for each in FileType)
 
 
-class Answer(NamedTuple):
+class DocumentAnswer(NamedTuple):
     status: int
     body: bytes
 
@@ -85,7 +85,7 @@ def _check(header: Mapping[str, Any], index: int, wish: Mapping[str, Any]) -> No
         raise BadPack("a document has no type ('type')")
 
 
-def _answer(type_: str, content: bytes, call: Mapping[str, Any], *, blamed: Mapping[str, Any] | None) -> Answer:
+def _answer(type_: str, content: bytes, call: Mapping[str, Any], *, blamed: Mapping[str, Any] | None) -> DocumentAnswer:
     """The JSON of one document, or the problem document that `POST /process` would answer with."""
     if blamed is not None:
         says = DocumentMessage.stored(blamed["detail"], blamed["key"], dict(blamed["params"]))
@@ -93,9 +93,9 @@ def _answer(type_: str, content: bytes, call: Mapping[str, Any], *, blamed: Mapp
     found = FileType(type_)
     try:
         if found in _TEXTS:
-            return Answer(200, convert_text(content, time.perf_counter).body)
+            return DocumentAnswer(200, convert_text(content, time.perf_counter).body)
         if found in _FILES:
-            return Answer(200, _from_file(_FILES[found], content, Path(call["scratch"])))
+            return DocumentAnswer(200, _from_file(_FILES[found], content, Path(call["scratch"])))
     except DocumentRejected as fault:
         return _refused(call, fault)
     except RecursionError:
@@ -112,23 +112,23 @@ def _from_file(kind: Kind, content: bytes, scratch: Path) -> bytes:
         garbage_collection.collect()  # such a document leaves more than a text does
 
 
-def _unread(found: FileType, call: Mapping[str, Any]) -> Answer:
+def _unread(found: FileType, call: Mapping[str, Any]) -> DocumentAnswer:
     if found is FileType.ENCRYPTED_OFFICE:
         return _refused(call, DocumentRejected(FaultCode.ENCRYPTED, DocumentMessage("office.encrypted")))
     said = SAVE_ANEW.get(found)
     own = msg("gateway.not_a_document")
     words = {"detail": said.english, "key": said.key} if said is not None else {"detail": str(own), "key": own.key}
     members = {**call["problem"], "status": 415, "title": "Unsupported Media Type", "code": Code.NOT_PDF.value}
-    return Answer(415, _dumped({**members, **words, "params": {}}))
+    return DocumentAnswer(415, _dumped({**members, **words, "params": {}}))
 
 
-def _too_large(call: Mapping[str, Any]) -> Answer:
+def _too_large(call: Mapping[str, Any]) -> DocumentAnswer:
     says = DocumentMessage("document.answer_too_large")
     return _refused(call, DocumentRejected(FaultCode.TOO_MUCH_TEXT, says))
 
 
-def _refused(call: Mapping[str, Any], fault: DocumentRejected) -> Answer:
-    return Answer(422, _dumped(problem_of(call["problem"], fault)))
+def _refused(call: Mapping[str, Any], fault: DocumentRejected) -> DocumentAnswer:
+    return DocumentAnswer(422, _dumped(problem_of(call["problem"], fault)))
 
 
 def _dumped(problem: Mapping[str, Any]) -> bytes:

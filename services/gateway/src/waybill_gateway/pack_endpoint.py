@@ -32,7 +32,7 @@ from waybill_gateway.content_negotiation import Accept
 from waybill_gateway.endpoint import Endpoint
 from waybill_gateway.exchange import Exchange, seconds_since
 from waybill_gateway.file_signature import KINDS
-from waybill_gateway.refusals import DocumentFault, Refusal
+from waybill_gateway.refusals import FatalDocument, Refusal
 from waybill_gateway.responses import PROBLEM, StreamedAnswer, send_file
 from waybill_gateway.spool import RequestFiles
 
@@ -43,14 +43,14 @@ _TYPES = frozenset(each.value for each in FileType)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """Which part of the answer is made next."""
 
     start: Any = None
     """What the parser said about where it was; None for the first part. The service does not look into it."""
     alone: bool = False
     """Whether to work on one item only: the one that has killed a parser."""
-    blame: DocumentFault | None = None
+    blame: FatalDocument | None = None
     """Why the first item is not tried again."""
     give_up: bool = False
     """Whether the answer ends here, with `blame` as the reason."""
@@ -69,7 +69,7 @@ class Made:
     """A part that has been made."""
 
     size: int
-    following: Part | None
+    following: AnswerPart | None
     """None if it was the last."""
 
 
@@ -130,7 +130,7 @@ class PackEndpoint(Endpoint):
         self, call: Mapping[str, Any], files: RequestFiles, exchange: Exchange, streamed: StreamedAnswer, send: Send
     ) -> None:
         """Make and send part after part."""
-        part: Part | None = Part()
+        part: AnswerPart | None = AnswerPart()
         parts = deaths = 0
         while part is not None:
             made = await self._made(part, call, files, exchange, streamed)
@@ -154,13 +154,18 @@ class PackEndpoint(Endpoint):
         await streamed.end()
 
     async def _made(
-        self, part: Part, call: Mapping[str, Any], files: RequestFiles, exchange: Exchange, streamed: StreamedAnswer
+        self,
+        part: AnswerPart,
+        call: Mapping[str, Any],
+        files: RequestFiles,
+        exchange: Exchange,
+        streamed: StreamedAnswer,
     ) -> Made | None:
         """Have a part made. None if there is a problem document instead, about the whole."""
         files.bookmark.unlink(missing_ok=True)
         try:
             note = await self.parse({**call, **part.call()}, files.answer, exchange)
-        except DocumentFault as fault:
+        except FatalDocument as fault:
             return _after_death(part, fault, files)
         if note["status"] == 400:
             raise refusals.not_a_pack(str(note["reason"]))
@@ -169,7 +174,7 @@ class PackEndpoint(Endpoint):
                 raise refusals.broken()
             return None
         _count(note)
-        made = Made(files.answer.stat().st_size, Part(note["next"]) if note["next"] is not None else None)
+        made = Made(files.answer.stat().st_size, AnswerPart(note["next"]) if note["next"] is not None else None)
         if made.following is not None and not made.size:
             raise refusals.broken()  # it would never end
         return made
@@ -178,7 +183,7 @@ class PackEndpoint(Endpoint):
         log.info("processed", status=exchange.status, parts=parts, sent=streamed.sent, **exchange.facts)
 
 
-def _after_death(part: Part, fault: DocumentFault, files: RequestFiles) -> Made:
+def _after_death(part: AnswerPart, fault: FatalDocument, files: RequestFiles) -> Made:
     """What is left of a part whose parser died, and what becomes of the item that it was at."""
     noted = Bookmark.read(files.bookmark)
     if noted is None or not files.answer.exists() or files.answer.stat().st_size < noted.size:
@@ -188,8 +193,8 @@ def _after_death(part: Part, fault: DocumentFault, files: RequestFiles) -> Made:
     log.warning("item_killed_parser", fault=fault.fault.value, first=not noted.size)
     if noted.size:
         # Others came before it, whose traces may have killed the parser, and who took a part of its time.
-        return Made(noted.size, Part(noted.start, alone=True))
-    return Made(0, Part(noted.start, blame=fault))
+        return Made(noted.size, AnswerPart(noted.start, alone=True))
+    return Made(0, AnswerPart(noted.start, blame=fault))
 
 
 def _count(note: Mapping[str, Any]) -> None:

@@ -54,7 +54,7 @@ class Refusal(Exception):
         return Problem(self.status, self.code, self.says, {**headers, **self.headers}, more={**self.more, **members})
 
 
-class DocumentFault(Refusal):
+class FatalDocument(Refusal):
     """A document killed its parser."""
 
     def __init__(self, fault: FaultCode, message: DocumentMessage) -> None:
@@ -125,9 +125,9 @@ def not_a_pdf() -> Refusal:
     return Refusal(415, Code.NOT_PDF, msg("gateway.not_a_pdf"))
 
 
-def document_fault(fault: FaultCode, says: DocumentMessage) -> DocumentFault:
+def document_fault(fault: FaultCode, says: DocumentMessage) -> FatalDocument:
     """For a document that killed its parser. A parser that survives describes the fault itself."""
-    return DocumentFault(fault, says)
+    return FatalDocument(fault, says)
 
 
 def broken() -> Refusal:
