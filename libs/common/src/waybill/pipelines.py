@@ -38,7 +38,7 @@ class Pipeline:
     pages: str | None = None
     """The package with `templates/`, `static/` and `languages/`."""
     navigation: Sequence[tuple[str, str]] = ()
-    """Its entries in the pages' header: path and message key."""
+    """Its entries in the pages' header: path and message key. Those of a pipeline with a `landing` come first."""
     landing: str | None = None
     """The page that a browser sees after signing in. The first pipeline that has one decides."""
     retention: str | None = None

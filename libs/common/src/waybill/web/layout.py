@@ -33,7 +33,9 @@ class NavigationLink(NamedTuple):
 
 @cache
 def _navigation() -> tuple[NavigationLink, ...]:
-    return tuple(NavigationLink(*entry) for pipeline in installed() for entry in pipeline.navigation)
+    """The pipeline that people land on comes first."""
+    pipelines = sorted(installed(), key=lambda pipeline: pipeline.landing is None)
+    return tuple(NavigationLink(*entry) for pipeline in pipelines for entry in pipeline.navigation)
 
 
 OPERATIONS = NavigationLink("/ops", "frame.ops")
