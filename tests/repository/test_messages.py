@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = [path for folder in ("libs", "pipelines", "services", "cli") for path in (ROOT / folder).glob("**/src")]
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 WEB = Path(str(files("waybill.web")))
-PAGES = Path(str(files("waybill_convert.pages")))
+PAGES = [Path(str(files(pipeline.pages))) for pipeline in installed() if pipeline.pages is not None]
 ENGLISH, INDONESIAN = languages()["en"], languages()["id"]
 OTHERS = [code for code in catalogues() if code != "en"]
 
@@ -33,7 +33,12 @@ OTHERS = [code for code in catalogues() if code != "en"]
 COMMON = ROOT / "libs" / "common" / "src" / "waybill"
 SPEAKERS = [
     *(ROOT / "services" / "api" / "src").rglob("*.py"),
-    *(path for path in PAGES.parent.rglob("*.py") if not {"commands", "migrations"} & set(path.parts)),
+    *(
+        path
+        for pages in PAGES
+        for path in pages.parent.rglob("*.py")
+        if not {"commands", "migrations"} & set(path.parts)
+    ),
     *(path for folder in ("web", "http", "retention") for path in (COMMON / folder).rglob("*.py")),
     *(COMMON / "storage" / name for name in ("failures.py", "space.py", "local.py")),
     *(COMMON / name for name in ("errors.py", "failures.py", "security/keys.py")),
@@ -77,7 +82,7 @@ def _uses() -> list[Use]:
 
 def _pages_text() -> str:
     paths = [
-        path for folder in (WEB, PAGES) for name in ("templates", "static") for path in (folder / name).glob("*.*")
+        path for folder in (WEB, *PAGES) for name in ("templates", "static") for path in (folder / name).glob("*.*")
     ]
     return "\n".join(path.read_text() for path in [*SOURCES, *paths] if "waybill_documents" not in path.parts)
 
@@ -116,21 +121,44 @@ def test_every_message_in_the_catalogue_is_said_somewhere() -> None:
     assert [key for key in ENGLISH.messages if key not in named and not key.startswith(begun)] == []
 
 
+def _imported(script: Path) -> list[Path]:
+    """A script, and those of its own folder that it imports."""
+    found = [script]
+    for each in found:
+        for name in re.findall(r'from "\./([\w.]+)"', each.read_text()):
+            if (other := script.with_name(name)) not in found:
+                found.append(other)
+    return found
+
+
+def _scripted(pages: Path) -> Iterator[tuple[str, str, list[Path]]]:
+    """The templates of a pipeline that load scripts of its own, with what they pass to them."""
+    for template in sorted((pages / "templates").glob("*.html")):
+        text = template.read_text()
+        scripts = re.findall(r'<script type="module" src="\{\{ page\.static \}\}/\w+/(\w+\.js)"', text)
+        if scripts:
+            given = re.search(r"words\(([^)]*)\)", text)
+            assert given is not None, template
+            yield template.name, given[1], [path for name in scripts for path in _imported(pages / "static" / name)]
+
+
 def test_scripts_are_given_what_they_say() -> None:
-    tables = {"upload.html": "upload.js", "queue.html": "queue.js", "review.html": "review.js"}
     everywhere = [(WEB / "static" / name).read_text() for name in ("everywhere.js", "words.js")]
-    for template, script in tables.items():
-        given = re.search(r"words\(([^)]*)\)", (PAGES / "templates" / template).read_text())
-        assert given is not None
-        words = json.loads(for_scripts(INDONESIAN, *re.findall(r'"([\w.]+)"', given[1])))
-        text = (PAGES / "static" / script).read_text()
-        wanted = set(re.findall(r'\bt\("([\w.]+)"', text))
-        wanted |= {key for each in everywhere for key in re.findall(r'\bt\("((?!sizes)[\w.]+)"', each)}
-        if re.search(r"import \{[^}]*\bsize\b", text):
-            wanted |= {key for key in ENGLISH.messages if key.startswith("sizes.")}
-        if re.search(r"import \{[^}]*\bexplain\b", text):  # every error that a request of this page can get
-            wanted |= {use.key for use in _raised()}
-        assert wanted - words["messages"].keys() == set(), script
+    seen = []
+    for pages in PAGES:
+        for template, given, scripts in _scripted(pages):
+            seen.append(template)
+            words = json.loads(for_scripts(INDONESIAN, *re.findall(r'"([\w.]+)"', given)))
+            text = "\n".join(path.read_text() for path in scripts)
+            wanted = set(re.findall(r'\bt\("([\w.]+)"', text))
+            wanted |= {key for each in everywhere for key in re.findall(r'\bt\("((?!sizes)[\w.]+)"', each)}
+            if re.search(r"import \{[^}]*\bsize\b", text):
+                wanted |= {key for key in ENGLISH.messages if key.startswith("sizes.")}
+            if re.search(r"import \{[^}]*\bexplain\b", text):  # every error that a request of this page can get
+                others = {each.parent.name.removeprefix("waybill_") for each in PAGES if each != pages}
+                wanted |= {use.key for use in _raised() if use.key.partition(".")[0] not in others}
+            assert wanted - words["messages"].keys() == set(), f"{pages.parent.name}: {template}"
+    assert {"upload.html", "queue.html", "review.html", "list.html", "batch.html", "summary.html"} <= set(seen)
 
 
 def _raised() -> list[Use]:

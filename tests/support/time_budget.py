@@ -13,6 +13,7 @@ import pytest
 
 BUDGET = {
     "api": 85,
+    "batches": 60,
     "browser": 165,
     "cli": 95,
     "common": 130,

@@ -10,6 +10,7 @@ PIPELINE = Pipeline(
     migrations="waybill_batches.migrations",
     api="waybill_batches.api_part:PART",
     pages="waybill_batches.pages",
+    navigation=(("/batches", "batches.navigation.batches"),),
     retention="waybill_batches.retention:RETENTION",
     erasure="waybill_batches.erasure:ERASER",
     listener="waybill_batches.listener:hear",
