@@ -56,7 +56,8 @@ class Refusal:
     @property
     def is_too_long(self) -> bool:
         """The model cannot read as much text at once."""
-        return self.status in (400, 413, 422) and (self.code in _TOO_LONG_CODES or bool(_TOO_LONG.search(self.why)))
+        said = self.code in _TOO_LONG_CODES or _TOO_LONG.search(self.why) is not None
+        return self.status == 413 or (self.status in (400, 422) and said)
 
     @property
     def is_of_form(self) -> bool:
@@ -83,7 +84,7 @@ class Refusal:
             return LanguageModelMistrusted(msg("batches.model.redirected"))
         if self.status >= 500:
             return LanguageModelFailed(msg("batches.model.broken", status=self.status), retry_after=self._wait(None))
-        if self.is_too_long or self.status == 413:
+        if self.is_too_long:
             return FileNotTaken(msg("batches.model.text_too_long"))
         if self.code in _FILTERED_CODES:
             return FileNotTaken(msg("batches.model.filtered"))

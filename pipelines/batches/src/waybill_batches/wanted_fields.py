@@ -68,7 +68,7 @@ class WantedFields:
             raise Refused(msg("batches.schema.form"))
         if _depth(found) > _DEEPEST:
             raise Refused(msg("batches.schema.too_deep", number=_DEEPEST))
-        if not is_storable(json.dumps(found, ensure_ascii=False)):
+        if not all(map(is_storable, _texts(found))):
             raise Refused(msg("batches.schema.form"))
         _check(found)
         return cls(found)
@@ -85,7 +85,7 @@ class WantedFields:
 
     def work(self, answer: Any) -> int:
         """How many comparisons checking an answer may take at most."""
-        return sum(1 for _ in _parts(self.schema, self.schema, ())) * _size(answer)
+        return sum(1 for _ in _parts(self.schema, self.schema, ())) * sum(1 for _ in _values(answer))
 
     def misfit(self, answer: Any) -> str | None:
         """Why an answer does not fit, for the model and for people; None if it does."""
@@ -238,14 +238,22 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-def _size(value: Any) -> int:
-    """How many values a value consists of."""
-    count, waiting = 0, [value]
+def _values(value: Any) -> Iterator[Any]:
+    """The values that a value consists of, itself included, without recursion."""
+    waiting = [value]
     while waiting:
         each = waiting.pop()
-        count += 1
+        yield each
         if isinstance(each, dict):
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
-    return count
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value, names of members included."""
+    for each in _values(value):
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            yield from each
