@@ -32,7 +32,7 @@ _FILTERED_CODES = frozenset({"content_filter", "content_policy_violation", "Resp
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ModelRefusal:
     """An answer other than 200, as far as it can be understood."""
 
     status: int
@@ -46,7 +46,7 @@ class Refusal:
     date: str = ""
 
     @classmethod
-    def read(cls, status: int, headers: Mapping[str, str], body: bytes, *, hide: str | None = None) -> Refusal:
+    def read(cls, status: int, headers: Mapping[str, str], body: bytes, *, hide: str | None = None) -> ModelRefusal:
         """Some endpoints repeat the key that they refuse: `hide` is shown nowhere."""
         said = _error_in(body)
         param, why, code, kind = (_text(said.get(name), hide) for name in ("param", "message", "code", "type"))

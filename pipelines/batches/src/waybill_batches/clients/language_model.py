@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,9 +20,11 @@ import httpx
 
 from waybill.config import load
 from waybill.errors import LanguageModelFailed, WaybillError
+from waybill.failures import classify
 from waybill.gateway_client.connections import json_object
 from waybill.messages import msg
 from waybill.telemetry import spans
+from waybill.telemetry.metrics import LANGUAGE_MODEL_CALL, LANGUAGE_MODEL_TOKENS
 from waybill_batches.language_model_answers import Completion, Tokens, completion_of, json_in, tokens_in, usage_of
 from waybill_batches.language_model_errors import (
     BadAnswer,
@@ -30,7 +33,7 @@ from waybill_batches.language_model_errors import (
     LanguageModelUnreachable,
 )
 from waybill_batches.language_model_prompt import Messages, mended, question
-from waybill_batches.language_model_refusals import Refusal
+from waybill_batches.language_model_refusals import ModelRefusal
 from waybill_batches.language_model_settings import LanguageModelSettings
 from waybill_batches.settings import BatchSettings
 from waybill_batches.wanted_fields import WantedFields
@@ -46,7 +49,7 @@ Misfit = Callable[[Any], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _QuestionForm:
     """How a question is put."""
 
     schema: int = 0
@@ -65,7 +68,7 @@ class _Form:
             request["response_format"] = {"type": "json_object"}
         return request
 
-    def without(self, refusal: Refusal) -> _Form | None:
+    def without(self, refusal: ModelRefusal) -> _QuestionForm | None:
         """The same without what was refused; None if there is nothing left to leave out."""
         if self.limit == _OLD_LIMIT and refusal.names(_OLD_LIMIT):
             return replace(self, limit=_NEW_LIMIT)
@@ -108,11 +111,11 @@ class LanguageModel:
     async def ask(self, messages: Messages, wanted: WantedFields) -> dict[str, Any]:
         """The endpoint's answer to a question, in the richest form that it takes."""
         digest = wanted.digest
-        form: _Form | None = _Form(self._schemas.get(digest, 0), self._limit, self._temperature)
+        form: _QuestionForm | None = _QuestionForm(self._schemas.get(digest, 0), self._limit, self._temperature)
         while form is not None:
             request = form.request(self.settings.llm_model, messages, wanted, self.settings.llm_max_output)
             answer = await self._post(json.dumps(request, ensure_ascii=False).encode("utf-8", "replace"))
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, ModelRefusal):
                 self._remember(digest, form)
                 return answer
             if answer.is_too_long:
@@ -121,13 +124,29 @@ class LanguageModel:
             form = form.without(answer) if answer.is_of_form else None
         raise error
 
-    def _remember(self, digest: str, form: _Form) -> None:
+    def _remember(self, digest: str, form: _QuestionForm) -> None:
         self._limit, self._temperature = form.limit, form.temperature
         self._schemas[digest] = form.schema
         if len(self._schemas) > _MOST_REMEMBERED:
             self._schemas.popitem(last=False)
 
-    async def _post(self, request: bytes) -> dict[str, Any] | Refusal:
+    async def _post(self, request: bytes) -> dict[str, Any] | ModelRefusal:
+        began, outcome = time.perf_counter(), "ok"
+        try:
+            answer = await self._exchange(request)
+            if isinstance(answer, ModelRefusal):
+                outcome = "refused"
+            return answer
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        except Exception as error:
+            outcome = classify(error).code.value
+            raise
+        finally:
+            LANGUAGE_MODEL_CALL.labels(outcome).observe(time.perf_counter() - began)
+
+    async def _exchange(self, request: bytes) -> dict[str, Any] | ModelRefusal:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -140,7 +159,7 @@ class LanguageModel:
                 span.set({"http.response.status_code": response.status_code})
                 if response.status_code != httpx.codes.OK:
                     body = await _beginning(response, MOST_REFUSAL_BYTES)
-                    return Refusal.read(response.status_code, response.headers, body, hide=self._key)
+                    return ModelRefusal.read(response.status_code, response.headers, body, hide=self._key)
                 if "event-stream" in response.headers.get("content-type", ""):
                     raise LanguageModelFailed(msg("batches.model.no_completion"))
                 body = await _beginning(response, MOST_ANSWER_BYTES + 1)
@@ -150,7 +169,7 @@ class LanguageModel:
             if isinstance(answer.get("error"), dict) and "choices" not in answer:  # some say it only here
                 status = answer["error"].get("code")
                 status = status if type(status) is int and 400 <= status < 600 else 502
-                return Refusal.read(status, response.headers, body, hide=self._key)
+                return ModelRefusal.read(status, response.headers, body, hide=self._key)
             if not answer:
                 raise LanguageModelFailed(msg("batches.model.no_completion"))
             return answer
@@ -219,7 +238,10 @@ class Conversation:
 
     async def _said(self, messages: Messages) -> Completion:
         answer = await self._model.ask(messages, self._wanted)
-        self.tokens += usage_of(answer, self._weight(messages))
+        used = usage_of(answer, self._weight(messages))
+        self.tokens += used
+        LANGUAGE_MODEL_TOKENS.labels("in").inc(used.taken_in)
+        LANGUAGE_MODEL_TOKENS.labels("out").inc(used.given_out)
         return completion_of(answer)
 
     async def _judged(self, completion: Completion, misfit: Misfit) -> tuple[dict[str, Any], str | None]:
