@@ -31,6 +31,7 @@ from waybill_batches.error_types import ErrorType
 from waybill_batches.extraction import EXTRACTOR
 from waybill_batches.models import ReceivedZip
 from waybill_batches.repository import retention
+from waybill_batches.retention import RETENTION
 from waybill_batches.service import Batches
 from waybill_batches.status import BatchStatus, FileStatus
 from waybill_batches.upload_form import BatchForm
@@ -276,6 +277,22 @@ async def test_what_was_extracted_is_forgotten_with_its_object(desk: Desk, model
         await desk.work()
     assert (await desk.file(batch_id)).status is FileStatus.COMPLETE
     assert await desk.jobs("extract_file") == 2
+
+
+async def test_enriched_results_leave_with_their_age(desk: Desk, model: Model, clock: Clock) -> None:
+    async with model(says(GOOD)):
+        batch_id = await desk.receive(("a.txt", "Invoice"))
+        await desk.work()
+    [rule] = [rule for rule in RETENTION.rules if rule.name == "batch_results"]
+    async with desk.db.hot() as connection, connection.transaction():
+        jobs = [row["id"] for row in await connection.fetch("SELECT id FROM public.jobs")]
+        assert await rule.due(connection, jobs, 30) == []
+        await clock.forward(31 * 86400)
+        due = await rule.due(connection, jobs, 30)
+        assert len(due) == 2, "what was extracted, and what was made of it"
+        await rule.remove(connection, due, 30)
+    assert (await desk.file(batch_id)).status is FileStatus.EXPIRED
+    assert (await desk.batches.get(ME.owner, batch_id)).status is BatchStatus.EXPIRED
 
 
 async def test_a_cancelled_file_goes_on_where_it_was(desk: Desk, model: Model) -> None:

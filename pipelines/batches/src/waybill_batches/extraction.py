@@ -3,7 +3,7 @@ one pack, and each file ends for itself."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,10 @@ class Results:
     def pack(self) -> bytes:
         """All results, one after the other; empty if there is none."""
         return bytes(self._pack)
+
+    def sorted_by(self, waits: Callable[[FileEnd], bool]) -> tuple[list[FileEnd], list[FileEnd]]:
+        """Those that have ended, and those that wait for something else."""
+        return [one for one in self.ends if not waits(one)], [one for one in self.ends if waits(one)]
 
     def keep(self, file: WorkFile, result: bytes, milliseconds: float) -> None:
         at = self._packed(result)

@@ -99,8 +99,7 @@ async def extract_file(payload: dict[str, Any], job: JobContext) -> None:
         job.used_only(STORAGE)
     stored = await job.store(RESULTS, results.pack) if results.pack else None
     key = stored.key if stored is not None else None
-    extracted = [one for one in results.ends if wanted is not None and one.extractor == EXTRACTOR]
-    ended = [one for one in results.ends if one not in extracted]
+    ended, extracted = results.sorted_by(lambda end: wanted is not None and end.extractor == EXTRACTOR)
     try:
         async with job.complete() as session:
             connection = await driver(session)
@@ -109,6 +108,7 @@ async def extract_file(payload: dict[str, Any], job: JobContext) -> None:
             await files.end(connection, batch.id, ended, tries=job.claimed.attempts, result_key=key)
             await batches.tell(connection, batch.owner)
             if extracted and key is not None:
+                batch = await _batch(connection, payload)  # its owner may have signed in meanwhile
                 jobs = {one.number: FileJob(bytes=one.bytes or 0, files=1, enriches=True) for one in extracted}
                 await enrichments.await_model(
                     connection, batch.id, extracted, jobs, tries=job.claimed.attempts, result_key=key
