@@ -19,8 +19,9 @@ from support.clock import Clock
 from support.gateway import Gateway
 from support.log_lines import configured_log
 from support.model_endpoint import KEY, Endpoint, model_endpoint, refuses, says
-from support.packs import SECRET, zipped
+from support.packs import SECRET
 from support.sick_gateway import Answer
+from support.zips import zipped
 from waybill.db import Database
 from waybill.errors import Code, Conflict
 from waybill.ids import new_id

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from support.api_fixtures import Serve, folder, serve
-from support.packs import zipped
+from support.zips import zipped
 
 __all__ = ["folder", "serve"]
 
