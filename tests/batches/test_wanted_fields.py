@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from waybill.errors import Refused
+from waybill_batches import wanted_fields
 from waybill_batches.wanted_fields import WantedFields, misfit_of
 
 
@@ -32,6 +33,7 @@ def nested(depth: int) -> dict[str, Any]:
     return inner
 
 
+DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 EXPLODING = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(60)} | {"d60": {}}
 
 
@@ -73,6 +75,8 @@ def test_ordinary_schemas_are_taken(found: dict[str, Any]) -> None:
         (json.dumps(schema(properties={"a": {"type": "strung"}})), "invalid"),
         (json.dumps(schema(required="a")), "invalid"),
         (json.dumps(schema(**{"$schema": "http://json-schema.org/draft-04/schema#"})), "draft"),
+        (json.dumps(schema(**DRAFT_07, **{"$defs": [1]})), "invalid"),
+        (json.dumps(schema(**DRAFT_07, **{"$defs": {"a": {"type": "strung"}}})), "invalid"),
         (json.dumps(schema(properties={"a": {"$ref": "https://example.com/schema.json"}})), "reference"),
         (json.dumps(schema(properties={"a": {"$ref": "file:///etc/passwd"}})), "reference"),
         (json.dumps(schema(properties={"a": {"$ref": "#/properties/a"}})), "reference"),
@@ -146,6 +150,38 @@ rules = st.fixed_dictionaries(
         "enum": st.lists(json_values, min_size=1, max_size=3),
     },
 )
+
+
+OTHERS = (
+    "$id",
+    "$ref",
+    "$schema",
+    "const",
+    "enum",
+    "format",
+    "multipleOf",
+    "pattern",
+    "required",
+    "type",
+    "uniqueItems",
+)
+KEYWORDS = st.sampled_from([*wanted_fields._ONE, *wanted_fields._LISTS, *wanted_fields._BY_NAME, *OTHERS])
+WORDS = st.sampled_from(["object", "string", "#/$defs/a", "#/definitions/a", "#", "(", "a", *DRAFT_07.values()])
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYWORDS | st.just("a"), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(more=st.dictionaries(KEYWORDS, anything, max_size=4), answer=json_values)
+def test_whatever_somebody_sends_is_refused_or_can_be_used(more: dict[str, Any], answer: Any) -> None:
+    try:
+        wanted = parsed({**schema(), **more})
+    except Refused:
+        return
+    why = wanted.misfit(answer)
+    assert why is None or len(why) <= 300
 
 
 @given(rule=rules, answer=json_values)

@@ -108,8 +108,11 @@ def misfit_of(schema: dict[str, Any], answer: Any) -> str | None:
 
 
 def _check(schema: dict[str, Any]) -> None:
+    draft = _validator_class(schema)
     try:
-        _validator_class(schema).check_schema(schema)
+        draft.check_schema(schema)
+        for definition in _definitions(schema):  # not every draft knows both places, and both can be referred to
+            draft.check_schema(definition)
     except SchemaError as error:
         place = "/".join(str(part) for part in error.absolute_path)
         why = f"{place}: {error.message}" if place else error.message
@@ -126,7 +129,7 @@ def _check(schema: dict[str, Any]) -> None:
                 raise Refused(msg("batches.schema.keyword", keyword=keyword))
         for pattern in (part.get("pattern"), *part.get("patternProperties", ())):
             if pattern is not None:
-                _check_pattern(pattern)
+                _check_pattern(str(pattern))
 
 
 def _parts(schema: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -144,8 +147,15 @@ def _parts(schema: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> Ite
         for each in listed if isinstance(listed, list) else ():
             yield from _parts(each, root, inside)
     for keyword in _BY_NAME:
-        for each in (schema.get(keyword) or {}).values():
+        named = schema.get(keyword)
+        for each in named.values() if isinstance(named, dict) else ():
             yield from _parts(each, root, inside)
+
+
+def _definitions(schema: Mapping[str, Any]) -> Iterator[Any]:
+    for prefix in _DEFINITIONS:
+        named = schema.get(prefix.strip("#/"), {})
+        yield from named.values() if isinstance(named, dict) else [named]
 
 
 def _referred(reference: Any, root: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
