@@ -470,6 +470,9 @@ async def test_the_log_shows_neither_the_key_nor_the_text_nor_the_answer(
         async with model(bad):
             await desk.receive(("b.txt", "Confidential words"))
             await desk.work()
+        async with model(says({"number": ["INV-7"], "total": 1})):
+            await desk.receive(("d.txt", "Confidential numbers"))
+            await desk.work()
         async with model(refuses(401, f"Incorrect key {KEY}")):
             await desk.receive(("c.txt", "Confidential letters"))
             await desk.work()

@@ -208,6 +208,11 @@ async def test_an_answer_that_does_not_fit_is_mended_once() -> None:
     assert conversation.tokens.total == 300, "both answers were paid for"
 
 
+async def test_an_answer_without_room_to_mend_it_is_the_models_fault() -> None:
+    error, _ = await failing(says({"total": 1}), refuses(400, "", code="context_length_exceeded"))
+    assert (type(error), error.key) == (BadAnswer, "batches.model.misfit")
+
+
 @pytest.mark.parametrize(
     "content", ["no JSON at all", "[1, 2]", '{"number": "7", "total": NaN}', '{"number": 7}', '{"number": "7", "x": 1}']
 )

@@ -176,7 +176,7 @@ class LanguageModel:
 
 
 class Conversation:
-    """What is said about one text, and what that cost. It is no matter of more than two answers: one may be mended."""
+    """What is said about one text, and what that cost. The model answers at most twice: one answer may be mended."""
 
     def __init__(self, model: LanguageModel, wanted: WantedFields, text: str) -> None:
         self._model = model
@@ -221,7 +221,10 @@ class Conversation:
         completion = await self._first()
         found, why = await self._judged(completion, misfit)
         if why is not None:
-            completion = await self._said(mended(self._question(), completion.content, why))
+            try:
+                completion = await self._said(mended(self._question(), completion.content, why))
+            except TextTooLong:  # there was room for the text, and there is none for a second try
+                raise BadAnswer(msg("batches.model.misfit", why=why)) from None
             found, why = await self._judged(completion, misfit)
         if why is not None:
             raise BadAnswer(msg("batches.model.misfit", why=why))
