@@ -52,3 +52,38 @@ async def test_the_idle_are_forgotten(hot: Connection, clock: Clock) -> None:
     assert await rate_limits.forget_idle(hot) == 0
     await clock.forward(60)
     assert await rate_limits.forget_idle(hot) == 1
+
+
+async def test_some_cost_more_and_one_beyond_the_limit_is_paid_for_afterwards(hot: Connection, clock: Clock) -> None:
+    async def take(cost: int) -> float | None:
+        return await rate_limits.take(hot, "me", limit=60, cost=cost)
+
+    assert await take(40) is None
+    assert await take(30) == 10, "ten more are there in ten seconds"
+    assert await take(20) is None
+    await clock.forward(60)
+    assert await take(180) is None, "nobody could ever take more than the limit otherwise"
+    assert await take(1) == 121
+    await clock.forward(121)
+    assert await take(1) is None
+
+
+async def test_a_guess_is_corrected(hot: Connection) -> None:
+    async def take(cost: int) -> float | None:
+        return await rate_limits.take(hot, "me", limit=60, cost=cost)
+
+    assert await take(60) is None
+    await rate_limits.correct(hot, "me", limit=60, by=-30)
+    assert await take(30) is None
+    await rate_limits.correct(hot, "me", limit=60, by=10)
+    assert await take(1) == 11
+
+
+async def test_a_line_moves_at_the_pace_of_the_limit_and_takes_nothing(hot: Connection, clock: Clock) -> None:
+    async def queue_up() -> float:
+        return await rate_limits.queue_up(hot, "line", limit=60, cost=20, at_most=70)
+
+    places = [await queue_up() for _ in range(4)]
+    assert places == pytest.approx([20, 40, 60, 70], abs=0.5), "nobody waits for ever for those before him"
+    await clock.forward(70)
+    assert await queue_up() == pytest.approx(20, abs=0.5)

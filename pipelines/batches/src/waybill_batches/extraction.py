@@ -3,7 +3,7 @@ one pack, and each file ends for itself."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -36,10 +36,22 @@ class Results:
         """All results, one after the other; empty if there is none."""
         return bytes(self._pack)
 
-    def keep(self, file: WorkFile, result: bytes, milliseconds: float, *, reused: bool = False) -> None:
+    def sorted_by(self, waits: Callable[[FileEnd], bool]) -> tuple[list[FileEnd], list[FileEnd]]:
+        """Those that have ended, and those that wait for something else."""
+        return [one for one in self.ends if not waits(one)], [one for one in self.ends if waits(one)]
+
+    def keep(self, file: WorkFile, result: bytes, milliseconds: float) -> None:
+        at = self._packed(result)
+        self.ends.append(FileEnd(file.number, milliseconds, at=at, bytes=len(result), extractor=EXTRACTOR))
+
+    def keep_copy(self, file: WorkFile, result: bytes, known: KnownResult) -> None:
+        self.ends.append(known.end_of(file.number, self._packed(result)))
+
+    def _packed(self, result: bytes) -> int:
+        """Where it begins."""
         at = len(self._pack)
         self._pack += result
-        self.ends.append(FileEnd(file.number, milliseconds, at=at, bytes=len(result), reused=reused))
+        return at
 
     def refuse(self, file: WorkFile, error: dict[str, object], milliseconds: float) -> None:
         self.ends.append(FileEnd(file.number, milliseconds, error))
@@ -57,16 +69,20 @@ async def extract(
 
 
 async def _copied(storage: Storage, file: WorkFile, known: KnownResult | None, results: Results) -> bool:
-    if known is None:
+    result = await known_content(storage, known) if known is not None else None
+    if known is None or result is None:
         return False
-    try:
-        result = await _read(storage, known.key, known.at, known.at + known.bytes)
-    except NotFound:
-        return False  # the janitor was faster
-    if len(result) != known.bytes:
-        return False
-    results.keep(file, result, known.milliseconds, reused=True)
+    results.keep_copy(file, result, known)
     return True
+
+
+async def known_content(storage: Storage, known: KnownResult) -> bytes | None:
+    """An earlier result; None if it is no longer stored."""
+    try:
+        result = await read_range(storage, known.key, known.at, known.at + known.bytes)
+    except NotFound:
+        return None  # the janitor was faster
+    return result if len(result) == known.bytes else None
 
 
 async def _worked(
@@ -104,14 +120,14 @@ async def _contents(storage: Storage, files: Sequence[WorkFile]) -> AsyncIterato
             upto += 1
         together = files[at:upto]
         start, stop = min(file.source.range[0] for file in together), max(file.source.range[1] for file in together)
-        held = await _read(storage, key, start, stop)
+        held = await read_range(storage, key, start, stop)
         for file in together:
             begin, end = file.source.range
             yield held[begin - start : end - start]
         at = upto
 
 
-async def _read(storage: Storage, key: str, start: int, stop: int) -> bytes:
+async def read_range(storage: Storage, key: str, start: int, stop: int) -> bytes:
     read = bytearray()
     async for chunk in storage.stream(key, start, stop):
         read += chunk

@@ -9,7 +9,7 @@ from typing import Any
 
 from waybill.files import safe_name
 from waybill.ids import new_id
-from waybill_batches.kinds import CONVERT_PDF, EXTRACT_FILE
+from waybill_batches.kinds import CONVERT_PDF, ENRICH_FILE, EXTRACT_FILE
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.repository.files import FileToRetry
 from waybill_engine import NewJob, kind_named
@@ -28,9 +28,13 @@ class FileJob:
     files: int = 0
     conversion: dict[str, Any] | None = None
     """The payload of the conversion, if another pipeline does it."""
+    enriches: bool = False
+    """Its file is extracted already, and a language model fills its fields."""
 
     def new_job(self, batch: BatchToWork) -> NewJob:
         kind, payload = EXTRACT_FILE, {"batch": str(batch.id)}
+        if self.enriches:
+            kind = kind_named(ENRICH_FILE.name)
         if self.conversion is not None:
             kind, payload = kind_named(CONVERT_PDF), self.conversion
         return NewJob(kind, batch.tenant, payload, owner=batch.owner, cost=max(self.bytes, 1), id=self.id)
@@ -63,6 +67,11 @@ class Bundler:
         self._jobs.append(job)
         return job.id
 
+    def enrich(self, size: int) -> uuid.UUID:
+        """The job that has the fields of an extracted file filled."""
+        self._jobs.append(FileJob(bytes=size, files=1, enriches=True))
+        return self._jobs[-1].id
+
     def next_pack(self) -> None:
         """What comes next lies in another object. One bundle reads from one."""
         self._open = None
@@ -84,6 +93,9 @@ def jobs_to_retry(batch: BatchToWork, files: Iterable[FileToRetry]) -> tuple[lis
     jobs: dict[int, uuid.UUID] = {}
     last_pack: str | None = None
     for file in files:
+        if file.extracted:
+            jobs[file.number] = bundler.enrich(file.bytes)
+            continue
         apart = file.source_at is None
         if not apart and file.source_key != last_pack:
             bundler.next_pack()

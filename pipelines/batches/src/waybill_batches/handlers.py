@@ -1,4 +1,5 @@
-"""The handlers of a batch's jobs: `process_batch` unpacks, `extract_file` works files, `summarize_run` ends it all."""
+"""The handlers of a batch's jobs: `process_batch` unpacks, `extract_file` works files, `enrich_file` has a language
+model fill fields if somebody wants that, `summarize_run` ends it all."""
 
 from __future__ import annotations
 
@@ -13,14 +14,19 @@ from waybill.failures import classify
 from waybill.gateway_client.source import Source
 from waybill.messages import msg
 from waybill_batches.clients.gateway import gateway_client
+from waybill_batches.clients.language_model import language_model
+from waybill_batches.enrichment import enrich, enriched_before, enricher
 from waybill_batches.events import FINISHED
 from waybill_batches.extraction import EXTRACTOR, extract
-from waybill_batches.kinds import EXTRACT_FILE, PROCESS_BATCH, STORAGE, SUMMARIZE_RUN
-from waybill_batches.repository import batches, figures, files
+from waybill_batches.file_jobs import FileJob
+from waybill_batches.kinds import ENRICH_FILE, EXTRACT_FILE, PROCESS_BATCH, STORAGE, SUMMARIZE_RUN
+from waybill_batches.repository import batches, enrichments, figures, files
 from waybill_batches.repository.batches import BatchToWork
+from waybill_batches.settings import batch_settings
 from waybill_batches.status import FileStatus
 from waybill_batches.summary import status_of, summary_of
 from waybill_batches.unpacking import MemberStore, UnpackedZip
+from waybill_batches.wanted_fields import WantedFields
 from waybill_engine import JobContext, add_children, handles
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 RESULTS = "results"
 """The artefact with the results of a job's files."""
 _PACK = "application/octet-stream"
+_JSON = "application/json"
 
 
 @handles(PROCESS_BATCH)
@@ -75,11 +82,14 @@ async def _begin_work(job: JobContext, batch: BatchToWork, unpacked: UnpackedZip
 
 @handles(EXTRACT_FILE)
 async def extract_file(payload: dict[str, Any], job: JobContext) -> None:
+    settings = await job.use(batch_settings)
     async with job.transaction() as session:
         connection = await driver(session)
         batch = await _batch(connection, payload)
         work = await files.of_job(connection, batch.id, job.id)
-        known = await files.known_results(connection, batch.owner, [file.sha256 for file in work], EXTRACTOR)
+        wanted = WantedFields(batch.wanted) if batch.wanted is not None else None
+        makers = [EXTRACTOR] if wanted is None else [enricher(settings, wanted), EXTRACTOR]
+        known = await files.known_results(connection, batch.owner, [file.sha256 for file in work], makers)
     gateway = await job.use(gateway_client)
     try:
         results = await extract(job.storage, gateway, work, known, str(job.id))
@@ -88,18 +98,49 @@ async def extract_file(payload: dict[str, Any], job: JobContext) -> None:
     if all(one.reused for one in results.ends):
         job.used_only(STORAGE)
     stored = await job.store(RESULTS, results.pack) if results.pack else None
+    key = stored.key if stored is not None else None
+    ended, extracted = results.sorted_by(lambda end: wanted is not None and end.extractor == EXTRACTOR)
+    try:
+        async with job.complete() as session:
+            connection = await driver(session)
+            if stored is not None:
+                await job.publish(session, RESULTS, stored, _PACK)
+            await files.end(connection, batch.id, ended, tries=job.claimed.attempts, result_key=key)
+            await batches.tell(connection, batch.owner)
+            if extracted and key is not None:
+                batch = await _batch(connection, payload)  # its owner may have signed in meanwhile
+                jobs = {one.number: FileJob(bytes=one.bytes or 0, files=1, enriches=True) for one in extracted}
+                await enrichments.await_model(
+                    connection, batch.id, extracted, jobs, tries=job.claimed.attempts, result_key=key
+                )
+                await add_children(session, batch.run_job, [each.new_job(batch) for each in jobs.values()])
+    except Conflict as error:  # the parent no longer waits: somebody has cancelled the batch
+        raise Cancelled() from error
+
+
+@handles(ENRICH_FILE)
+async def enrich_file(payload: dict[str, Any], job: JobContext) -> None:
+    settings = await job.use(batch_settings)
+    async with job.transaction() as session:
+        connection = await driver(session)
+        batch = await _batch(connection, payload)
+        file = await enrichments.to_enrich(connection, batch.id, job.id)
+        if file is None or batch.wanted is None:  # an earlier run of the job has done it
+            job.used_only()
+            return
+        wanted = WantedFields(batch.wanted)
+        maker = enricher(settings, wanted)
+        known = await files.known_results(connection, batch.owner, [file.sha256], [maker])
+    enriched = await enriched_before(job.storage, file, known.get(file.sha256))
+    if enriched is not None:
+        job.used_only(STORAGE)
+    else:
+        enriched = await enrich(job, await job.use(language_model), wanted, file, maker)
+    stored = await job.store(RESULTS, enriched.chunks())
     async with job.complete() as session:
         connection = await driver(session)
-        if stored is not None:
-            await job.publish(session, RESULTS, stored, _PACK)
-        await files.end(
-            connection,
-            batch.id,
-            results.ends,
-            tries=job.claimed.attempts,
-            result_key=stored.key if stored is not None else None,
-            extractor=EXTRACTOR,
-        )
+        await job.publish(session, RESULTS, stored, _JSON)
+        await files.end(connection, batch.id, [enriched.end], tries=job.claimed.attempts, result_key=stored.key)
         await batches.tell(connection, batch.owner)
 
 

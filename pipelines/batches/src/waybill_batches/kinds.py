@@ -30,6 +30,19 @@ def _unpack_calls() -> int:
     return load(BatchSettings).batch_unpack_calls
 
 
+def _model_calls() -> int:
+    return load(BatchSettings).llm_calls
+
+
+_MOST_QUESTIONS = 6
+"""That one run asks the language model: what it refuses in one form is asked in another, and one answer is mended."""
+
+
+def _model_time(kind: JobKind) -> JobKind:
+    """A call ends before the run does, so that the handler is the one to say what was slow."""
+    return replace(kind, time_limit=60.0 + _MOST_QUESTIONS * load(BatchSettings).llm_timeout)
+
+
 def _batch_time(kind: JobKind) -> JobKind:
     return replace(kind, time_limit=load(BatchSettings).batch_unpack_time)
 
@@ -60,4 +73,16 @@ EXTRACT_FILE = JobKind(
 )
 """Payload: `batch`. The job's files are the rows that name it. Its cost is their bytes."""
 
-KINDS = (SUMMARIZE_RUN, PROCESS_BATCH, EXTRACT_FILE)
+ENRICH_FILE = JobKind(
+    "enrich_file",
+    queue="batches",
+    time_limit=780.0,
+    retry=_RETRY,
+    dependencies=(LANGUAGE_MODEL, STORAGE),
+    default_cap=_model_calls,
+    tells_end=True,
+    configured=_model_time,
+)
+"""Payload: `batch`. A language model fills the wanted fields of one extracted file, the row that names the job."""
+
+KINDS = (SUMMARIZE_RUN, PROCESS_BATCH, EXTRACT_FILE, ENRICH_FILE)

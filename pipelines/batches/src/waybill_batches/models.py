@@ -169,16 +169,6 @@ class WorkFile:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownResult:
-    """The result of a file with the same content, made by the same extractor."""
-
-    key: str
-    at: int
-    bytes: int
-    milliseconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class FileEnd:
     """How the work on a file ended."""
 
@@ -189,3 +179,33 @@ class FileEnd:
     """Where its result begins in the job's pack; None if there is none."""
     bytes: int | None = None
     reused: bool = False
+    extractor: str | None = None
+    """What made its result."""
+    amounts: str | None = None
+    """As JSON: the numbers that the summary adds up."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownResult:
+    """The result of a file with the same content."""
+
+    key: str
+    at: int
+    bytes: int
+    milliseconds: float
+    extractor: str
+    """What made it."""
+    amounts: str | None = None
+    """As JSON."""
+
+    def end_of(self, number: int, at: int) -> FileEnd:
+        """How a file with that content ends, with a copy of it."""
+        return FileEnd(
+            number,
+            self.milliseconds,
+            at=at,
+            bytes=self.bytes,
+            reused=True,
+            extractor=self.extractor,
+            amounts=self.amounts,
+        )

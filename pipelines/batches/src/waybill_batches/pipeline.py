@@ -15,7 +15,10 @@ PIPELINE = Pipeline(
     erasure="waybill_batches.erasure:ERASER",
     listener="waybill_batches.listener:hear",
     commands={"batch": "waybill_batches.commands:app"},
-    settings=("waybill_batches.settings:BatchSettings",),
+    settings=(
+        "waybill_batches.language_model_settings:LanguageModelSettings",
+        "waybill_batches.settings:BatchSettings",
+    ),
     permissions={
         "batches:read": "see and download batches",
         "batches:write": "upload, retry, cancel and delete batches",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from waybill.changes import Event, publish
 from waybill.retention import ObjectNames, PipelineRetention, RetentionRule, SettingsOf
 from waybill_batches.events import EXPIRED
-from waybill_batches.kinds import EXTRACT_FILE, KINDS, PROCESS_BATCH, SUMMARIZE_RUN
+from waybill_batches.kinds import ENRICH_FILE, EXTRACT_FILE, KINDS, PROCESS_BATCH, SUMMARIZE_RUN
 from waybill_batches.repository import retention as repository
 from waybill_batches.settings import BatchSettings
 from waybill_engine.retention import with_artefacts
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from waybill.retention.rules import JobIds
 
 _UNPACKED = (PROCESS_BATCH.name,)
-_WORKED = (EXTRACT_FILE.name,)
+_WORKED = (EXTRACT_FILE.name, ENRICH_FILE.name)
 
 
 def _file_days(settings_of: SettingsOf) -> float:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from waybill.config import load
 from waybill.config.archive_limits import ArchiveLimitsSettings
 from waybill.config.gateway_client import GatewayClientSettings
 from waybill.config.mappings_dir import MappingsDirSettings
 from waybill.config.values import Bare, Days, Seconds
+from waybill_batches.language_model_settings import LanguageModelSettings
 
 
-class BatchSettings(ArchiveLimitsSettings, GatewayClientSettings, MappingsDirSettings):
+class BatchSettings(ArchiveLimitsSettings, GatewayClientSettings, MappingsDirSettings, LanguageModelSettings):
     """Settings of the batches pipeline, in the API, the worker and the janitor."""
 
     title: ClassVar[str] = "Batches"
@@ -56,3 +60,9 @@ class BatchSettings(ArchiveLimitsSettings, GatewayClientSettings, MappingsDirSet
         description="How many days the results of a batch are kept after it has ended. It then stays listed as"
         " expired.",
     )
+
+
+@asynccontextmanager
+async def batch_settings() -> AsyncIterator[BatchSettings]:
+    """The worker's settings, read once: `await job.use(batch_settings)`."""
+    yield load(BatchSettings)

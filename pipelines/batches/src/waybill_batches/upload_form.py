@@ -58,6 +58,7 @@ class ZipReceiver:
         self._most = settings.batch_max_mb * _MB
         self._megabytes = settings.batch_max_mb
         self._seconds = settings.batch_upload_timeout
+        self._asks_model = settings.llm_url is not None
         self._tenant = tenant
         self._stored: set[str] = set()
 
@@ -108,9 +109,15 @@ class ZipReceiver:
             received,
             _name(fields.get("name", ""), received.name),
             MappingRules.parse(fields.get("rules", "")),
-            WantedFields.parse(fields.get("schema", "")),
+            self._wanted(fields.get("schema", "")),
             _truth(fields.get("force", "")),
         )
+
+    def _wanted(self, text: str) -> WantedFields | None:
+        wanted = WantedFields.parse(text)
+        if wanted is not None and not self._asks_model:
+            raise Refused(msg("batches.schema.no_model"))
+        return wanted
 
     async def _zip(self, part: Part) -> ReceivedZip:
         batch_id = new_id()

@@ -181,6 +181,19 @@ GATEWAY_CALL = Histogram(
     buckets=_WORK,
     shown_by=(WORKER,),
 )
+LANGUAGE_MODEL_CALL = Histogram(
+    "waybill_language_model_call_seconds",
+    "How long one question to the language model took, by outcome: ok, refused, or the code of the error.",
+    ("outcome",),
+    buckets=_WORK,
+    shown_by=(WORKER,),
+)
+LANGUAGE_MODEL_TOKENS = Counter(
+    "waybill_language_model_tokens_total",
+    "Tokens that the language model used, by direction: in, out.",
+    ("direction",),
+    shown_by=(WORKER,),
+)
 
 # Uploads and storage
 

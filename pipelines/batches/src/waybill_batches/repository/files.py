@@ -42,10 +42,11 @@ SELECT number, path, type, sha256, tries, source_key, source_at, bytes FROM batc
 """
 
 _KNOWN = """
-SELECT DISTINCT ON (sha256) sha256, result_key, result_at, result_bytes, milliseconds
+SELECT DISTINCT ON (sha256) sha256, result_key, result_at, result_bytes, milliseconds, extractor,
+       amounts::text AS amounts
   FROM batch_files
- WHERE owner = $1 AND sha256 = ANY ($2::text[]) AND extractor = $3 AND result_key IS NOT NULL
- ORDER BY sha256, batch_id DESC
+ WHERE owner = $1 AND sha256 = ANY ($2::text[]) AND extractor = ANY ($3::text[]) AND result_key IS NOT NULL
+ ORDER BY sha256, array_position($3::text[], extractor), batch_id DESC
 """
 
 _END = """
@@ -53,9 +54,9 @@ UPDATE batch_files
    SET status = CASE WHEN ended.error IS NULL THEN 'complete' ELSE 'failed' END, error = ended.error::jsonb,
        milliseconds = ended.milliseconds, reused = ended.reused, tries = tries + $8, finished_at = now(),
        result_key = CASE WHEN ended.at IS NOT NULL THEN $9 END, result_at = ended.at, result_bytes = ended.size,
-       extractor = CASE WHEN ended.at IS NOT NULL THEN $10 END
-  FROM unnest($2::int[], $3::real[], $4::text[], $5::bigint[], $6::bigint[], $7::bool[])
-       AS ended (number, milliseconds, error, at, size, reused)
+       extractor = ended.extractor, amounts = ended.amounts::jsonb
+  FROM unnest($2::int[], $3::real[], $4::text[], $5::bigint[], $6::bigint[], $7::bool[], $10::text[], $11::text[])
+       AS ended (number, milliseconds, error, at, size, reused, extractor, amounts)
  WHERE batch_id = $1 AND batch_files.number = ANY ($2::int[]) AND batch_files.number = ended.number
    AND status = 'queued'
 """
@@ -110,15 +111,21 @@ RETURNING number
 """
 
 _TO_RETRY = """
-SELECT number, path, type, bytes, sha256, mapping, tries, source_key, source_at FROM batch_files
- WHERE batch_id = $1 AND twin_of IS NULL AND status IN ('failed', 'cancelled') AND source_key IS NOT NULL
+SELECT number, path, type, bytes, sha256, mapping, tries, source_key, source_at, extractor IS NOT NULL AS extracted
+  FROM batch_files
+ WHERE batch_id = $1 AND twin_of IS NULL AND status IN ('failed', 'cancelled')
+   AND (source_key IS NOT NULL OR extractor IS NOT NULL)
  ORDER BY number
 """
 
+# What was extracted of a file that only a language model failed is kept: it need not be extracted again.
 _AGAIN = """
 UPDATE batch_files
-   SET status = 'queued', job_id = again.job_id, error = NULL, finished_at = NULL, milliseconds = NULL,
-       tries = tries + 1, result_key = NULL, result_at = NULL, result_bytes = NULL, extractor = NULL,
+   SET status = 'queued', job_id = again.job_id, error = NULL, finished_at = NULL, tries = tries + 1,
+       milliseconds = CASE WHEN extractor IS NOT NULL THEN milliseconds END,
+       result_key = CASE WHEN extractor IS NOT NULL THEN result_key END,
+       result_at = CASE WHEN extractor IS NOT NULL THEN result_at END,
+       result_bytes = CASE WHEN extractor IS NOT NULL THEN result_bytes END,
        xml_key = NULL, xml_bytes = NULL, amounts = NULL, reused = false
   FROM unnest($2::int[], $3::uuid[]) AS again (number, job_id)
  WHERE batch_id = $1 AND COALESCE(twin_of, batch_files.number) = again.number AND status IN ('failed', 'cancelled')
@@ -154,8 +161,10 @@ class FileToRetry(NamedTuple):
     sha256: str
     mapping: str | None
     tries: int
-    source_key: str
+    source_key: str | None
     source_at: int | None
+    extracted: bool
+    """Its text is known, and only the language model has still to see it."""
 
 
 class FilesOfJob(NamedTuple):
@@ -188,14 +197,19 @@ async def of_job(connection: Connection, batch_id: uuid.UUID, job_id: uuid.UUID)
 
 
 async def known_results(
-    connection: Connection, owner: str, hashes: Sequence[str], extractor: str
+    connection: Connection, owner: str, hashes: Sequence[str], extractors: Sequence[str]
 ) -> dict[str, KnownResult]:
-    """Results that the owner has of files with these hashes, made by the same extractor."""
+    """Results that the owner has of files with these hashes, of the first of these extractors that made one."""
     return {
         row["sha256"]: KnownResult(
-            row["result_key"], row["result_at"] or 0, row["result_bytes"], row["milliseconds"] or 0
+            row["result_key"],
+            row["result_at"] or 0,
+            row["result_bytes"],
+            row["milliseconds"] or 0,
+            row["extractor"],
+            row["amounts"],
         )
-        for row in await connection.fetch(_KNOWN, owner, hashes, extractor)
+        for row in await connection.fetch(_KNOWN, owner, hashes, extractors)
     }
 
 
@@ -206,7 +220,6 @@ async def end(
     *,
     tries: int,
     result_key: str | None,
-    extractor: str,
 ) -> None:
     """Write how files ended, and with them their twins."""
     numbers = [one.number for one in ends]
@@ -221,7 +234,8 @@ async def end(
         [one.reused for one in ends],
         tries,
         result_key,
-        extractor,
+        [one.extractor for one in ends],
+        [one.amounts for one in ends],
     )
     await connection.execute(_END_TWINS, batch_id, numbers)
 

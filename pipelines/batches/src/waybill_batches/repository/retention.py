@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from waybill.retention import NamedObject, StoredObject
+from waybill_batches.repository import enrichments
 from waybill_engine.retention import remove_artefacts
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ async def remove_results(connection: Connection, job_ids: JobIds) -> tuple[Mappi
     """Remove what these jobs extracted; the batches that expired with it."""
     found = [row["id"] for row in await connection.fetch(_BATCHES_OF, job_ids)]
     await connection.execute(_EXPIRE_FILES, job_ids)
+    await enrichments.forget_extracted(connection, found)
     expired = [ExpiredBatch(row["id"], row["tenant"], row["owner"]) for row in await connection.fetch(_EXPIRE, found)]
     files, size = await remove_artefacts(connection, job_ids)
     return {"batch_results": files, "bytes": size, "expired": len(expired)}, expired
