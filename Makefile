@@ -13,7 +13,7 @@ REGISTRY ?= localhost
 IMAGE_OPTIONS = --registry "$(REGISTRY)" $(if $(TAG),--tag "$(TAG)") $(if $(BASE),--base "$(BASE)") \
   $(if $(SOURCE),--source "$(SOURCE)") $(if $(BUILDER),--builder "$(BUILDER)") $(if $(SAVE),--save "$(SAVE)")
 BIN    := $(VENV)/bin
-PACKAGES := libs/common libs/engine libs/documents pipelines/convert pipelines/batches services/worker services/janitor services/api services/gateway services/operator cli
+PACKAGES := libs/common libs/engine libs/documents libs/passport pipelines/convert pipelines/batches services/worker services/janitor services/api services/gateway services/operator cli
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 # The tests of the chart use the helm of this machine, or one that is unpacked into the environment (for Linux on x86-64).
@@ -100,7 +100,7 @@ api-schemas: $(READY) ## write the schemas that the chart is checked against, fr
 lock: $(READY) ## resolve the dependencies anew into the lock files
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-package waybill-common --no-emit-package waybill-engine \
-	  --no-emit-package waybill-documents --no-emit-package waybill-convert --no-emit-package waybill-batches --no-emit-package waybill-worker \
+	  --no-emit-package waybill-documents --no-emit-package waybill-passport --no-emit-package waybill-convert --no-emit-package waybill-batches --no-emit-package waybill-worker \
 	  --no-emit-package waybill-janitor \
 	  --no-emit-package waybill-api --no-emit-package waybill-gateway --no-emit-package waybill-operator --no-emit-package waybill-cli \
 	  --no-annotate --no-header --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

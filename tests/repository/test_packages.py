@@ -33,6 +33,7 @@ INSTALLED_AS = {
     "waybill_convert": "waybill-convert",
     "waybill_batches": "waybill-batches",
     "waybill_documents": "waybill-documents",
+    "waybill_passport": "waybill-passport",
     "waybill_engine": "waybill-engine",
     "waybill_gateway": "waybill-gateway",
     "waybill_janitor": "waybill-janitor",

@@ -29,6 +29,7 @@ BUDGET = {
     "images": 30,
     "observability": 40,
     "operator": 110,
+    "passport": 60,
     "pipelines": 25,
     "repository": 10,
     "worker": 12,
