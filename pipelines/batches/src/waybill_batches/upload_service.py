@@ -70,15 +70,18 @@ class BatchUploads:
         """The idempotency key, if it is ours to answer, or what it was answered with and is still good."""
         if key is None:
             return None, None
-        begun = await idempotency.begin(
-            connection,
-            tenant=principal.tenant,
-            key=_scoped(principal.owner, key),
-            fingerprint=idempotency.fingerprint(print_of, form.name),
-        )
-        if begun.held:
-            return begun.record, None
-        return None, await _still_good(connection, principal.owner, begun.record.answer)
+        while True:
+            begun = await idempotency.begin(
+                connection,
+                tenant=principal.tenant,
+                key=_scoped(principal.owner, key),
+                fingerprint=idempotency.fingerprint(print_of, form.name),
+            )
+            if begun.held:
+                return begun.record, None
+            if (good := await _still_good(connection, principal.owner, begun.record.answer)) is not None:
+                return None, good
+            await idempotency.forget(connection, begun.record)
 
     async def _make(self, connection: Connection, principal: Principal, form: BatchForm, print_of: str) -> None:
         batch_id = form.zip.batch_id

@@ -10,6 +10,7 @@ from waybill.idempotency.store import (
     find,
     fingerprint,
     finish,
+    forget,
     purge,
     should_reprocess,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "find",
     "fingerprint",
     "finish",
+    "forget",
     "purge",
     "should_reprocess",
 ]

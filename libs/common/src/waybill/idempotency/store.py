@@ -115,6 +115,12 @@ UPDATE idempotency_keys
  WHERE tenant = $1 AND key = $2 AND attempt = $3 AND created_at = $4 AND state = 'in_progress'
 """
 
+_FORGET = """
+UPDATE idempotency_keys
+   SET state = 'failed', answer = NULL
+ WHERE tenant = $1 AND key = $2 AND attempt = $3 AND created_at = $4 AND state = 'done'
+"""
+
 # Rows that a request is taking over are locked, so they are skipped.
 _PURGE = """
 WITH expired AS MATERIALIZED (
@@ -188,6 +194,11 @@ async def finish(connection: Connection, held: KeyRecord, answer: Any, *, expire
 async def fail(connection: Connection, held: KeyRecord) -> None:
     """Release the key, so that the request may be sent again. It does nothing if the holder was replaced."""
     await connection.execute(_FAIL, held.tenant, held.key, held.attempt, held.created_at)
+
+
+async def forget(connection: Connection, done: KeyRecord) -> None:
+    """The answer is not good any more: whoever sends the request again does its work again."""
+    await connection.execute(_FORGET, done.tenant, done.key, done.attempt, done.created_at)
 
 
 async def purge(connection: Connection, *, limit: int = 1000) -> int:
