@@ -16,8 +16,8 @@ APPROVED = "convert.approved"
 """A person looked at such a result and approved it, or saved a correction. Data: `revision`, the one that is the result
 from now on, and `by`, who it was."""
 CORRECTED = "convert.corrected"
-"""A person saved a revision, which is the result from now on. Data: `revision`, its number, and
-`files`."""
+"""A person saved a revision, which is the result from now on. Data: `revision`, its number, and the `amounts` and
+`files` that it has."""
 EXPIRED = "convert.expired"
 """The result is past its age, and is removed with its revisions. No data."""
 

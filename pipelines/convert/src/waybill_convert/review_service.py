@@ -180,7 +180,7 @@ class Reviews:
                 record=stored[1],
             )
             if saved is not None:
-                told = {"revision": number, "files": files_told(stored[1], stored[0])}
+                told = {"revision": number, "amounts": made.amounts, "files": files_told(stored[1], stored[0])}
                 await publish(connection, Event(CORRECTED, found.tenant, owner, job_id, told))
                 approved = await _approve(connection, owner, job_id, number, author)
         if saved is None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from waybill.errors import NotFound, Refused
 from waybill.messages import msg
+from waybill_convert.amounts import amounts_of
 from waybill_convert.differences import ChangedValue, differences, moved
 from waybill_convert.reviser import MappingReviser
 from waybill_convert.revision_models import Difference, Json, Typed, Unfit
@@ -37,6 +38,8 @@ class NextRevision(NamedTuple):
     findings: list[Json]
     xml: bytes
     record: bytes
+    amounts: Json | None
+    """The document's amounts, as corrected."""
 
 
 @contextmanager
@@ -71,7 +74,8 @@ def correct(
     if revised.findings and not accept:
         raise Unfit(_sentence(revised.findings), findings=revised.findings)
     record = json.dumps(revised.record, ensure_ascii=False, separators=(",", ":")).encode()
-    return NextRevision(revised.changes, revised.findings, revised.xml(), record)
+    amounts = amounts_of(revised.record)
+    return NextRevision(revised.changes, revised.findings, revised.xml(), record, amounts)
 
 
 def compare(before: bytes, after: bytes) -> list[Difference]:
