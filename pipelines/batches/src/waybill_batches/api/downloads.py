@@ -30,6 +30,7 @@ router = APIRouter(prefix="/api/batches", tags=["batches"])
 
 _FAULTS = "ERRORS.csv"
 _SUMMARY = "SUMMARY.json"
+_ENDINGS = (".json", ".xml")
 
 
 @router.get(
@@ -82,17 +83,30 @@ class _Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = {_FAULTS.lower(), _SUMMARY.lower()}
+        self._folders: set[str] = set()
 
     def of(self, file: FileView) -> str:
         try:
-            name = "/".join(parts_of(file.path))
+            name = "/".join(parts_of(f"{file.path}.json")).removesuffix(".json")
         except UnsafePath:
             name = safe_name(file.path)
-        while f"{name}.json".lower() in self._taken or name.lower() in self._taken:
-            name = f"{name}-{file.doc_id[:8]}-{file.number}"
-        self._taken.add(name.lower())
-        self._taken.add(f"{name}.json".lower())
+        while not self._free(name):
+            name = f"{safe_name(name)}-{file.doc_id[:8]}-{file.number}"
+        for ending in _ENDINGS:
+            whole = f"{name}{ending}".lower()
+            self._taken.add(whole)
+            self._folders.update(_folders(whole))
         return name
+
+    def _free(self, name: str) -> bool:
+        """Whether nothing has this name yet, as a file or as a folder, and no file the name of its folders."""
+        wanted = {f"{name}{ending}".lower() for ending in _ENDINGS}
+        return not (wanted & self._taken or wanted & self._folders or self._taken.intersection(_folders(name.lower())))
+
+
+def _folders(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:number]) for number in range(1, len(parts))]
 
 
 def _fault(file: FileView) -> tuple[str, str, str, str]:
