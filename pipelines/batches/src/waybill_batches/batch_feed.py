@@ -18,7 +18,7 @@ from waybill_batches.views import BatchView
 if TYPE_CHECKING:
     from waybill.db import Database
 
-_AT_ONCE = 50
+_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,13 @@ class BatchFeed:
             now = await listing.oldest_transaction(connection)
             rows = await listing.changed(connection, owner, since, _AT_ONCE)
             found = await views(connection, rows)
-        return BatchFeedAnswer(found, any(not view.active for view in found) and since < now, str(now), more=False)
+        more = len(rows) == _AT_ONCE and since < rows[-1]["changed"] < now
+        return BatchFeedAnswer(
+            found,
+            any(not view.active for view in found) and since < now,
+            str(rows[-1]["changed"] if more else now),
+            more,
+        )
 
 
 def parse_stream_cursor(text: str) -> int:

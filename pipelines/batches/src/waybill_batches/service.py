@@ -16,7 +16,7 @@ from waybill_batches.repository import batches, erasure, files, listing
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.status import ACTIVE, RETRYABLE, BatchStatus, FileStatus
 from waybill_batches.views import BatchListing, BatchView, FileListing, FileView, batch_view, file_view
-from waybill_engine import NewJob, control, enqueue_family, kind_named
+from waybill_engine import NewJob, control, enqueue, enqueue_family, kind_named
 from waybill_engine.explain import Explanation, explain
 from waybill_engine.job_locks import lock_jobs
 
@@ -160,10 +160,14 @@ async def _run_again(connection: Connection, batch: BatchToWork) -> None:
         await enqueue_family(connection, run, [unpack])
         return
     jobs, job_of = jobs_to_retry(batch, await files.to_retry(connection, batch.id))
-    if not jobs:
+    summary_only = not jobs and await listing.summary(connection, batch.id) is None
+    if not jobs and not summary_only:
         raise Expired(msg("batches.nothing_to_retry"))
     run = NewJob(SUMMARIZE_RUN, batch.tenant, {"batch": str(batch.id)}, owner=batch.owner)
     await batches.begin_run(connection, batch.id, run.id)
+    if summary_only:
+        await enqueue(connection, run)
+        return
     await files.again(connection, batch.id, job_of)
     await enqueue_family(connection, run, [job.new_job(batch) for job in jobs])
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from waybill_batches.error_types import ErrorType, error_type
-from waybill_batches.status import ACTIVE, DONE, RETRYABLE, BatchStatus, FileStatus
+from waybill_batches.status import ACTIVE, DONE, BatchStatus, FileStatus
 
 _FINAL = (FileStatus.COMPLETE, FileStatus.NEEDS_REVIEW, FileStatus.FAILED, FileStatus.CANCELLED, FileStatus.EXPIRED)
 _CONVERTED = (FileStatus.COMPLETE, FileStatus.NEEDS_REVIEW)
@@ -57,8 +57,8 @@ class BatchView:
     """By status; `files` is all of them."""
     error: BatchFault | None
     run: int
-    zip_kept: bool
-    unpacked: bool
+    retryable: bool
+    """Something of it can be worked again: its ZIP, or a file that failed or was cancelled, is still stored."""
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
@@ -83,10 +83,6 @@ class BatchView:
     def complete(self) -> int:
         """Files that have a result, whether or not a person has to look first."""
         return sum(self.counts.get(one, 0) for one in _CONVERTED)
-
-    @property
-    def retryable(self) -> bool:
-        return self.status in RETRYABLE and (self.unpacked or self.zip_kept)
 
     @property
     def downloadable(self) -> bool:
@@ -155,8 +151,7 @@ def batch_view(row: Any, counts: Mapping[str, int] | None) -> BatchView:
         counts=by_status,
         error=BatchFault.of(row["error"]),
         run=row["run"],
-        zip_kept=row["zip_kept"],
-        unpacked=row["unpacked_at"] is not None,
+        retryable=row["retryable"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         finished_at=row["finished_at"],

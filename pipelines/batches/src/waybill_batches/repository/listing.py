@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 
 _BATCH = """
 SELECT id, tenant, owner, name, source_name, bytes, sha256, rules::text AS rules, wanted IS NOT NULL AS enriched,
-       status, run, run_job, error::text AS error, counts::text AS counts, created_at, unpacked_at, finished_at,
-       source_deleted_at IS NULL AS zip_kept, GREATEST(changed_at, created_at) AS updated_at
+       status, run, run_job, error::text AS error, counts::text AS counts, created_at, finished_at,
+       GREATEST(changed_at, created_at) AS updated_at,
+       changed::text::bigint AS changed,
+       CASE WHEN status NOT IN ('complete_with_errors', 'failed', 'cancelled') THEN false
+            WHEN unpacked_at IS NULL THEN source_deleted_at IS NULL
+            ELSE summary IS NULL OR EXISTS (
+                SELECT FROM batch_files
+                 WHERE batch_id = batches.id AND batch_files.status IN ('failed', 'cancelled')
+                   AND twin_of IS NULL AND source_key IS NOT NULL) END AS retryable
   FROM batches
 """
 
