@@ -16,14 +16,14 @@ from waybill.messages import msg
 from waybill_batches.clients.gateway import gateway_client
 from waybill_batches.clients.language_model import language_model
 from waybill_batches.enrichment import enrich, enriched_before, enricher
-from waybill_batches.events import FINISHED
+from waybill_batches.events import EXPIRED, FINISHED
 from waybill_batches.extraction import EXTRACTOR, extract
 from waybill_batches.file_jobs import FileJob
 from waybill_batches.kinds import ENRICH_FILE, EXTRACT_FILE, PROCESS_BATCH, STORAGE, SUMMARIZE_RUN
 from waybill_batches.repository import batches, enrichments, figures, files
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.settings import batch_settings
-from waybill_batches.status import FileStatus
+from waybill_batches.status import BatchStatus, FileStatus
 from waybill_batches.summary import status_of, summary_of
 from waybill_batches.unpacking import MemberStore, UnpackedZip
 from waybill_batches.wanted_fields import WantedFields
@@ -73,7 +73,9 @@ async def _begin_work(job: JobContext, batch: BatchToWork, unpacked: UnpackedZip
             connection = await driver(session)
             for part in unpacked.parts:
                 await job.publish(session, part.name, part.stored, _PACK)
-            await files.replace_all(connection, batch.id, unpacked.files)
+            # Its owner may have signed in while the ZIP was unpacked.
+            batch = batch._replace(owner=await batches.owner(connection, batch.id))
+            await files.replace_all(connection, batch.id, [file._replace(owner=batch.owner) for file in unpacked.files])
             await batches.note_unpacked(connection, batch.id)
             await add_children(session, batch.run_job, [each.new_job(batch) for each in unpacked.jobs])
     except Conflict as error:  # the parent no longer waits: somebody has cancelled the batch
@@ -157,6 +159,8 @@ async def end_batch(connection: Connection, batch: BatchToWork) -> None:
     await batches.lock(connection, batch.id)
     found = await figures.of_batch(connection, batch.id)
     status = status_of(found.by_status)
+    if batch.status is BatchStatus.CANCELLED:  # what somebody did to one of its files since does not undo that
+        status = BatchStatus.CANCELLED
     summary = summary_of(found, batch.run) if found.by_status else None
     counts = {"files": sum(found.by_status.values()), **found.by_status}
     await batches.end(connection, batch.id, status, counts, summary)
@@ -169,7 +173,8 @@ async def end_batch(connection: Connection, batch: BatchToWork) -> None:
         "failed": counts.get(FileStatus.FAILED, 0),
         "run": batch.run,
     }
-    await publish(connection, Event(FINISHED, batch.tenant, batch.owner, batch.id, told))
+    name = EXPIRED if status is BatchStatus.EXPIRED else FINISHED
+    await publish(connection, Event(name, batch.tenant, batch.owner, batch.id, told if name == FINISHED else {}))
 
 
 async def _batch(connection: Connection, payload: dict[str, Any]) -> BatchToWork:

@@ -41,8 +41,11 @@ async def hear(connection: Connection, event: Event) -> None:
 
 
 async def _end_files(connection: Connection, event: Event, owned: FilesOfJob) -> None:
+    # Before its files: whoever retries or sums up a batch locks it first, too.
+    await batches.share(connection, owned.batch_id)
     if event.name in _ENDED_BADLY:
-        await files.end_with_job(connection, owned, event.subject, _ENDED_BADLY[event.name])
+        if not await files.end_with_job(connection, owned, event.subject, _ENDED_BADLY[event.name]):
+            return
     elif event.name == _GONE:
         await files.note_gone(connection, owned, event.subject)
     else:

@@ -19,7 +19,11 @@ _DEEPEST = 12
 
 def status_of(counts: Mapping[str, int]) -> BatchStatus:
     """How a batch ended whose files ended like this."""
-    complete = sum(counts.get(one, 0) for one in (FileStatus.COMPLETE, FileStatus.NEEDS_REVIEW, FileStatus.EXPIRED))
+    complete = sum(counts.get(one, 0) for one in (FileStatus.COMPLETE, FileStatus.NEEDS_REVIEW))
+    expired = counts.get(FileStatus.EXPIRED, 0)
+    if expired and not complete:
+        return BatchStatus.EXPIRED
+    complete += expired
     return outcome(complete, counts.get(FileStatus.FAILED, 0), counts.get(FileStatus.CANCELLED, 0))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from waybill.security import Principal
+from waybill.security.principals import PUBLIC
 from waybill.web import Context, context_of
 from waybill_batches.batch_feed import BatchFeed
 from waybill_batches.download_service import BatchDownloads
@@ -17,6 +18,7 @@ from waybill_batches.repository import batches as rows
 from waybill_batches.service import Batches
 from waybill_batches.settings import BatchSettings
 from waybill_batches.upload_service import BatchUploads
+from waybill_engine import arrivals
 
 
 class BatchContext:
@@ -44,6 +46,8 @@ async def adopt(context: Context, session_owner: str, principal: Principal) -> b
     if not principal.may(WRITE):
         return False
     async with context.database.hot() as connection, connection.transaction():
+        if await arrivals.is_erased(connection, PUBLIC, session_owner, None):
+            return False
         await rows.adopt(connection, session_owner, principal.owner)
     return True
 

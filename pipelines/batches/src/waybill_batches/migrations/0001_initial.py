@@ -150,6 +150,46 @@ CREATE TRIGGER batch_leaves_with_job
 """,
 )
 
+# What a job published goes with it, whoever removes it; its files cannot be complete without.
+RESULTS_LEAVE_WITH_JOB = (
+    """
+CREATE FUNCTION batch_results_leave_with_job() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    concerned uuid[];
+BEGIN
+    WITH lost AS (
+        UPDATE batch_files
+           SET status = 'expired', extractor = NULL, result_key = NULL, xml_key = NULL
+          FROM gone
+         WHERE gone.kind IN ('extract_file', 'convert_pdf') AND batch_files.job_id = gone.id
+           AND batch_files.status IN ('complete', 'needs_review')
+           AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = gone.id)
+        RETURNING batch_id
+    )
+    SELECT array_agg(DISTINCT batch_id) INTO concerned FROM lost;
+    IF concerned IS NOT NULL THEN
+        UPDATE batches
+           SET counts = (SELECT jsonb_object_agg(status, number) || jsonb_build_object('files', sum(number))
+                           FROM (SELECT status, count(*) AS number FROM batch_files
+                                  WHERE batch_id = batches.id GROUP BY status) AS counted),
+               changed = pg_current_xact_id(), changed_at = now()
+         WHERE id = ANY (concerned) AND status NOT IN ('queued', 'processing');
+    END IF;
+    RETURN NULL;
+END $$
+""",
+    """
+CREATE TRIGGER batch_results_leave_with_job
+    AFTER DELETE ON jobs REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION batch_results_leave_with_job()
+""",
+    """
+CREATE TRIGGER batch_results_leave_with_job
+    AFTER DELETE ON shelved_jobs REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION batch_results_leave_with_job()
+""",
+)
+
 
 def upgrade() -> None:
-    execute(BATCHES, FILES, *BECOMES_GARBAGE, *LEAVES_WITH_JOB)
+    execute(BATCHES, FILES, *BECOMES_GARBAGE, *LEAVES_WITH_JOB, *RESULTS_LEAVE_WITH_JOB)

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from waybill.errors import Expired
+from waybill.messages import msg
 from waybill_batches.mapping_rules import MappingRules
 from waybill_batches.models import ReceivedZip
 from waybill_batches.status import REUSABLE, BatchStatus
@@ -41,6 +43,8 @@ SELECT id, tenant, owner, name, bytes, sha256, rules::text AS rules, wanted::tex
 
 _LOCK = "SELECT status, run, run_job, owner FROM batches WHERE id = $1 FOR UPDATE"
 
+_SHARE = "SELECT FROM batches WHERE id = $1 FOR SHARE"
+
 _BEGIN = f"""
 WITH begun AS (
     UPDATE batches SET status = '{BatchStatus.PROCESSING}', changed = pg_current_xact_id(), changed_at = now()
@@ -62,10 +66,11 @@ _REFUSED = """
 UPDATE batches SET error = $2::text::jsonb, changed = pg_current_xact_id(), changed_at = now() WHERE id = $1
 """
 
+# A batch that is summed up again had ended before: its age counts from then.
 _END = """
 WITH ended AS (
     UPDATE batches
-       SET status = $2, counts = $3::text::jsonb, summary = $4::text::jsonb, finished_at = now(),
+       SET status = $2, counts = $3::text::jsonb, summary = $4::text::jsonb, finished_at = COALESCE(finished_at, now()),
            changed = pg_current_xact_id(), changed_at = now()
      WHERE id = $1
     RETURNING owner
@@ -89,7 +94,7 @@ SELECT waybill_tell(owner) FROM begun
 _END_WITHOUT_SUMMARY = """
 WITH ended AS (
     UPDATE batches
-       SET status = $2, finished_at = now(), changed = pg_current_xact_id(), changed_at = now(),
+       SET status = $2, summary = NULL, finished_at = now(), changed = pg_current_xact_id(), changed_at = now(),
            counts = (SELECT jsonb_object_agg(status, number) || jsonb_build_object('files', sum(number))
                        FROM (SELECT status, count(*) AS number FROM batch_files
                               WHERE batch_id = $1 GROUP BY status) AS counted)
@@ -112,6 +117,8 @@ UPDATE batches
 
 _TELL = "SELECT waybill_tell($1)"
 
+_OWNER = "SELECT owner FROM batches WHERE id = $1"
+
 _OF_RUN_JOB = "SELECT id FROM batches WHERE run_job = $1"
 
 _NOTE_RUN = "UPDATE batches SET all_runs = array_append(all_runs, $2::uuid) WHERE id = $1"
@@ -130,8 +137,9 @@ SELECT ARRAY(SELECT id FROM adopted) AS batches, waybill_tell($1), waybill_tell(
 """
 
 _FAMILIES = """
-SELECT id FROM jobs
- WHERE id = ANY ($1::uuid[]) OR parent_id = ANY ($1::uuid[])
+SELECT unnest($1::uuid[]) AS id
+ UNION
+SELECT id FROM all_jobs WHERE parent_id = ANY ($1::uuid[])
  UNION
 SELECT job_id FROM batch_files WHERE batch_id = ANY ($2::uuid[]) AND job_id IS NOT NULL
 """
@@ -215,6 +223,11 @@ async def lock(connection: Connection, batch_id: uuid.UUID) -> LockedBatch | Non
     )
 
 
+async def share(connection: Connection, batch_id: uuid.UUID) -> None:
+    """Lock the row together with others who change files of the batch: none of them is missed when it is summed up."""
+    await connection.execute(_SHARE, batch_id)
+
+
 async def begin(connection: Connection, batch_id: uuid.UUID) -> None:
     """Its first job runs."""
     await connection.execute(_BEGIN, batch_id)
@@ -252,6 +265,14 @@ async def note_unpacking_failed(connection: Connection, job_id: uuid.UUID) -> No
 async def tell(connection: Connection, owner: str) -> None:
     """Whoever follows the owner's batches looks again."""
     await connection.execute(_TELL, owner)
+
+
+async def owner(connection: Connection, batch_id: uuid.UUID) -> str:
+    """Whose it is at this moment. Expired if it was deleted meanwhile."""
+    found = await connection.fetchval(_OWNER, batch_id)
+    if found is None:
+        raise Expired(msg("batches.gone"))
+    return str(found)
 
 
 async def begin_run(connection: Connection, batch_id: uuid.UUID, run_job: uuid.UUID) -> None:

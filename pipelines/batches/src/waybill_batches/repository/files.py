@@ -91,10 +91,12 @@ UPDATE batch_files SET status = 'cancelled', finished_at = now() WHERE batch_id 
 """
 
 # What another pipeline tells of its job. A person may have it worked again at any time, so its present state counts.
+# What a person did to a result later is not the time that its work took.
 _NOTE_CONVERTED = """
 UPDATE batch_files
    SET status = $2, error = NULL, finished_at = now(),
-       milliseconds = COALESCE(extract(epoch FROM now() - jobs.started_at) * 1000, milliseconds),
+       milliseconds = CASE WHEN jobs.state = 'running' THEN extract(epoch FROM now() - jobs.started_at) * 1000
+                           ELSE milliseconds END,
        amounts = COALESCE($3::text::jsonb, amounts),
        result_key = COALESCE($4, result_key), result_at = NULL, result_bytes = COALESCE($5, result_bytes),
        xml_key = COALESCE($6, xml_key), xml_bytes = COALESCE($7, xml_bytes)
@@ -248,10 +250,12 @@ async def owned_by_job(connection: Connection, job_id: uuid.UUID) -> FilesOfJob 
     return FilesOfJob(rows[0]["batch_id"], rows[0]["owner"], [row["number"] for row in rows])
 
 
-async def end_with_job(connection: Connection, files: FilesOfJob, job_id: uuid.UUID, status: FileStatus) -> None:
-    """Write that files ended because their job did."""
-    if ended := [row["number"] for row in await connection.fetch(_END_WITH_JOB, job_id, status)]:
+async def end_with_job(connection: Connection, files: FilesOfJob, job_id: uuid.UUID, status: FileStatus) -> bool:
+    """Write that files ended because their job did. False if they had ended before."""
+    ended = [row["number"] for row in await connection.fetch(_END_WITH_JOB, job_id, status)]
+    if ended:
         await connection.execute(_END_TWINS, files.batch_id, ended)
+    return bool(ended)
 
 
 async def cancel_rest(connection: Connection, batch_id: uuid.UUID) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 JobIds = Sequence[uuid.UUID]
 
-# The job's payload names its batch. A batch that is gone keeps nothing.
+# The job's payload names its batch. A batch that is gone keeps nothing. Whoever checks a value looks at the document,
+# so the files stay as long as one of them waits for that, or is pinned.
 _DUE = """
 SELECT job_retention.job_id
   FROM job_retention
@@ -30,6 +31,10 @@ SELECT job_retention.job_id
    AND (batches.id IS NULL
         OR batches.status NOT IN ('queued', 'processing')
            AND batches.finished_at <= now() - COALESCE(days, $2) * interval '1 day')
+   AND NOT (job_retention.kind = 'process_batch' AND EXISTS (
+           SELECT FROM batch_files LEFT JOIN all_jobs AS child ON child.id = batch_files.job_id
+            WHERE batch_files.batch_id = batches.id AND mapping IS NOT NULL
+              AND (batch_files.status = 'needs_review' OR child.pinned_at IS NOT NULL)))
 """
 
 # A ZIP that could not be unpacked is kept as long as files are. Of one that was, nothing is left.
@@ -81,9 +86,20 @@ WITH expired AS (
 SELECT id, tenant, owner, waybill_tell(owner) FROM expired
 """
 
+_RECOUNT = """
+UPDATE batches
+   SET counts = (SELECT jsonb_object_agg(status, number) || jsonb_build_object('files', sum(number))
+                   FROM (SELECT status, count(*) AS number FROM batch_files
+                          WHERE batch_id = batches.id GROUP BY status) AS counted)
+ WHERE id = ANY ($1::uuid[]) AND status NOT IN ('queued', 'processing')
+"""
+
+# The job that has the batch's id goes last of all, and the batch with it: not while a later run of it is younger.
 _KEEPS = """
-SELECT id FROM batches
- WHERE id = ANY ($1::uuid[]) AND (status IN ('queued', 'processing') OR source_deleted_at IS NULL)
+SELECT batches.id
+  FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (job_id, until)
+  JOIN batches ON batches.id = asked.job_id
+ WHERE status IN ('queued', 'processing') OR source_deleted_at IS NULL OR finished_at > until
 """
 
 _OWNED = "SELECT job_id FROM job_retention WHERE job_id = ANY ($1::uuid[]) AND kind = ANY ($2::text[])"
@@ -123,6 +139,7 @@ async def remove_results(connection: Connection, job_ids: JobIds) -> tuple[Mappi
     found = [row["id"] for row in await connection.fetch(_BATCHES_OF, job_ids)]
     await connection.execute(_EXPIRE_FILES, job_ids)
     await enrichments.forget_extracted(connection, found)
+    await connection.execute(_RECOUNT, found)
     expired = [ExpiredBatch(row["id"], row["tenant"], row["owner"]) for row in await connection.fetch(_EXPIRE, found)]
     files, size = await remove_artefacts(connection, job_ids)
     return {"batch_results": files, "bytes": size, "expired": len(expired)}, expired
@@ -142,9 +159,9 @@ async def remove_zips(connection: Connection, job_ids: JobIds, _days: float) -> 
     return {"batch_files": row["zips"], "bytes": row["bytes"]}
 
 
-async def keeps_job(connection: Connection, job_ids: JobIds, _until: Sequence[datetime]) -> set[uuid.UUID]:
-    """A batch that is being worked, or still has its ZIP."""
-    return {row["id"] for row in await connection.fetch(_KEEPS, job_ids)}
+async def keeps_job(connection: Connection, job_ids: JobIds, until: Sequence[datetime]) -> set[uuid.UUID]:
+    """A batch that is being worked, still has its ZIP, or ended later than its first run."""
+    return {row["id"] for row in await connection.fetch(_KEEPS, job_ids, until)}
 
 
 async def owned(connection: Connection, job_ids: JobIds, kinds: Sequence[str]) -> set[uuid.UUID]:
