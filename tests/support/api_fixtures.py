@@ -38,6 +38,7 @@ def serve(database_url: str, db: Database, folder: Path) -> Serve:
     def start(storage: Any = None, **settings: Any) -> AbstractAsyncContextManager[Api]:
         unlimited = {
             "api_uploads_per_minute": 1000,
+            "batch_uploads_per_minute": 1000,
             "api_address_uploads_per_minute": 0,
             "api_reads_per_minute": 0,
             "api_address_reads_per_minute": 0,

@@ -25,6 +25,7 @@ from waybill.storage import LocalStorage
 from waybill.web.context import Context
 from waybill_api.app import create_app
 from waybill_api.server import ApiServer, configured
+from waybill_batches.settings import BatchSettings
 from waybill_convert.doubts import Doubts
 from waybill_convert.kinds import CONVERT_PDF, PROVENANCE, XML
 from waybill_convert.repository.results import note_result
@@ -36,7 +37,7 @@ from waybill_engine.lease import WorkerInfo
 
 _numbers = itertools.count(1)
 
-ALL = ("convert:read", "convert:write")
+ALL = ("convert:read", "convert:write", "batches:read", "batches:write")
 
 
 def pdf(text: str | None = None) -> bytes:
@@ -100,7 +101,7 @@ async def serving(
         ApiSettings.model_validate(settings),
         database,
         storage or LocalStorage(folder),
-        pipeline_settings=[ConvertSettings.model_validate(settings)],
+        pipeline_settings=[ConvertSettings.model_validate(settings), BatchSettings.model_validate(settings)],
     )
     # Without the protocol, asyncio does not recognise TCP, and every answer waits for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

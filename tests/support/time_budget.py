@@ -13,7 +13,7 @@ import pytest
 
 BUDGET = {
     "api": 85,
-    "batches": 60,
+    "batches": 230,
     "browser": 165,
     "cli": 95,
     "common": 130,
