@@ -157,6 +157,9 @@ async def summarize_run(payload: dict[str, Any], job: JobContext) -> None:
 async def end_batch(connection: Connection, batch: BatchToWork) -> None:
     """Write how a batch ended, and tell everybody."""
     await batches.lock(connection, batch.id)
+    if batch.status is BatchStatus.EXPIRED:  # its summary stays as it was when there were results
+        await batches.recount(connection, [batch.id])
+        return
     found = await figures.of_batch(connection, batch.id)
     status = status_of(found.by_status)
     if batch.status is BatchStatus.CANCELLED:  # what somebody did to one of its files since does not undo that

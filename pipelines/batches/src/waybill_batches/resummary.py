@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SOON = 2.0
 """Seconds, so that many corrections cost one summary."""
-_ENDED = (*DONE, BatchStatus.FAILED, BatchStatus.CANCELLED)
+_ENDED = (*DONE, BatchStatus.FAILED, BatchStatus.CANCELLED, BatchStatus.EXPIRED)
 
 
 async def summarize_again(connection: Connection, batch_id: uuid.UUID) -> None:

@@ -142,6 +142,8 @@ class Batches:
             while jobs := await erasure.ended_jobs_of_batch(connection, batch_id, _DELETED_TOGETHER):
                 async with connection.transaction():
                     await erasure.delete_jobs(connection, row["tenant"], await lock_jobs(connection, jobs))
+            if await erasure.any_left(connection, batch_id):
+                raise Conflict(msg("batches.delete_stopping"))
             async with connection.transaction():
                 await erasure.delete_batch(connection, row["tenant"], batch_id)
 

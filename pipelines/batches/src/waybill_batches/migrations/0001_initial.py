@@ -119,17 +119,18 @@ CREATE TRIGGER batch_source_becomes_garbage_with_its_row
 """,
 )
 
-# A batch goes with its job, whoever removes it; one that went to the shelf is not gone.
+# A batch goes with the last of the jobs that summed it up, whoever removes them; one that went to the shelf is not
+# gone. So an operator who removes what ended long ago does not take a batch away that is being retried.
 LEAVES_WITH_JOB = (
     """
 CREATE FUNCTION batch_leaves_with_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     whose text;
 BEGIN
-    IF EXISTS (SELECT FROM all_jobs WHERE id = OLD.id) THEN
-        RETURN NULL;
-    END IF;
-    DELETE FROM batches WHERE id = OLD.id RETURNING owner INTO whose;
+    DELETE FROM batches
+     WHERE id = (OLD.payload ->> 'batch')::uuid
+       AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = ANY (all_runs))
+    RETURNING owner INTO whose;
     IF FOUND THEN
         PERFORM waybill_tell(whose);
     END IF;

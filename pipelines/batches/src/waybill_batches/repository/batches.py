@@ -78,6 +78,15 @@ WITH ended AS (
 SELECT waybill_tell(owner) FROM ended
 """
 
+_RECOUNT = """
+UPDATE batches
+   SET counts = (SELECT jsonb_object_agg(status, number) || jsonb_build_object('files', sum(number))
+                   FROM (SELECT status, count(*) AS number FROM batch_files
+                          WHERE batch_id = batches.id GROUP BY status) AS counted),
+       changed = pg_current_xact_id(), changed_at = now()
+ WHERE id = ANY ($1::uuid[]) AND status NOT IN ('queued', 'processing')
+"""
+
 _BEGIN_RUN = """
 WITH begun AS (
     UPDATE batches
@@ -255,6 +264,11 @@ async def end(
 
 async def end_without_summary(connection: Connection, batch_id: uuid.UUID, status: BatchStatus) -> None:
     await connection.execute(_END_WITHOUT_SUMMARY, batch_id, status)
+
+
+async def recount(connection: Connection, batch_ids: Sequence[uuid.UUID]) -> None:
+    """Count the files of batches that have ended once more: some of them lost their results."""
+    await connection.execute(_RECOUNT, batch_ids)
 
 
 async def note_unpacking_failed(connection: Connection, job_id: uuid.UUID) -> None:

@@ -28,6 +28,18 @@ SELECT id
  LIMIT $2
 """
 
+_ANY_LEFT = """
+SELECT EXISTS (
+    SELECT FROM (SELECT job_id AS id FROM batch_files WHERE batch_id = $1 AND job_id IS NOT NULL
+                  UNION
+                 SELECT jobs.id FROM batches JOIN all_jobs AS jobs ON jobs.parent_id = ANY (all_runs)
+                  WHERE batches.id = $1
+                  UNION
+                 SELECT unnest(all_runs) FROM batches WHERE batches.id = $1) AS known
+      JOIN all_jobs ON all_jobs.id = known.id
+     WHERE known.id <> $1)
+"""
+
 _DELETE_BATCH = "DELETE FROM batches WHERE id = $1 RETURNING owner"
 
 _TELL = "SELECT waybill_tell($1)"
@@ -68,6 +80,11 @@ async def ended_jobs_of_batch(connection: Connection, batch_id: uuid.UUID, limit
     return [row["id"] for row in await connection.fetch(_JOBS_OF_BATCH, batch_id, limit)]
 
 
+async def any_left(connection: Connection, batch_id: uuid.UUID) -> bool:
+    """Whether the batch has jobs besides the one that has its id."""
+    return bool(await connection.fetchval(_ANY_LEFT, batch_id))
+
+
 async def delete_jobs(connection: Connection, tenant: str, job_ids: Sequence[uuid.UUID]) -> None:
     """Delete jobs that the caller has locked, with their history and their stored files."""
     await let_holds_wait(connection)
@@ -93,9 +110,10 @@ async def jobs_of_owner(connection: Connection, owner: str, cursor: str | None, 
     batch_id = uuid.UUID(batch_text) if batch_text else _NONE
     if job_text:
         rows = await connection.fetch(_FAMILY, batch_id, uuid.UUID(job_text), limit)
-        if len(rows) == limit:
+        if rows:
             return JobPage([row["id"] for row in rows], f"{batch_id}.{rows[-1]['id']}")
-        return JobPage([*(row["id"] for row in rows), batch_id], str(batch_id))
+        # Those that still run could not go, and are found by their batch only.
+        return JobPage([] if await any_left(connection, batch_id) else [batch_id], str(batch_id))
     found = await connection.fetchval(_OF_OWNER, owner, batch_id)
     return JobPage([], f"{found}.{_NONE}" if found is not None else None)
 

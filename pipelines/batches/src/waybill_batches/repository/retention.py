@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill.retention import NamedObject, StoredObject
 from waybill_batches.repository import enrichments
+from waybill_batches.repository.batches import recount
 from waybill_engine.retention import remove_artefacts
 
 if TYPE_CHECKING:
@@ -86,14 +87,6 @@ WITH expired AS (
 SELECT id, tenant, owner, waybill_tell(owner) FROM expired
 """
 
-_RECOUNT = """
-UPDATE batches
-   SET counts = (SELECT jsonb_object_agg(status, number) || jsonb_build_object('files', sum(number))
-                   FROM (SELECT status, count(*) AS number FROM batch_files
-                          WHERE batch_id = batches.id GROUP BY status) AS counted)
- WHERE id = ANY ($1::uuid[]) AND status NOT IN ('queued', 'processing')
-"""
-
 # The job that has the batch's id goes last of all, and the batch with it: not while a later run of it is younger.
 _KEEPS = """
 SELECT batches.id
@@ -139,7 +132,7 @@ async def remove_results(connection: Connection, job_ids: JobIds) -> tuple[Mappi
     found = [row["id"] for row in await connection.fetch(_BATCHES_OF, job_ids)]
     await connection.execute(_EXPIRE_FILES, job_ids)
     await enrichments.forget_extracted(connection, found)
-    await connection.execute(_RECOUNT, found)
+    await recount(connection, found)
     expired = [ExpiredBatch(row["id"], row["tenant"], row["owner"]) for row in await connection.fetch(_EXPIRE, found)]
     files, size = await remove_artefacts(connection, job_ids)
     return {"batch_results": files, "bytes": size, "expired": len(expired)}, expired
