@@ -13,11 +13,16 @@ import pytest
 from support.api_server import Api
 from support.batch_desk import Desk, batch, counted, files, made, notes, statuses, text
 from support.clock import Clock
+from support.engine import Connect, start_worker, take
 from support.packs import zipped
 from waybill import retention
 from waybill.db import Database
+from waybill.errors import Cancelled
+from waybill.failures import classify
 from waybill.storage import LocalStorage
 from waybill_engine import State
+from waybill_engine.finish import judge, settle
+from waybill_engine.retry import RetryPolicy
 from waybill_engine.testing import run_inline
 
 pytestmark = pytest.mark.timeout(120)
@@ -304,3 +309,21 @@ async def test_the_stream_tells_of_everything_that_changed(
                 if len(seen) == 151:
                     break
     assert len(seen) == 151
+
+
+async def test_a_batch_is_not_deleted_while_one_of_its_jobs_still_stops(
+    desk: Desk, browser: httpx.AsyncClient, connect: Connect
+) -> None:
+    """Who deleted it then could not find that job any more."""
+    new = await made(browser, notes("a.txt"))
+    await desk.work(["process_batch"])
+    hot = await connect()
+    worker = await start_worker(hot, queues=["batches"], kinds=["extract_file"])
+    (claimed,) = await take(hot, worker)
+    assert (await browser.post(f"/api/batches/{new}/cancel")).json()["status"] == "cancelled"
+    answer = await browser.delete(f"/api/batches/{new}")
+    assert (answer.status_code, answer.json()["key"]) == (409, "batches.delete_stopping")
+    await settle(hot, worker.id, [(claimed.id, claimed.token, judge(claimed, classify(Cancelled()), RetryPolicy()))])
+    assert counted(await batch(browser, new)) == {"files": 1, "cancelled": 1}
+    assert (await browser.delete(f"/api/batches/{new}")).status_code == 204
+    assert await desk.value("SELECT count(*) FROM all_jobs") == 0
