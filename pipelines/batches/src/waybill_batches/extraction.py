@@ -3,11 +3,12 @@ one pack, and each file ends for itself."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from waybill.errors import Code, GatewayUnavailable, NotFound
+from waybill.errors import Code, GatewayUnavailable, IoFailure, NotFound
 from waybill.files import packs
 from waybill.gateway_client.connections import json_object
 from waybill.gateway_client.source import Source
@@ -123,7 +124,10 @@ async def _contents(storage: Storage, files: Sequence[WorkFile]) -> AsyncIterato
         held = await read_range(storage, key, start, stop)
         for file in together:
             begin, end = file.source.range
-            yield held[begin - start : end - start]
+            content = held[begin - start : end - start]
+            if hashlib.sha256(content).hexdigest() != file.sha256:
+                raise IoFailure(msg("gateway_call.document_changed"), detail={"key": key, "number": file.number})
+            yield content
         at = upto
 
 
