@@ -117,14 +117,13 @@ class Desk:
         outcomes: list[InlineOutcome] = []
         while True:
             outcomes += await self.work(kinds)
-            later = await self.sql(
-                "SELECT id FROM public.jobs WHERE state = 'scheduled' AND run_at < 'infinity' ORDER BY id"
+            later = await self.value(
+                "SELECT count(*) FROM public.jobs WHERE state = 'scheduled' AND run_at < 'infinity'"
             )
             if not later:
                 return outcomes
-            for row in later:
-                async with self.database.hot() as connection:
-                    await make_due(connection, row["id"])
+            async with self.database.hot() as connection:
+                await make_due(connection)
 
     async def sql(self, statement: str, *arguments: Any) -> list[Any]:
         async with self.database.hot() as connection:
