@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import os
+import uuid
 from typing import Any
 
 import httpx
@@ -27,9 +28,11 @@ from schemathesis.specs.openapi.checks import (
 
 from support.api_fixtures import Serve
 from support.api_server import ALL, Api, Converter, uploaded
+from support.batch_desk import made, notes
 from support.gateway import Gateway
 from support.log_lines import configured_log
 from support.reviewed_invoices import end, good
+from waybill.db import Database
 
 CHECKS: Any = [
     not_a_server_error,
@@ -73,8 +76,27 @@ async def _explore_all(serve: Serve, converter: Converter, gateway: Gateway, exa
         jobs = [reviewed, *[await uploaded(client) for _ in range(3)]]
         for lease in await converter.take(2):
             await converter.finish(lease)
+        batches = await _batches(client, api.context.database)
         document = _with_heads((await client.get("/api/openapi.json")).json())
-        await asyncio.to_thread(_explore, api.url, document, key, jobs, examples)
+        await asyncio.to_thread(_explore, api.url, document, key, {"job_id": jobs, "batch_id": batches}, examples)
+
+
+async def _batches(client: httpx.AsyncClient, database: Database) -> list[str]:
+    """A batch that waits, and one that is complete with results that storage lacks."""
+    waiting, complete = [await made(client, notes("a.txt")) for _ in range(2)]
+    async with database.hot() as connection:
+        await connection.execute(
+            "INSERT INTO batch_files (batch_id, number, owner, doc_id, path, type, bytes, sha256, status, result_key,"
+            " result_at, result_bytes) SELECT id, 0, owner, 'known', 'a.txt', 'text', 1, 'ab', 'complete', 'no/such',"
+            " 0, 1 FROM batches WHERE id = $1",
+            uuid.UUID(complete),
+        )
+        await connection.execute(
+            "UPDATE batches SET status = 'complete', counts = '{\"files\": 1, \"complete\": 1}', summary = '{}',"
+            " finished_at = now() WHERE id = $1",
+            uuid.UUID(complete),
+        )
+    return [waiting, complete]
 
 
 def _with_heads(document: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +111,7 @@ def _with_heads(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _explore(url: str, document: dict[str, Any], key: str, jobs: list[str], examples: int) -> None:
+def _explore(url: str, document: dict[str, Any], key: str, known_ids: dict[str, list[str]], examples: int) -> None:
     session = _Session()
     session.trust_env = False
     described: Any = schemathesis.openapi.from_dict(document)
@@ -98,14 +120,14 @@ def _explore(url: str, document: dict[str, Any], key: str, jobs: list[str], exam
         is_head = operation.method.lower() == "head"  # its parameters are those of GET, which are tried more often
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)[: 1 if is_head else 2]:
             with contextlib.suppress(Unsatisfiable):  # a route without parameters cannot be given wrong ones
-                _try(operation, mode, url, session, key, jobs, max(1, examples // 3) if is_head else examples)
+                _try(operation, mode, url, session, key, known_ids, max(1, examples // 3) if is_head else examples)
 
 
 class _Session(requests.Session):
     """Reads a live stream up to its first event, because it has no end."""
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        if method != "GET" or "/api/stream" not in str(url):
+        if method != "GET" or "/stream" not in str(url):
             return super().request(method, url, *args, **kwargs)
         with super().request(method, url, *args, **{**kwargs, "stream": True}) as answer:
             read = b""
@@ -123,7 +145,7 @@ def _try(
     url: str,
     session: requests.Session,
     key: str,
-    jobs: list[str],
+    known_ids: dict[str, list[str]],
     examples: int,
 ) -> None:
     quiet = settings(
@@ -136,10 +158,13 @@ def _try(
     )
 
     @quiet
-    @given(case=operation.as_strategy(generation_mode=mode), job=st.sampled_from([None, *jobs]), known=st.booleans())
-    def explore(case: Any, job: str | None, known: bool) -> None:
-        if job is not None and "job_id" in (case.path_parameters or {}):
-            case.path_parameters["job_id"] = job
+    @given(case=operation.as_strategy(generation_mode=mode), place=st.integers(-1, 3), known=st.booleans())
+    def explore(case: Any, place: int, known: bool) -> None:
+        for name, ids in known_ids.items() if place >= 0 else ():
+            if name in (case.path_parameters or {}):
+                case.path_parameters[name] = ids[place % len(ids)]
+                if "doc_id" in case.path_parameters:
+                    case.path_parameters["doc_id"] = "known"
         headers = {"Authorization": f"Bearer {key}"} if known else {}
         answer = case.call(base_url=url, session=session, headers=headers, timeout=30)
         checks = CHECKS_OF_HEAD if operation.method.lower() == "head" else CHECKS
@@ -158,4 +183,6 @@ async def test_the_document_shows_examples_and_every_route(serve: Serve) -> None
         for method, operation in operations.items():
             assert operation["summary"], (method, path)
             assert "400" in operation["responses"], (method, path)
-    assert {"/api/upload", "/api/uploads", "/api/jobs", "/api/stream", "/session"} <= document["paths"].keys()
+    assert {"/api/upload", "/api/uploads", "/api/jobs", "/api/stream", "/api/batches", "/session"} <= document[
+        "paths"
+    ].keys()

@@ -82,9 +82,7 @@ async def test_a_doubtful_result_is_kept_back_until_it_is_approved(
     assert checked["duration_ms"] == file["duration_ms"], "nor is it work"
 
 
-async def test_a_correction_is_the_result_and_counts_in_the_totals(
-    desk: Desk, browser: httpx.AsyncClient
-) -> None:
+async def test_a_correction_is_the_result_and_counts_in_the_totals(desk: Desk, browser: httpx.AsyncClient) -> None:
     new = await made(browser, zipped(("one.pdf", invoice(1)), ("two.pdf", invoice(2))), rules=RULES)
     await desk.work()
     one, two = await files(browser, new)
@@ -102,9 +100,7 @@ async def test_a_correction_is_the_result_and_counts_in_the_totals(
 
 
 async def test_many_checks_cost_one_summary(desk: Desk, browser: httpx.AsyncClient, doubting: None) -> None:
-    new = await made(
-        browser, zipped(*((f"{number}.pdf", invoice(number)) for number in range(1, 5))), rules=RULES
-    )
+    new = await made(browser, zipped(*((f"{number}.pdf", invoice(number)) for number in range(1, 5))), rules=RULES)
     await desk.work()
     for file in await files(browser, new):
         assert (await browser.post(f"/api/jobs/{file['job_id']}/approve", json={"base": 0})).status_code == 200
@@ -200,9 +196,7 @@ async def test_a_conversion_that_its_owner_deletes_leaves_no_dangling_result(
     assert b"one.pdf" in got["ERRORS.csv"]
 
 
-async def test_conversions_that_expire_take_their_batch_along(
-    desk: Desk, browser: httpx.AsyncClient
-) -> None:
+async def test_conversions_that_expire_take_their_batch_along(desk: Desk, browser: httpx.AsyncClient) -> None:
     new = await made(browser, zipped(("one.pdf", invoice(1)), ("two.pdf", invoice(2))), rules=RULES)
     await desk.work()
     for number, file in enumerate(await files(browser, new), start=1):

@@ -85,7 +85,12 @@ async def test_a_worker_that_dies_between_two_steps_costs_nothing(
     folder: Path,
     steps: Sequence[str],
 ) -> None:
-    settings = {"worker_handlers": "", "storage_url": f"file://{folder}", "gateway_url": gateway.url, "gateway_secret": SECRET}
+    settings = {
+        "worker_handlers": "",
+        "storage_url": f"file://{folder}",
+        "gateway_url": gateway.url,
+        "gateway_secret": SECRET,
+    }
     hot, looking, other = await connect(), await connect(), await connect()
     twin = text()
     archive = zipped(
@@ -119,15 +124,21 @@ async def test_a_worker_that_dies_between_two_steps_costs_nothing(
         assert (await result(browser, new, found[number]["doc_id"])).status_code == 200
 
     async def quiet() -> bool:
-        return not await hot.fetchval("SELECT EXISTS (SELECT FROM jobs WHERE state IN ('queued', 'running', 'scheduled'))")
+        return not await hot.fetchval(
+            "SELECT EXISTS (SELECT FROM jobs WHERE state IN ('queued', 'running', 'scheduled'))"
+        )
 
     await eventually(quiet, within=PATIENCE)
-    kinds = dict(await hot.fetch("SELECT kind, count(*) FROM jobs WHERE state = 'succeeded' GROUP BY kind"))
-    assert kinds == {"process_batch": 1, "extract_file": 2, "summarize_run": 1}
+    rows = await hot.fetch("SELECT kind, count(*) FROM jobs WHERE state = 'succeeded' GROUP BY kind")
+    assert {row["kind"]: row["count"] for row in rows} == {"process_batch": 1, "extract_file": 2, "summarize_run": 1}
     assert await find_contradictions(hot) == []
     named = {row[0] for row in await hot.fetch("SELECT storage_key FROM job_artefacts")}
-    assert {row[0] for row in await hot.fetch("SELECT source_key FROM batch_files WHERE source_key IS NOT NULL")} <= named
-    assert {row[0] for row in await hot.fetch("SELECT result_key FROM batch_files WHERE result_key IS NOT NULL")} <= named
+    assert {
+        row[0] for row in await hot.fetch("SELECT source_key FROM batch_files WHERE source_key IS NOT NULL")
+    } <= named
+    assert {
+        row[0] for row in await hot.fetch("SELECT result_key FROM batch_files WHERE result_key IS NOT NULL")
+    } <= named
 
 
 async def _come_to(

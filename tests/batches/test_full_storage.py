@@ -28,13 +28,17 @@ def folder(disk: SmallDisk, tmp_path: Path) -> Path:
     return tmp_path / "storage"
 
 
-async def test_a_full_storage_is_waited_for(disk: SmallDisk, desk: Desk, browser: httpx.AsyncClient, clock: Clock) -> None:
+async def test_a_full_storage_is_waited_for(
+    disk: SmallDisk, desk: Desk, browser: httpx.AsyncClient, clock: Clock
+) -> None:
     new = await made(browser, zipped(("a.txt", text()), ("big.txt", text() + b"x" * 300_000)))
     for kind in ("process_batch", "extract_file") if disk.mounted else ("process_batch",):
         disk.fill()
         outcomes = await desk.work([kind])
         disk.empty()
-        assert [(outcome.state, outcome.code) for outcome in outcomes] == [(State.SCHEDULED, "IO_ERROR")] * len(outcomes)
+        assert [(outcome.state, outcome.code) for outcome in outcomes] == [(State.SCHEDULED, "IO_ERROR")] * len(
+            outcomes
+        )
         assert outcomes
         assert not {"failed", "complete"} & set((await statuses(browser, new)).values())
         await clock.forward(60)

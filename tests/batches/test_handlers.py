@@ -80,7 +80,9 @@ async def test_each_type_becomes_what_the_gateway_reads_in_it(desk: Desk, browse
     assert found["b/photo.png"]["error"]["error_type"] == "PERMANENT"
     assert found["b/broken.pdf"]["error"]["error_type"] == "PARSE_ERROR"
     assert all(file["error"] and file["error"]["message"] for file in found.values() if file["status"] == "failed")
-    assert all(file["sha256"] and file["duration_ms"] is not None for file in found.values() if file["status"] == "complete")
+    assert all(
+        file["sha256"] and file["duration_ms"] is not None for file in found.values() if file["status"] == "complete"
+    )
     note = (await result(browser, new, found["a/note.txt"]["doc_id"])).json()
     assert "second" in json.dumps(note)
     assert "Nut" in (await result(browser, new, found["a/list.xlsx"]["doc_id"])).text
@@ -229,7 +231,9 @@ async def test_failed_files_are_retried_and_nothing_else(
     desk: Desk, browser: httpx.AsyncClient, storage: LocalStorage
 ) -> None:
     twin = text()
-    new = await made(browser, zipped(("a.txt", twin), ("again.txt", twin), ("big.txt", b"x" * 300_000), ("bad.png", PNG)))
+    new = await made(
+        browser, zipped(("a.txt", twin), ("again.txt", twin), ("big.txt", b"x" * 300_000), ("bad.png", PNG))
+    )
     await desk.work(["process_batch"])
     keys = await desk.sql("SELECT DISTINCT source_key FROM batch_files WHERE path = 'a.txt'")
     held = b"".join([chunk async for chunk in storage.stream(keys[0][0])])
@@ -283,7 +287,9 @@ async def test_what_lies_in_storage_has_the_prefix_of_its_job(
 async def test_every_stored_object_is_named_by_a_row(
     desk: Desk, browser: httpx.AsyncClient, storage: LocalStorage
 ) -> None:
-    await made(browser, zipped(("a.txt", text()), ("big.txt", b"y" * 300_000), ("invoices/a.pdf", invoice())), rules=RULES)
+    await made(
+        browser, zipped(("a.txt", text()), ("big.txt", b"y" * 300_000), ("invoices/a.pdf", invoice())), rules=RULES
+    )
     await desk.work()
     stored = {one.key async for one in storage.list()} - {"waybill-owner"}
     named = {row[0] for row in await desk.sql("SELECT storage_key FROM job_artefacts")}

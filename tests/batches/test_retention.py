@@ -20,13 +20,13 @@ from support.janitor import DAY, Janitor, janitor
 from support.packs import zipped
 from waybill import retention
 from waybill.db import Database
+from waybill.errors import Cancelled
+from waybill.failures import classify
 from waybill.pipelines import brought
 from waybill.storage import LocalStorage
 from waybill_engine import State, erasure, shelf
 from waybill_engine.finish import judge, settle
 from waybill_engine.retry import RetryPolicy
-from waybill.errors import Cancelled
-from waybill.failures import classify
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -180,9 +180,7 @@ async def test_ages_count_from_the_last_run(
     assert (await batch(browser, new))["status"] == "expired"
 
 
-async def test_shelved_jobs_are_missed_by_nobody(
-    desk: Desk, browser: httpx.AsyncClient, storage: LocalStorage
-) -> None:
+async def test_shelved_jobs_are_missed_by_nobody(desk: Desk, browser: httpx.AsyncClient, storage: LocalStorage) -> None:
     new = await ended(desk, browser)
     before, listed = await batch(browser, new), await files(browser, new)
     assert await shelve(desk) == await desk.value("SELECT count(*) FROM all_jobs") > 3

@@ -20,7 +20,7 @@ from waybill.errors import Conflict
 from waybill.files.packs import MEDIA_TYPE, end_frame, frame
 from waybill.storage import LocalStorage
 from waybill_engine import State
-from waybill_engine.testing import make_due, run_inline
+from waybill_engine.testing import InlineOutcome, make_due, run_inline
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -65,6 +65,10 @@ async def ill(
             monkeypatch.setenv("WAYBILL_GATEWAY_SECRET", SECRET)
 
 
+def one_run(desk: Desk, job: uuid.UUID) -> Callable[[], Awaitable[InlineOutcome]]:
+    return lambda: run_inline(desk.database, desk.storage, job)
+
+
 async def due(desk: Desk) -> None:
     async with desk.database.hot() as connection:
         await make_due(connection)
@@ -76,7 +80,7 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_again(
     for what, answer in BAD_UNPACKS.items():
         new = await made(browser, notes("a.txt", "b.txt"))
         job = await desk.job(new, "process_batch")
-        outcome = await ill(monkeypatch, called, answer, lambda job=job: run_inline(desk.database, desk.storage, job))
+        outcome = await ill(monkeypatch, called, answer, one_run(desk, job))
         assert outcome.state is State.SCHEDULED, (what, outcome)
         assert outcome.code in ("GW_5XX", "GW_TIMEOUT"), (what, outcome)
         now = await batch(browser, new)
@@ -94,7 +98,7 @@ async def test_results_that_cannot_be_used_are_asked_for_again(
         new = await made(browser, notes("a.txt"))
         await desk.work(["process_batch"])
         job = await desk.job(new, "extract_file")
-        outcome = await ill(monkeypatch, called, answer, lambda job=job: run_inline(desk.database, desk.storage, job))
+        outcome = await ill(monkeypatch, called, answer, one_run(desk, job))
         assert outcome.state is State.SCHEDULED, (what, outcome)
         assert await statuses(browser, new) == {"a.txt": "queued"}
         await desk.sql("DELETE FROM breaker_counts RETURNING name")
@@ -138,7 +142,7 @@ async def test_a_busy_gateway_costs_no_attempt(
     busy = answering(503, b"{}", {"Retry-After": "7"})
     for kind in ("process_batch", "extract_file"):
         job = await desk.job(new, kind)
-        outcome = await ill(monkeypatch, called, busy, lambda job=job: run_inline(desk.database, desk.storage, job))
+        outcome = await ill(monkeypatch, called, busy, one_run(desk, job))
         assert (outcome.state, outcome.attempts) == (State.SCHEDULED, 0)
         await desk.sql("DELETE FROM breakers RETURNING name")
         await due(desk)
@@ -181,7 +185,9 @@ async def test_a_gateway_that_dies_in_the_middle_of_a_zip(
         members = b"".join(
             frame({"no": n, "path": f"{n}.txt", "type": "text", "sha256": "ab"}, b"x" * 300_000) for n in range(20)
         )
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.waybill.pack\r\nContent-Length: 99999999\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.waybill.pack\r\nContent-Length: 99999999\r\n\r\n"
+        )
         writer.write(members[: len(members) - 1000])
         await writer.drain()
         answered.set()
@@ -189,7 +195,7 @@ async def test_a_gateway_that_dies_in_the_middle_of_a_zip(
 
     new = await made(browser, notes("a.txt"))
     job = await desk.job(new, "process_batch")
-    outcome = await ill(monkeypatch, called, dying, lambda: run_inline(desk.database, desk.storage, job))
+    outcome = await ill(monkeypatch, called, dying, one_run(desk, job))
     assert answered.is_set()
     assert outcome.state is State.SCHEDULED
     assert await desk.value("SELECT count(*) FROM batch_files") == 0
@@ -197,7 +203,9 @@ async def test_a_gateway_that_dies_in_the_middle_of_a_zip(
     await due(desk)
     await desk.work()
     assert await statuses(browser, new) == {"a.txt": "complete"}
-    assert {row[0] for row in await desk.sql("SELECT DISTINCT lease_token FROM job_artefacts WHERE job_id = $1", job)} == {2}
+    assert {
+        row[0] for row in await desk.sql("SELECT DISTINCT lease_token FROM job_artefacts WHERE job_id = $1", job)
+    } == {2}
 
 
 async def test_a_stored_file_that_has_changed_is_not_read_as_if_it_were_right(
@@ -220,9 +228,7 @@ async def test_a_stored_file_that_has_changed_is_not_read_as_if_it_were_right(
     assert {file["retry_count"] for file in await files(browser, new)} == {3}
 
 
-async def test_a_batch_that_is_gone_while_its_job_runs_ends_the_job(
-    desk: Desk, browser: httpx.AsyncClient
-) -> None:
+async def test_a_batch_that_is_gone_while_its_job_runs_ends_the_job(desk: Desk, browser: httpx.AsyncClient) -> None:
     new = await made(browser, notes("a.txt"))
     await desk.work(["process_batch"])
     job = await desk.job(new, "extract_file")

@@ -59,7 +59,9 @@ async def test_lists_come_newest_first_and_page_by_page(desk: Desk, browser: htt
 async def test_files_can_be_filtered(desk: Desk, browser: httpx.AsyncClient) -> None:
     new = await made(
         browser,
-        zipped(("b/100%_a.txt", text()), ("b/a.png", PNG), ("c/1000_a.txt", text()), ("d.json", b"{}"), ("E.TXT", text())),
+        zipped(
+            ("b/100%_a.txt", text()), ("b/a.png", PNG), ("c/1000_a.txt", text()), ("d.json", b"{}"), ("E.TXT", text())
+        ),
     )
     await desk.work()
 
@@ -83,7 +85,10 @@ async def test_files_can_be_filtered(desk: Desk, browser: httpx.AsyncClient) -> 
 
 @pytest.mark.parametrize("order", ["archive", "errors_first"])
 async def test_no_file_is_missed_or_named_twice(desk: Desk, browser: httpx.AsyncClient, order: str) -> None:
-    members = [(f"{number:03}.txt" if number % 7 else f"{number:03}.png", text() if number % 7 else PNG) for number in range(150)]
+    members = [
+        (f"{number:03}.txt" if number % 7 else f"{number:03}.png", text() if number % 7 else PNG)
+        for number in range(150)
+    ]
     new = await made(browser, zipped(*members))
     await desk.work(["process_batch"])
     waiting = await files(browser, new, limit=17, order=order)
@@ -300,9 +305,10 @@ async def test_the_stream_tells_of_everything_that_changed(
     )
     await desk.sql("UPDATE batches SET changed = pg_current_xact_id(), name = 'touched' WHERE id <> $1", uuid.UUID(new))
     seen: set[str] = set()
-    async with asyncio.timeout(30), browser.stream(
-        "GET", "/api/batches/stream", headers={"Last-Event-ID": "1"}
-    ) as stream:
+    async with (
+        asyncio.timeout(30),
+        browser.stream("GET", "/api/batches/stream", headers={"Last-Event-ID": "1"}) as stream,
+    ):
         async for line in stream.aiter_lines():
             if line.startswith("data:"):
                 seen |= {one["id"] for one in json.loads(line.removeprefix("data:"))["batches"]}

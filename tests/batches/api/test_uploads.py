@@ -130,6 +130,20 @@ WRONG: dict[str, tuple[list[bytes], int, str]] = {
     ),
     "a schema that is no JSON": ([part("file", notes("a"), "a.zip"), part("schema", b"nonsense")], 422, ""),
     "a schema that is no object": ([part("file", notes("a"), "a.zip"), part("schema", b"[1]")], 422, ""),
+    "a schema with a NUL": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": ["\\u0000"]}')], 422, ""),
+    "a schema with a NUL in a name": ([part("file", notes("a"), "a.zip"), part("schema", b'{"\\u0000": 1}')], 422, ""),
+    "a schema with half of a character": (
+        [part("file", notes("a"), "a.zip"), part("schema", b'{"a": "\\ud800"}')],
+        422,
+        "",
+    ),
+    "a schema with no number": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": NaN}')], 422, ""),
+    "a schema beyond all numbers": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": 1e999}')], 422, ""),
+    "a schema too deep": (
+        [part("file", notes("a"), "a.zip"), part("schema", b'{"a":' * 2000 + b"1" + b"}" * 2000)],
+        422,
+        "",
+    ),
     "a schema of 17 KB": (
         [part("file", notes("a"), "a.zip"), part("schema", json.dumps({"a": "x" * 17_000}).encode())],
         422,
@@ -242,7 +256,12 @@ async def test_the_same_zip_is_the_same_batch(browser: httpx.AsyncClient, api: A
     again = await send(browser, archive, name="other.zip")
     assert (again.status_code, again.json()["deduped_from"], again.json()["batch"]["id"]) == (200, first, first)
     assert stored(folder) == kept, "the second copy is not kept"
-    for wanted in ({"rules": [{"pattern": "*", "mapping": "pt_simon_invoice_v1"}]}, {"schema": {}}, {"force": "yes"}):
+    other: list[dict[str, Any]] = [
+        {"rules": [{"pattern": "*", "mapping": "pt_simon_invoice_v1"}]},
+        {"schema": {}},
+        {"force": "yes"},
+    ]
+    for wanted in other:
         assert (await send(browser, archive, **wanted)).status_code == 202, wanted
     assert (await send(await api.browser(), archive)).status_code == 202, "somebody else's"
 
@@ -258,7 +277,7 @@ async def test_two_at_once_make_one_batch(browser: httpx.AsyncClient, db: Databa
 @pytest.mark.parametrize("status", ["failed", "cancelled", "expired"])
 async def test_what_came_to_nothing_starts_anew(browser: httpx.AsyncClient, db: Database, status: str) -> None:
     archive = notes("a.txt")
-    keyed = {"headers": {"Idempotency-Key": "may"}, "force": "true"}
+    keyed: dict[str, Any] = {"headers": {"Idempotency-Key": "may"}, "force": "true"}
     plain, first = await made(browser, archive), await made(browser, archive, **keyed)
     async with db.hot() as connection:
         await connection.execute("UPDATE batches SET status = $1", status)
@@ -270,7 +289,7 @@ async def test_what_came_to_nothing_starts_anew(browser: httpx.AsyncClient, db: 
 
 async def test_an_idempotency_key_makes_one_batch(browser: httpx.AsyncClient, api: Api, folder: Path) -> None:
     archive = notes("a.txt")
-    keyed = {"headers": {"Idempotency-Key": "k" * 200}, "force": "true"}
+    keyed: dict[str, Any] = {"headers": {"Idempotency-Key": "k" * 200}, "force": "true"}
     first = await made(browser, archive, **keyed)
     kept = stored(folder)
     again = await send(browser, archive, **keyed)
@@ -284,7 +303,7 @@ async def test_an_idempotency_key_makes_one_batch(browser: httpx.AsyncClient, ap
 
 async def test_many_with_one_key_make_one_batch(browser: httpx.AsyncClient, db: Database) -> None:
     archive = notes("a.txt")
-    keyed = {"headers": {"Idempotency-Key": "k"}, "force": "true"}
+    keyed: dict[str, Any] = {"headers": {"Idempotency-Key": "k"}, "force": "true"}
     answers = await asyncio.gather(*(send(browser, archive, **keyed) for _ in range(5)))
     assert sorted(one.status_code for one in answers) == [200] * 4 + [202]
     assert await batches(db) == 1

@@ -24,6 +24,7 @@ from waybill.idempotency import (
     find,
     fingerprint,
     finish,
+    forget,
     purge,
     should_reprocess,
 )
@@ -341,3 +342,19 @@ def test_different_requests_have_different_fingerprints(one: list[Any], other: l
         return [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
 
     assert (fingerprint(*raw(one)) == fingerprint(*raw(other))) is (raw(one) == raw(other))
+
+
+async def test_an_answer_that_is_not_good_any_more_is_made_again_once(connect: Connect) -> None:
+    connection = await connect()
+    first = await begin(connection, tenant="acme", key="k", fingerprint="f")
+    await finish(connection, first.record, "one")
+    told = await begin(connection, tenant="acme", key="k", fingerprint="f")
+    await forget(connection, told.record)
+    second = await begin(connection, tenant="acme", key="k", fingerprint="f")
+    assert second.held
+    await finish(connection, second.record, "two")
+    await forget(connection, told.record)  # whoever still believes in the first answer changes nothing
+    found = await begin(connection, tenant="acme", key="k", fingerprint="f")
+    assert (found.held, found.record.answer) == (False, "two")
+    with pytest.raises(IdempotencyConflict):
+        await begin(connection, tenant="acme", key="k", fingerprint="other")
