@@ -18,10 +18,11 @@ from support.customers import Customer
 from support.engine import Connect, find_contradictions
 from support.gateway import Gateway
 from support.memory import proportional
-from support.packs import SECRET, zipped
+from support.packs import SECRET
 from support.patience import eventually
 from support.stack import Stack
 from support.workers import StartWorker, worker_starter
+from support.zips import zipped
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 

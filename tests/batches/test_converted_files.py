@@ -18,7 +18,7 @@ from support.engine import Connect, until_blocked
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.janitor import DAY
-from support.packs import zipped
+from support.zips import zipped
 from waybill.changes import Event
 from waybill.db import Database
 from waybill.storage import LocalStorage

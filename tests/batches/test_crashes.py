@@ -15,9 +15,10 @@ from support.batch_desk import batch, counted, files, made, result, text
 from support.clock import Clock
 from support.engine import Connect, find_contradictions
 from support.gateway import Gateway
-from support.packs import SECRET, zipped
+from support.packs import SECRET
 from support.patience import PATIENCE, eventually
 from support.workers import StartWorker, worker_starter
+from support.zips import zipped
 from waybill.db.database import Connection
 
 pytestmark = pytest.mark.timeout(240)

@@ -11,7 +11,7 @@ import pytest
 from support.api_server import Api, uploaded
 from support.batch_desk import Desk, made, notes, text
 from support.engine import Connect, refresh, start_worker
-from support.packs import zipped
+from support.zips import zipped
 from waybill_engine.claim import claim
 from waybill_engine.fair_share import FairShare
 from waybill_engine.finish import succeed

@@ -10,8 +10,8 @@ import pytest
 
 from support.batch_desk import Desk, batch, counted, made, statuses, text
 from support.clock import Clock
-from support.packs import zipped
 from support.small_disk import SmallDisk, small_disk
+from support.zips import zipped
 from waybill_engine import State
 
 pytestmark = pytest.mark.timeout(120)

@@ -27,8 +27,8 @@ from support.batch_desk import (
 )
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
-from support.packs import zipped
 from support.workbooks import packed, sheet, workbook_parts
+from support.zips import zipped
 from waybill.storage import LocalStorage
 from waybill_documents.conversion import convert
 from waybill_engine import State

@@ -17,7 +17,7 @@ from support.engine import Connect, purge, start_worker, take
 from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.janitor import DAY, Janitor, janitor
-from support.packs import zipped
+from support.zips import zipped
 from waybill import retention
 from waybill.db import Database
 from waybill.errors import Cancelled

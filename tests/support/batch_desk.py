@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from support.packs import zipped
+from support.zips import zipped
 from waybill.db import Database
 from waybill.storage import Storage
 from waybill_batches import handlers as _batches

@@ -14,7 +14,7 @@ from support.api_server import Api
 from support.batch_desk import Desk, batch, counted, files, made, notes, statuses, text
 from support.clock import Clock
 from support.engine import Connect, start_worker, take
-from support.packs import zipped
+from support.zips import zipped
 from waybill import retention
 from waybill.db import Database
 from waybill.errors import Cancelled

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from support.batch_desk import Desk, batch, downloaded, files, made, notes, result, text
-from support.packs import zipped
+from support.zips import zipped
 from waybill.files.names import parts_of
 from waybill.storage import LocalStorage
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.api_server import Api
 from support.batch_desk import MAY, Desk, files, made, notes, text
-from support.packs import zipped
+from support.zips import zipped
 from waybill.security import ADMIN
 
 pytestmark = pytest.mark.timeout(120)
