@@ -22,6 +22,8 @@ def test_rows_go_before_the_objects_they_named_and_jobs_after_all_that_pipelines
         "sequences",
         "erasures",
         "durations",
+        "batch_files",
+        "batch_results",
         "documents",
         "results",
         "events",

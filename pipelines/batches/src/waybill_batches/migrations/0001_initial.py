@@ -156,15 +156,19 @@ RESULTS_LEAVE_WITH_JOB = (
     """
 CREATE FUNCTION batch_results_leave_with_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
+    removed   uuid[];
     concerned uuid[];
 BEGIN
+    -- Those that went to the shelf, or came back from it, are there still.
+    SELECT array_agg(id) INTO removed
+      FROM gone
+     WHERE kind IN ('extract_file', 'convert_pdf') AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = gone.id);
+    IF removed IS NULL THEN
+        RETURN NULL;
+    END IF;
     WITH lost AS (
-        UPDATE batch_files
-           SET status = 'expired', extractor = NULL, result_key = NULL, xml_key = NULL
-          FROM gone
-         WHERE gone.kind IN ('extract_file', 'convert_pdf') AND batch_files.job_id = gone.id
-           AND batch_files.status IN ('complete', 'needs_review')
-           AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = gone.id)
+        UPDATE batch_files SET status = 'expired', extractor = NULL, result_key = NULL, xml_key = NULL
+         WHERE job_id = ANY (removed) AND status IN ('complete', 'needs_review')
         RETURNING batch_id
     )
     SELECT array_agg(DISTINCT batch_id) INTO concerned FROM lost;
