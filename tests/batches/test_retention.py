@@ -193,7 +193,7 @@ async def test_shelved_jobs_are_missed_by_nobody(desk: Desk, browser: httpx.Asyn
     (one,) = [file for file in listed if file["path"] == "one.pdf"]
     assert (await browser.post(f"/api/jobs/{one['job_id']}/revisions", json=change)).status_code == 201
     await desk.work_on()
-    await desk.sql("UPDATE batch_files SET status = 'failed' WHERE path = 'a.txt'")
+    await desk.sql("UPDATE batch_files SET status = 'failed', result_key = NULL, extractor = NULL WHERE path = 'a.txt'")
     await shelve(desk)
     assert (await browser.post(f"/api/batches/{new}/retry")).status_code == 200
     await desk.work_on()

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from waybill_batches.status import BatchStatus, FileStatus
+from waybill_batches.status import RETRYABLE, BatchStatus, FileStatus
 from waybill_batches.views import BatchFault, BatchView, FileView
 
 NOW = datetime(2025, 8, 7, 12, 0, tzinfo=UTC)
@@ -28,8 +28,7 @@ def batch(status: BatchStatus = BatchStatus.COMPLETE, **changes: object) -> Batc
         counts={},
         error=None,
         run=1,
-        zip_kept=False,
-        unpacked=True,
+        retryable=status in RETRYABLE,
         created_at=NOW,
         updated_at=NOW,
         finished_at=None,

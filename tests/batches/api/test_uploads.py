@@ -84,14 +84,13 @@ async def test_fields_may_stand_on_either_side_of_the_file(browser: httpx.AsyncC
     fields = [
         part("name", b" May \n 2026 "),
         part("rules", json.dumps(rules).encode()),
-        part("schema", b'{"type": "object"}'),
         part("force", b"true"),
     ]
     file = part("file", notes("a.txt"), "a.zip")
     received = await post(browser, *(fields if before else []), file, *([] if before else fields))
     assert received.status_code == 202, received.text
     new = received.json()["batch"]
-    assert (new["name"], new["rules"], new["enriched"]) == ("May 2026", rules, True)
+    assert (new["name"], new["rules"], new["enriched"]) == ("May 2026", rules, False)
 
 
 WRONG: dict[str, tuple[list[bytes], int, str]] = {
@@ -258,7 +257,6 @@ async def test_the_same_zip_is_the_same_batch(browser: httpx.AsyncClient, api: A
     assert stored(folder) == kept, "the second copy is not kept"
     other: list[dict[str, Any]] = [
         {"rules": [{"pattern": "*", "mapping": "pt_simon_invoice_v1"}]},
-        {"schema": {}},
         {"force": "yes"},
     ]
     for wanted in other:

@@ -16,11 +16,11 @@ def test_a_batch_that_is_worked_says_how_far_it_is() -> None:
 
 
 def test_before_it_is_unpacked_nobody_knows_how_many_files_there_are() -> None:
-    waiting = batch_card(batch(BatchStatus.QUEUED, unpacked=False), NOW, ENGLISH)
+    waiting = batch_card(batch(BatchStatus.QUEUED), NOW, ENGLISH)
     assert (waiting.word, waiting.going, waiting.progress, waiting.files) == (
         "Waiting", "Waiting to be unpacked", None, "",
     )  # fmt: skip
-    unpacking = batch_card(batch(BatchStatus.PROCESSING, unpacked=False), NOW, ENGLISH)
+    unpacking = batch_card(batch(BatchStatus.PROCESSING), NOW, ENGLISH)
     assert (unpacking.word, unpacking.going) == ("Unpacking…", "Being unpacked")
 
 
@@ -35,7 +35,7 @@ def test_failed_files_are_one_click_away_from_another_try() -> None:
 
 
 def test_a_refused_zip_says_why() -> None:
-    refused = batch(BatchStatus.FAILED, error=LOCKED, unpacked=False, zip_kept=True)
+    refused = batch(BatchStatus.FAILED, error=LOCKED)
     card = batch_card(refused, NOW, ENGLISH)
     assert (card.said, card.retry, card.delete) == (LOCKED.message, "Try again", True)
     assert batch_card(batch(BatchStatus.FAILED, counts={"files": 2, "failed": 2}), NOW, ENGLISH).said == (

@@ -26,7 +26,7 @@ COUNTS = dict.fromkeys(FileStatus, 2) | {"files": 2 * len(FileStatus)}
 def _pages(language: Language) -> dict[str, str]:
     """Every page in everything it can say; what comes from strangers is said without words."""
     views = [batch(status, counts=COUNTS, rules=[{"pattern": "1", "mapping": "auto"}]) for status in BatchStatus]
-    views += [batch(BatchStatus.PROCESSING, unpacked=False), batch(BatchStatus.QUEUED), batch(BatchStatus.FAILED)]
+    views += [batch(BatchStatus.PROCESSING), batch(BatchStatus.QUEUED), batch(BatchStatus.FAILED)]
     views += [batch(BatchStatus.FAILED, error=LOCKED)]
     views = [replace(each, name="1", id=uuid.UUID(int=number)) for number, each in enumerate(views)]
     files = [file(status, path="1/2", mapping="auto", retry_count=1, converted=True) for status in FileStatus]

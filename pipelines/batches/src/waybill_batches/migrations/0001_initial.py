@@ -162,7 +162,8 @@ BEGIN
     -- Those that went to the shelf, or came back from it, are there still.
     SELECT array_agg(id) INTO removed
       FROM gone
-     WHERE kind IN ('extract_file', 'convert_pdf') AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = gone.id);
+     WHERE kind IN ('extract_file', 'enrich_file', 'convert_pdf')
+       AND NOT EXISTS (SELECT FROM all_jobs WHERE all_jobs.id = gone.id);
     IF removed IS NULL THEN
         RETURN NULL;
     END IF;
