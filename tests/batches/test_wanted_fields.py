@@ -189,3 +189,9 @@ def test_our_keywords_agree_with_the_librarys(rule: dict[str, Any], answer: Any)
     found = schema(properties={"a": rule})
     expected = Draft202012Validator(found).is_valid({"a": answer})
     assert (misfit_of(found, {"a": answer}) is None) is expected
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_number_that_postgres_cannot_store_is_refused(number: str) -> None:
+    with pytest.raises(Refused):
+        WantedFields.parse(f'{{"type": "object", "properties": {{"a": {{"maximum": {number}}}}}}}')

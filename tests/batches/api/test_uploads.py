@@ -129,20 +129,6 @@ WRONG: dict[str, tuple[list[bytes], int, str]] = {
     ),
     "a schema that is no JSON": ([part("file", notes("a"), "a.zip"), part("schema", b"nonsense")], 422, ""),
     "a schema that is no object": ([part("file", notes("a"), "a.zip"), part("schema", b"[1]")], 422, ""),
-    "a schema with a NUL": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": ["\\u0000"]}')], 422, ""),
-    "a schema with a NUL in a name": ([part("file", notes("a"), "a.zip"), part("schema", b'{"\\u0000": 1}')], 422, ""),
-    "a schema with half of a character": (
-        [part("file", notes("a"), "a.zip"), part("schema", b'{"a": "\\ud800"}')],
-        422,
-        "",
-    ),
-    "a schema with no number": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": NaN}')], 422, ""),
-    "a schema beyond all numbers": ([part("file", notes("a"), "a.zip"), part("schema", b'{"a": 1e999}')], 422, ""),
-    "a schema too deep": (
-        [part("file", notes("a"), "a.zip"), part("schema", b'{"a":' * 2000 + b"1" + b"}" * 2000)],
-        422,
-        "",
-    ),
     "a schema of 17 KB": (
         [part("file", notes("a"), "a.zip"), part("schema", json.dumps({"a": "x" * 17_000}).encode())],
         422,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -61,7 +62,7 @@ class WantedFields:
         if not text.strip():
             return None
         try:
-            found = json.loads(text, parse_constant=_no_constant)
+            found = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             raise Refused(msg("batches.schema.form")) from None
         if not isinstance(found, dict) or len(text.encode("utf-8", "replace")) > _MOST_BYTES:
@@ -233,6 +234,14 @@ def _unique_items(_validator: Any, wanted: bool, value: Any, _schema: Any) -> It
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)  # NaN and Infinity are no JSON
+
+
+def _finite(digits: str) -> float:
+    """A number that is beyond all others becomes infinite, which Postgres does not take for JSON."""
+    found = float(digits)
+    if not math.isfinite(found):
+        raise ValueError(digits)
+    return found
 
 
 def _depth(value: Any) -> int:
