@@ -19,7 +19,7 @@ from support.invoices import make_invoice, print_invoice
 from support.invoices.layouts import REFERENCE
 from support.janitor import DAY
 from support.zips import zipped
-from waybill.changes import Event
+from waybill.changes import Event, events
 from waybill.db import Database
 from waybill.storage import LocalStorage
 from waybill_batches.listener import hear
@@ -107,6 +107,23 @@ async def test_many_checks_cost_one_summary(desk: Desk, browser: httpx.AsyncClie
     outcomes = await desk.work_on()
     assert len(outcomes) == 1
     assert counted(await batch(browser, new)) == {"files": 4, "complete": 4}
+
+
+async def test_others_hear_of_the_end_once_and_then_of_changes(
+    desk: Desk, browser: httpx.AsyncClient, doubting: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[str, dict[str, Any]]] = []
+
+    async def write_it_down(_connection: object, event: Event) -> None:
+        if event.name.startswith("batch."):
+            heard.append((event.name, dict(event.data)))
+
+    monkeypatch.setattr(events, "listeners", lambda: (hear, write_it_down))
+    _, file = await one_in_doubt(desk, browser)
+    assert (await browser.post(f"/api/jobs/{file['job_id']}/approve", json={"base": 0})).status_code == 200
+    await desk.work_on()
+    assert [name for name, _ in heard] == ["batch.received", "batch.finished", "batch.changed"]
+    assert {(data["status"], data["complete"], data["run"]) for _, data in heard[1:]} == {("complete", 1, 1)}
 
 
 async def test_a_check_while_the_summary_is_made_is_not_lost(

@@ -16,14 +16,14 @@ from waybill.messages import msg
 from waybill_batches.clients.gateway import gateway_client
 from waybill_batches.clients.language_model import language_model
 from waybill_batches.enrichment import enrich, enriched_before, enricher
-from waybill_batches.events import EXPIRED, FINISHED
+from waybill_batches.events import CHANGED, EXPIRED, FINISHED
 from waybill_batches.extraction import EXTRACTOR, extract
 from waybill_batches.file_jobs import FileJob
 from waybill_batches.kinds import ENRICH_FILE, EXTRACT_FILE, PROCESS_BATCH, STORAGE, SUMMARIZE_RUN
 from waybill_batches.repository import batches, enrichments, figures, files
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.settings import batch_settings
-from waybill_batches.status import BatchStatus, FileStatus
+from waybill_batches.status import ACTIVE, BatchStatus, FileStatus
 from waybill_batches.summary import status_of, summary_of
 from waybill_batches.unpacking import MemberStore, UnpackedZip
 from waybill_batches.wanted_fields import WantedFields
@@ -176,8 +176,12 @@ async def end_batch(connection: Connection, batch: BatchToWork) -> None:
         "failed": counts.get(FileStatus.FAILED, 0),
         "run": batch.run,
     }
-    name = EXPIRED if status is BatchStatus.EXPIRED else FINISHED
-    await publish(connection, Event(name, batch.tenant, batch.owner, batch.id, told if name == FINISHED else {}))
+    if status is BatchStatus.EXPIRED:
+        event = Event(EXPIRED, batch.tenant, batch.owner, batch.id)
+    else:
+        name = FINISHED if batch.status in ACTIVE else CHANGED
+        event = Event(name, batch.tenant, batch.owner, batch.id, told)
+    await publish(connection, event)
 
 
 async def _batch(connection: Connection, payload: dict[str, Any]) -> BatchToWork:
