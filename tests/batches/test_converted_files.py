@@ -109,6 +109,34 @@ async def test_many_checks_cost_one_summary(desk: Desk, browser: httpx.AsyncClie
     assert counted(await batch(browser, new)) == {"files": 4, "complete": 4}
 
 
+async def test_the_same_invoice_in_a_later_batch_is_copied_and_has_a_review_of_its_own(
+    desk: Desk, browser: httpx.AsyncClient, connect: Connect
+) -> None:
+    first = await made(browser, zipped(("one.pdf", invoice(1))), rules=RULES)
+    await desk.work()
+    (old,) = await files(browser, first)
+    change = {"base": 0, "changes": [{"path": "total", "value": "1.234,00"}], "accept": True}
+    assert (await browser.post(f"/api/jobs/{old['job_id']}/revisions", json=change)).status_code == 201
+
+    later = await made(browser, zipped(("again.pdf", invoice(1)), ("a.txt", text())), rules=RULES)
+    await desk.work()
+    new = next(file for file in await files(browser, later) if file["path"] == "again.pdf")
+    assert (old["reused"], new["reused"]) == (False, True)
+    assert new["job_id"] != old["job_id"]
+    record = (await result(browser, later, new["doc_id"])).json()
+    assert Decimal(record["data"]["total"]) != 1234, "a correction belongs to the file that was corrected"
+    assert total((await batch(browser, later))["summary"]) == Decimal(record["data"]["total"])
+    assert (await result(browser, later, new["doc_id"], "xml")).content.startswith(b"<?xml")
+    assert (await browser.get(new["review"])).status_code == 200
+
+    # Another release may read it better, so its results are not taken for ours.
+    connection = await connect()
+    await connection.execute("UPDATE conversions SET converted_by = '0.0.1'")
+    third = await made(browser, zipped(("third.pdf", invoice(1))), rules=RULES)
+    await desk.work()
+    assert [file["reused"] for file in await files(browser, third)] == [False]
+
+
 async def test_others_hear_of_the_end_once_and_then_of_changes(
     desk: Desk, browser: httpx.AsyncClient, doubting: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ class Bundler:
                 "bytes": size,
                 "sha256": sha256,
                 "original_name": safe_name(path),
+                "reuse": True,
             }
         self._jobs.append(job)
         return job.id

@@ -57,6 +57,7 @@ async def _end_files(connection: Connection, event: Event, owned: FilesOfJob) ->
             amounts=event.data.get("amounts"),
             record=_file(event.data, "record"),
             xml=_file(event.data, "xml"),
+            reused=event.data.get("reused"),
         )
     await batches.tell(connection, owned.owner)
     await summarize_again(connection, owned.batch_id)

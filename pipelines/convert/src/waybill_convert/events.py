@@ -8,7 +8,8 @@ UPLOADED = "convert.uploaded"
 """Somebody uploaded a document, and it became a job. Data: `original_name`, `mapping`."""
 COMPLETED = "convert.completed"
 """A job is complete: its result can be downloaded. If a person had to look first, this comes with their approval. Data:
-`pages`; without an approval also `amounts` (those of the document, and its currency) and `files` (`files_told`)."""
+`pages`; without an approval also `amounts` (those of the document, and its currency), `files` (`files_told`)
+and `reused` (whether it is a copy of an earlier result)."""
 NEEDS_REVIEW = "convert.needs_review"
 """A job has a result, but a person has to look first. Data: `pages`, `below` (the threshold), `count` and `values` (how
 many are in doubt, and the paths of the first), `amounts` and `files`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,7 +17,7 @@ from waybill.messages import msg
 from waybill.security.principals import owner_of_tenant
 from waybill.storage import upload_key
 from waybill.telemetry.metrics import REVIEWS
-from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping
+from waybill_convert.clients.answers import ConvertedDocument, Rejected, UsedMapping, stored_conversion
 from waybill_convert.clients.gateway import gateway_client
 from waybill_convert.doubts import KnownThresholds
 from waybill_convert.events import COMPLETED, NEEDS_REVIEW, files_told
@@ -28,7 +29,7 @@ from waybill_convert.pinned_catalogues import AutoChoice, CatalogueCache
 from waybill_convert.repository import conversions
 from waybill_convert.repository import thresholds as review_thresholds
 from waybill_convert.repository.conversions import NamedMapping
-from waybill_convert.repository.results import note_choice, note_result
+from waybill_convert.repository.results import note_choice, note_result, of_same_document
 from waybill_convert.settings import ConvertSettings
 from waybill_documents.catalogue import AUTO
 from waybill_documents.faults import MappingFault
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 
 _CANDIDATES = CatalogueCache()
+
+RELEASE = version("waybill-documents")
+"""What reads documents here: worker and gateway are of one release, but for the minutes of an upgrade."""
 
 _WAITED = "waited_for_document"
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 60.0
@@ -61,6 +65,8 @@ class ConvertPayload(BaseModel):
     """The version of the mapping. Without it, the name is resolved when the first run starts."""
     loss: Literal["strict", "lenient"] | None = None
     """What may be lost of an e-invoice. Without it, the mapping decides."""
+    reuse: bool = False
+    """Whether a result that its owner has of the same document may be copied."""
 
 
 @handles(CONVERT_PDF)
@@ -82,6 +88,10 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
         job.used_only(STORAGE)
         async with job.complete():
             return
+    if plan.reuse and (same := await _same_result(job, plan, mapping, thresholds)) is not None:
+        job.used_only(STORAGE)
+        await _publish(job, same, reused=True)
+        return
     gateway = await job.use(gateway_client)
     job.progress(0.1, "convert.progress.converting")
     source = Source(job.storage.stream(plan.upload_key), plan.bytes, plan.sha256)
@@ -105,6 +115,34 @@ async def convert_pdf(payload: dict[str, Any], job: JobContext) -> None:
     wish.check(conversion)
     job.progress(0.9, "convert.progress.storing")
     await _publish(job, conversion)
+
+
+async def _same_result(
+    job: JobContext, plan: ConvertPayload, mapping: NamedMapping, thresholds: KnownThresholds
+) -> ConvertedDocument | None:
+    """What the same release has read in the same document with the same version of the mapping, if it is still stored.
+
+    It is judged by the thresholds of now, and what a person made of the other one stays there.
+    """
+    if plan.sha256 is None or mapping.sha256 is None:
+        return None
+    async with job.transaction() as session:
+        same = await of_same_document(
+            await driver(session),
+            job.owner,
+            mapping,
+            sha256=plan.sha256,
+            size=plan.bytes,
+            converted_by=RELEASE,
+        )
+    if same is None:
+        return None
+    try:
+        xml, record = await job.storage.get(same.xml_key), await job.storage.get(same.record_key)
+    except NotFound:
+        return None  # the janitor was faster
+    found: ConvertedDocument = await job.run_blocking(stored_conversion, xml, record, thresholds)
+    return found
 
 
 async def note_conversion(connection: Connection, job: ClaimedJob, plan: ConvertPayload) -> NamedMapping:
@@ -184,7 +222,7 @@ def _catalogue() -> MappingCatalogue:
         raise IoFailure(msg("convert.mapping.folder", why=str(fault))) from fault
 
 
-async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
+async def _publish(job: JobContext, conversion: ConvertedDocument, *, reused: bool = False) -> None:
     xml = await job.store(XML, conversion.xml)
     provenance = await job.store(PROVENANCE, conversion.provenance)
     doubts = conversion.doubts
@@ -192,7 +230,8 @@ async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
         await job.publish(session, XML, xml, "application/xml")
         await job.publish(session, PROVENANCE, provenance, "application/json")
         connection = await driver(session)
-        noted = await note_result(connection, job.id, conversion.pages, doubts.brief() if doubts is not None else None)
+        brief = doubts.brief() if doubts is not None else None
+        noted = await note_result(connection, job.id, conversion.pages, brief, converted_by=RELEASE)
         # Its owner may have signed in since the job was claimed, and taken it along.
         owner = noted.owner if noted is not None else job.owner
         await _note_choice(connection, job, conversion.used)
@@ -201,6 +240,7 @@ async def _publish(job: JobContext, conversion: ConvertedDocument) -> None:
             await control.note(connection, job.id, "needs_review", in_doubt.sentence)
         name, more = (COMPLETED, {}) if in_doubt is None else (NEEDS_REVIEW, in_doubt.brief())
         told = {**more, "pages": conversion.pages, "amounts": conversion.amounts, "files": files_told(provenance, xml)}
+        told["reused"] = reused
         await publish(session, Event(name, job.tenant, owner, job.id, told))
     if in_doubt is not None:
         REVIEWS.labels("needed").inc()

@@ -66,6 +66,8 @@ class Conversion(SQLModel, table=True):
     mapping_sha256: str | None = None
     """The version of the mapping that was named; for `auto`, the hash of the catalogue to choose from. None if the job
     is older than this column."""
+    converted_by: str | None = None
+    """The release that read the document. None if it was read before there was this column."""
     used_mapping: str | None = None
     """The mapping that the document chose, if `auto` was asked for; None until then."""
     used_sha256: str | None = None

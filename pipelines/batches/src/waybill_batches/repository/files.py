@@ -99,7 +99,7 @@ UPDATE batch_files
                            ELSE milliseconds END,
        amounts = COALESCE($3::text::jsonb, amounts),
        result_key = COALESCE($4, result_key), result_at = NULL, result_bytes = COALESCE($5, result_bytes),
-       xml_key = COALESCE($6, xml_key), xml_bytes = COALESCE($7, xml_bytes)
+       xml_key = COALESCE($6, xml_key), xml_bytes = COALESCE($7, xml_bytes), reused = COALESCE($8, reused)
   FROM jobs
  WHERE batch_files.job_id = $1 AND twin_of IS NULL AND jobs.id = $1
 RETURNING number
@@ -272,6 +272,7 @@ async def note_converted(
     amounts: Mapping[str, Any] | None,
     record: tuple[str, int] | None,
     xml: tuple[str, int] | None,
+    reused: bool | None,
 ) -> None:
     """Write what another pipeline made of a file: where its record and its XML lie, with their bytes."""
     rows = await connection.fetch(
@@ -281,6 +282,7 @@ async def note_converted(
         json.dumps(amounts) if amounts is not None else None,
         *(record or (None, None)),
         *(xml or (None, None)),
+        reused,
     )
     if rows:
         await connection.execute(_END_TWINS, files.batch_id, [row["number"] for row in rows])

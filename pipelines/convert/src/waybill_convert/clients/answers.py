@@ -78,6 +78,18 @@ def conversion(body: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDoc
     xml = answer.pop("xml", None)
     if not isinstance(xml, str) or not xml:
         raise GatewayUnavailable(msg("convert.gateway.no_xml"))
+    return _converted(answer, xml, thresholds)
+
+
+def stored_conversion(xml: bytes, record: bytes, thresholds: KnownThresholds = NEVER) -> ConvertedDocument:
+    """The conversion that was stored like this. Raises GatewayUnavailable if it is damaged."""
+    try:
+        return _converted(json_object(record), xml.decode(), thresholds)
+    except UnicodeDecodeError as error:
+        raise GatewayUnavailable(msg("convert.gateway.malformed")) from error
+
+
+def _converted(answer: dict[str, Any], xml: str, thresholds: KnownThresholds) -> ConvertedDocument:
     source = answer.get("source")
     pages = source.get("pages", source.get("sheets")) if isinstance(source, dict) else None
     try:
