@@ -64,7 +64,7 @@ async def test_signing_in_shares_the_tenants_queue(api: Api) -> None:
     assert (await browser.get("/api/session")).json() == {
         "signed_in": False,
         "tenant": "public",
-        "permissions": ["convert:read", "convert:write"],
+        "permissions": ["batches:read", "batches:write", "convert:read", "convert:write"],
     }
     before = dict(browser.cookies)
     assert (await browser.post("/session", json={"key": key})).json()["tenant"] == "acme"

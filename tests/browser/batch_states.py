@@ -30,7 +30,8 @@ PICTURE = {
 
 _INSERT = """
 INSERT INTO batch_files (batch_id, number, owner, doc_id, path, type, bytes, sha256, mapping, status, job_id, error,
-                         tries, milliseconds, reused, amounts, result_key, result_at, result_bytes, xml_key, xml_bytes)
+                         tries, milliseconds, reused, amounts, result_key, result_at, result_bytes, xml_key, xml_bytes,
+                         source_key)
 SELECT batch.id, file.number, batch.owner, md5(file.path), file.path, file.type, 900 + file.number % 7000 * 13,
        md5(file.path), file.mapping, file.status,
        CASE WHEN file.mapping IS NOT NULL THEN gen_random_uuid() END,
@@ -41,10 +42,15 @@ SELECT batch.id, file.number, batch.owner, md5(file.path), file.path, file.type,
        CASE WHEN file.mapping IS NOT NULL AND file.status = 'complete' THEN
             '{"values": {"total": "1110000.00", "vat": "110000.00"}, "currency": "IDR"}'::jsonb END,
        CASE WHEN file.status = 'complete' THEN 'x' END, 0, CASE WHEN file.status = 'complete' THEN 200 END,
-       CASE WHEN file.status = 'complete' AND file.mapping IS NOT NULL THEN 'x' END, 200
+       CASE WHEN file.status = 'complete' AND file.mapping IS NOT NULL THEN 'x' END, 200, 'x'
   FROM batches AS batch, unnest($4::int[], $5::text[], $6::text[], $7::text[], $8::text[])
        AS file (number, path, type, status, mapping)
  WHERE batch.id = $1
+"""
+
+_END_JOBS = """
+UPDATE jobs SET state = 'succeeded', finished_at = now(), run_at = now(), pending_children = 0
+ WHERE id = $1 OR parent_id = $1
 """
 
 TYPES = ("pdf", "docx", "xlsx", "text", "xml", "png")
@@ -101,6 +107,7 @@ async def end(stack: Stack, batch_id: str, status: str | None = None) -> None:
             json.dumps(counts),
             json.dumps(summary_of(found, 1)) if found.by_status else None,
         )
+        await connection.execute(_END_JOBS, uuid.UUID(batch_id))
         await connection.execute("SELECT waybill_tell(owner) FROM batches WHERE id = $1", uuid.UUID(batch_id))
 
     await stack.run(write)

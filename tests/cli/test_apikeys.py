@@ -21,7 +21,7 @@ async def test_a_key_from_its_making_to_its_end(waybill: Waybill, hot: Connectio
     assert made.code == 0
     text = made.out.strip()
     found = await keys.verify(hot, text)
-    assert found.permissions == {"convert:read", "convert:write"}
+    assert found.permissions == {"batches:read", "batches:write", "convert:read", "convert:write"}
     assert "only time" in made.err
 
     listed = await waybill("apikey", "ls")

@@ -64,7 +64,7 @@ async def test_a_paused_queue_starts_nothing_until_it_is_resumed(waybill: Waybil
 async def test_pausing_a_queue_nobody_uses_is_done_but_doubted(waybill: Waybill, hot: Connection) -> None:
     ran = await waybill("queue", "pause", "defualt")
     assert ran.code == 0
-    assert "known are convert, default" in ran.err
+    assert "known are batches, convert, default" in ran.err
     assert (await waybill("queue", "pause", "No Such")).code == 2
 
 

@@ -38,7 +38,7 @@ def pipeline(name: str, more: str = "") -> str:
 
 def test_pipelines_are_found_by_their_entry_points(tmp_path: Path) -> None:
     install(tmp_path, "extra", pipeline("extra"))
-    assert run(tmp_path, LIST).stdout.split() == ["convert", "extra"]
+    assert run(tmp_path, LIST).stdout.split() == ["batches", "convert", "extra"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class ApiFailed(WaybillError):
     of_request = False
     """Whether a request with fewer files might succeed."""
 
-    def __init__(self, message: str, problem: dict[str, Any] | None = None) -> None:
+    def __init__(self, message: str | None = None, problem: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.problem = problem or {}
         """The API's problem document, for what it says beside the sentence."""

@@ -22,7 +22,7 @@ SELECT id, tenant, owner, name, source_name, bytes, sha256, rules::text AS rules
             ELSE summary IS NULL OR EXISTS (
                 SELECT FROM batch_files
                  WHERE batch_id = batches.id AND batch_files.status IN ('failed', 'cancelled')
-                   AND twin_of IS NULL AND source_key IS NOT NULL) END AS retryable
+                   AND twin_of IS NULL AND (source_key IS NOT NULL OR extractor IS NOT NULL)) END AS retryable
   FROM batches
 """
 
