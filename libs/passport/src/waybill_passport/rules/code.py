@@ -12,7 +12,7 @@ Run = Callable[[Machine], Pair]
 
 
 class Code(NamedTuple):
-    """What the checker makes of a term. It is made once, when a package is loaded, because a field may run many times."""
+    """What the checker makes of a term. It is made once, when a package is loaded."""
 
     type: RuleType
     run: Run

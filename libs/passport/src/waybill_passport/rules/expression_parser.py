@@ -61,7 +61,10 @@ def _block(stream: LexemeStream) -> Term:
     steps: list[Let | Assertion] = []
     while stream.at_word("let", "assert"):
         steps.append(_let(stream) if stream.at_word("let") else _assertion(stream))
-    return Block(tuple(steps), _expression(stream), at=start.at)
+    result = _expression(stream)
+    if isinstance(result, Block):  # one in parentheses, which says the same without them
+        return Block((*steps, *result.steps), result.result, at=start.at)
+    return Block(tuple(steps), result, at=start.at)
 
 
 def _let(stream: LexemeStream) -> Let:

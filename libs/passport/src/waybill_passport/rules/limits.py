@@ -15,9 +15,9 @@ TESTS = 1_000
 CASES = 10_000
 """Generated cases of one property."""
 NESTING = 64
-"""How deep expressions, types and facts in tests may be nested in the source. Each level costs the parser four frames."""
+"""How deep the source may be nested. Each level costs the parser four frames of Python's stack."""
 TREE = 100
-"""How deep the tree of an expression may be. Each level costs the checker and the evaluator up to three frames."""
+"""How deep the tree of an expression may be. Each level costs up to four frames."""
 TYPE_NESTING = 12
 TYPE_PARTS = 128
 """Types that one type consists of. Values can share parts, so a small tree could otherwise have an enormous type."""

@@ -108,7 +108,7 @@ class Machine:
         return RuleFailure(code, message, self.path, self._source.count("\n", 0, at) + 1, reason)
 
     def fetch(self, kind: str, fact_type: str, key: str, at: int) -> Json:
-        """The payload of a fact (`get`), or those of all facts whose keys begin so (`by_prefix`), in order of the keys."""
+        """The payload of a fact (`get`), or those of all facts whose keys begin so (`by_prefix`)."""
         asked = (kind, fact_type, key)
         if asked in self._fetched:
             return self._fetched[asked]
@@ -158,7 +158,7 @@ class Machine:
     def reading(
         self, kind: str, label: str, inputs: tuple[int, ...], encode: Callable[[Value], Json], value: Value, at: int
     ) -> int:
-        """Record that a fact or a field was read, or something emitted, even if that happens for each item of a list."""
+        """Record that a fact or field was read, or something emitted, even if that happens for each item of a list."""
         if not self._records:
             return -1
         inputs = tuple(each for each in inputs if each >= 0)

@@ -93,6 +93,7 @@ class RuleTestRun:
         for case in range(test.cases * _ATTEMPTS):
             draws = Draws(test.seed, test.name, case)
             values = {each.name: generate(each.type, draws, each.low, each.high) for each in checked.variables}
+            self._steps = max(0, self._steps - draws.count)
             try:
                 broken = self._case(checked, values)
             except _NotAssumed:

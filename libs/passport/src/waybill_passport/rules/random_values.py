@@ -25,6 +25,7 @@ from waybill_passport.rules.values import Value
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.:/äé漢"
 _FIRST_DAY, _DAYS = date(2000, 1, 1), 36_524
 _LONGEST = 5
+_DRAWS = 300
 
 
 class Draws:
@@ -32,12 +33,16 @@ class Draws:
 
     def __init__(self, seed: int, name: str, case: int) -> None:
         self._key = hashlib.sha256(f"{seed}/{case}/{name}".encode()).digest()
-        self._count = 0
+        self.count = 0
+
+    def length(self, most: int) -> int:
+        """How long a list or text is. After many draws it is empty, or lists of lists of lists would never end."""
+        return 0 if self.count > _DRAWS else self.number(0, most)
 
     def number(self, low: int, high: int) -> int:
         """From low to high, both included."""
-        self._count += 1
-        digest = hashlib.sha256(self._key + self._count.to_bytes(8, "big")).digest()
+        self.count += 1
+        digest = hashlib.sha256(self._key + self.count.to_bytes(8, "big")).digest()
         return low + int.from_bytes(digest, "big") % (high - low + 1)
 
 
@@ -66,15 +71,15 @@ def generate(of: RuleType, draws: Draws, low: Value = None, high: Value = None) 
         case OptionType():
             return None if draws.number(0, 3) == 0 else generate(of.of, draws)
         case ListType():
-            return [generate(of.of, draws) for _ in range(draws.number(0, _LONGEST))]
+            return [generate(of.of, draws) for _ in range(draws.length(_LONGEST))]
         case MapType():
-            keys = {generate(TEXT, draws) for _ in range(draws.number(0, _LONGEST))}
+            keys = {generate(TEXT, draws) for _ in range(draws.length(_LONGEST))}
             return {key: generate(of.of, draws) for key in sorted(keys)}
         case RecordType():
             return {name: generate(each, draws) for name, each in of.fields or ()}
     if of == BOOL:
         return draws.number(0, 1) == 1
-    return "".join(_LETTERS[draws.number(0, len(_LETTERS) - 1)] for _ in range(draws.number(0, 12)))
+    return "".join(_LETTERS[draws.number(0, len(_LETTERS) - 1)] for _ in range(draws.length(12)))
 
 
 def _number(draws: Draws, low: int, high: int) -> int:
