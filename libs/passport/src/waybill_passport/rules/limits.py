@@ -14,9 +14,9 @@ TESTS = 1_000
 """Examples and properties of a rule package."""
 CASES = 10_000
 """Generated cases of one property."""
-NESTING = 64
+NESTING = 50
 """How deep the source may be nested. Each level costs the parser four frames of Python's stack."""
-TREE = 100
+TREE = 80
 """How deep the tree of an expression may be. Each level costs up to four frames."""
 TYPE_NESTING = 12
 TYPE_PARTS = 128
