@@ -114,7 +114,11 @@ class Program:
         }[of]()
 
     def special(self, of: str, depth: int) -> str:
-        r, term = self.rnd, lambda each: self.term(each, depth)
+        r = self.rnd
+
+        def term(each: str) -> str:
+            return self.term(each, depth)
+
         if of == "Bool":
             other = r.choice(SCALARS)
             sign = r.choice(["==", "!="] + ([] if other == "Bool" else ["<", "<=", ">", ">="]))
@@ -131,7 +135,13 @@ class Program:
         if of == "Int":
             a, b = term("Int"), term("Int")
             return r.choice(
-                [f"({a} {r.choice('+-*')} {b})", f"- {self.leaf('Int')}", f"length({term('List(Text)')})", f"{term('Record(a: Int, b: Dec(2))')}.a", f'unwrapOr(mapGet({term("Map(Text, Int)")}, "x"), {a})']
+                [
+                    f"({a} {r.choice('+-*')} {b})",
+                    f"- {self.leaf('Int')}",
+                    f"length({term('List(Text)')})",
+                    f"{term('Record(a: Int, b: Dec(2))')}.a",
+                    f'unwrapOr(mapGet({term("Map(Text, Int)")}, "x"), {a})',
+                ]
             )
         if of == "Text":
             return r.choice([f"({term('Text')} + {term('Text')})", f"toText({term(r.choice(SCALARS))})"])
@@ -184,7 +194,7 @@ def payloads(rnd: random.Random) -> dict[tuple[str, str], Any]:
 
 
 _LANGUAGE = (
-    "field example property let assert if then else true false forall assume fact expect fails emits from to cases seed",
+    "field example property let assert if then else true false forall assume fact expect fails emits from to cases",
     "Bool Int Text Date Dec Qty Opt List Map Record kg g getFact recordGet some none map fold a b.c x 0 1 2.50 null",
     """-> || && == != <= >= - + * / ! < > = ( ) { } [ ] , ; : . -- " ' \\ "t" "a.b" cases(2) seed(1)""",
 )

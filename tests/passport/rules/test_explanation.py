@@ -7,8 +7,8 @@ import pytest
 from waybill_passport.rules import GivenFacts, UnknownField, explain, load_rules
 
 PACKAGE = load_rules(
-    'field battery.capacity: Qty(kWh) = requireSome(recordGet(requireSome(getFact("Battery", "b:1"), "E1", "No battery."),'
-    ' "capacity", Qty(kWh)), "E2", "No capacity.");\n'
+    "field battery.capacity: Qty(kWh) = requireSome(recordGet(requireSome("
+    'getFact("Battery", "b:1"), "E1", "No battery."), "capacity", Qty(kWh)), "E2", "No capacity.");\n'
     'field battery.large: Bool = field("battery.capacity") > toQty("kWh", 2);\n'
 )
 

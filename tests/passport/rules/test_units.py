@@ -87,5 +87,5 @@ def test_facts_may_carry_a_unit_of_their_own(written: object, expected: str) -> 
         'field m: Qty(kg) = requireSome(recordGet(requireSome(getFact("P", "1"), "A", "a"), "m", Qty(kg)), "B", "b");'
     )
     assert package.evaluate(GivenFacts({("P", "1"): {"m": written}})).fields["m"] == {"unit": "kg", "value": expected}
-    with pytest.raises(RuleFailure, match="UNIT_MISMATCH in m, line 1: .*convert into kg"):
+    with pytest.raises(RuleFailure, match=r"UNIT_MISMATCH in m, line 1: .*convert into kg"):
         package.evaluate(GivenFacts({("P", "1"): {"m": {"value": 1, "unit": "unit:piece"}}}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from waybill_passport.rules.code import Code, Run
+from waybill_passport.rules.checked_term import CheckedTerm, Run
 from waybill_passport.rules.limits import SCALE
 from waybill_passport.rules.mistakes import RuleMistake, did_you_mean
 from waybill_passport.rules.syntax import Application, IntLiteral, Lambda, TextLiteral, TypeArgument
@@ -19,7 +19,7 @@ class ItemFunction(NamedTuple):
     """The code of `x -> …`, and where in the frame its parameters are."""
 
     slots: tuple[int, ...]
-    code: Code
+    code: CheckedTerm
 
     @property
     def run(self) -> Run:
@@ -44,20 +44,20 @@ class Arguments:
     def place(self, index: int) -> int:
         return self.call.arguments[index].at
 
-    def any(self, index: int) -> Code:
+    def any(self, index: int) -> CheckedTerm:
         return self.checker.check(self.call.arguments[index])
 
-    def of(self, index: int, wanted: RuleType) -> Code:
+    def of(self, index: int, wanted: RuleType) -> CheckedTerm:
         return self.checker.expect(self.call.arguments[index], wanted, f"Argument {index + 1} of {self.call.function}")
 
-    def list_of_any(self, index: int) -> tuple[Code, RuleType]:
+    def list_of_any(self, index: int) -> tuple[CheckedTerm, RuleType]:
         """A list, and the type of its items."""
         code = self.any(index)
         if not isinstance(code.type, ListType):
             raise self.mistake(f"Argument {index + 1} must be a List, but this is {code.type}.", self.place(index))
         return code, code.type.of
 
-    def option_of_any(self, index: int) -> tuple[Code, RuleType]:
+    def option_of_any(self, index: int) -> tuple[CheckedTerm, RuleType]:
         """An Opt, and the type in it."""
         code = self.any(index)
         if not isinstance(code.type, OptionType):

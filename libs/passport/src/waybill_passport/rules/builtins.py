@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from waybill_passport.rules import fact_functions, list_functions, number_functions, value_functions
 from waybill_passport.rules.arguments import Arguments
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.syntax import Application
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ class Builtin(NamedTuple):
     signature: str
     least: int
     most: int
-    make: Callable[[Arguments], Code]
+    make: Callable[[Arguments], CheckedTerm]
 
-    def check(self, checker: Checker, call: Application) -> Code:
+    def check(self, checker: Checker, call: Application) -> CheckedTerm:
         return self.make(Arguments(checker, call, self.signature, self.least, self.most))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from waybill_passport.rules.checked_term import Run
 from waybill_passport.rules.checker import Checker
-from waybill_passport.rules.code import Run
 from waybill_passport.rules.dependencies import used_fields
 from waybill_passport.rules.limits import QUANTITY_SCALE
 from waybill_passport.rules.mistakes import RuleMistake, did_you_mean

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from waybill_passport.rules.builtins import BUILTINS
-from waybill_passport.rules.code import Code, FieldCode, Run
+from waybill_passport.rules.checked_term import CheckedField, CheckedTerm, Run
 from waybill_passport.rules.limits import TYPE_NESTING, TYPE_PARTS
 from waybill_passport.rules.machine import ASSERT, Machine, Pair
 from waybill_passport.rules.mistakes import ASSERTION_FAILED, TYPE_ERROR, RuleMistake, did_you_mean
@@ -74,7 +74,7 @@ class Checker:
     def unbind(self, name: str) -> None:
         del self._names[name]
 
-    def check(self, term: Argument) -> Code:
+    def check(self, term: Argument) -> CheckedTerm:
         """The code of a term, whatever its type is."""
         code = self._check(term)
         if isinstance(term, ListLiteral | MapLiteral | RecordLiteral | Application) and too_complex(code.type):
@@ -82,7 +82,7 @@ class Checker:
             raise self.mistake(message, term.at)
         return code
 
-    def _check(self, term: Argument) -> Code:
+    def _check(self, term: Argument) -> CheckedTerm:
         match term:
             case TextLiteral():
                 return self._constant(TEXT, term.text, term.at)
@@ -117,7 +117,7 @@ class Checker:
             case TypeArgument():
                 raise self.mistake(f"Here should be a value, not the type {term.type}.", term.at)
 
-    def expect(self, term: Argument, wanted: RuleType, what: str) -> Code:
+    def expect(self, term: Argument, wanted: RuleType, what: str) -> CheckedTerm:
         """The code of a term that must have this type."""
         code = self.check(term)
         if code.type != wanted:
@@ -125,7 +125,7 @@ class Checker:
             raise self.mistake(message, term.at)
         return code
 
-    def _constant(self, of: RuleType, value: Value, at: int) -> Code:
+    def _constant(self, of: RuleType, value: Value, at: int) -> CheckedTerm:
         if isinstance(value, int) and not isinstance(value, bool) and not in_bounds(of, value):
             raise self.mistake(f"This number is too large for {of}.", at)
         encode, label = encoder(of), str(of)
@@ -134,9 +134,9 @@ class Checker:
             machine.step(at)
             return value, machine.constant(label, encode, value, at)
 
-        return Code(of, run, value if isinstance(value, str) else None)
+        return CheckedTerm(of, run, value if isinstance(value, str) else None)
 
-    def _variable(self, term: Variable) -> Code:
+    def _variable(self, term: Variable) -> CheckedTerm:
         known = self._names.get(term.name)
         if known is None:
             hint = did_you_mean(term.name, self._names)
@@ -154,15 +154,15 @@ class Checker:
             machine.notice(pair[1])
             return pair
 
-        return Code(of, run)
+        return CheckedTerm(of, run)
 
-    def _operations(self, term: Operations) -> Code:
+    def _operations(self, term: Operations) -> CheckedTerm:
         sign = term.others[0][0]
         if sign in ("&&", "||"):
             return logic(self, term)
         return joining(self, term) if sign in "+-*/" else comparing(self, term)
 
-    def _conditional(self, term: Conditional) -> Code:
+    def _conditional(self, term: Conditional) -> CheckedTerm:
         condition = self.expect(term.condition, BOOL, "A condition").run
         then = self.check(term.then)
         otherwise = self.expect(term.otherwise, then.type, "The value after else")
@@ -174,9 +174,9 @@ class Checker:
             value, node = (then if holds else otherwise).run(machine)
             return value, machine.operation("if", (chosen_by, node), encode, value, at)
 
-        return Code(then.type, run)
+        return CheckedTerm(then.type, run)
 
-    def _block(self, term: Block) -> Code:
+    def _block(self, term: Block) -> CheckedTerm:
         steps: list[Run] = []
         names: list[str] = []
         for step in term.steps:
@@ -196,16 +196,16 @@ class Checker:
                 each(machine)
             return result.run(machine)
 
-        return Code(result.type, run)
+        return CheckedTerm(result.type, run)
 
-    def _application(self, term: Application) -> Code:
+    def _application(self, term: Application) -> CheckedTerm:
         builtin = BUILTINS.get(term.function)
         if builtin is None:
             hint = did_you_mean(term.function, BUILTINS)
             raise self.mistake(f"There is no function '{term.function}'.{hint}", term.at)
         return builtin.check(self, term)
 
-    def _list(self, term: ListLiteral) -> Code:
+    def _list(self, term: ListLiteral) -> CheckedTerm:
         if not term.items:
             raise self.mistake("An empty list needs a type: emptyList(Int).", term.at)
         first = self.check(term.items[0])
@@ -213,7 +213,7 @@ class Checker:
         runs = [each.run for each in (first, *others)]
         return _gathered("list", ListType(first.type), runs, list, term.at)
 
-    def _map(self, term: MapLiteral) -> Code:
+    def _map(self, term: MapLiteral) -> CheckedTerm:
         first = self.check(term.entries[0][1])
         codes = [first, *(self.expect(each, first.type, "Each value of the map") for _, each in term.entries[1:])]
         both = sorted(zip((key for key, _ in term.entries), codes, strict=True), key=lambda pair: pair[0])
@@ -221,13 +221,13 @@ class Checker:
         runs = [code.run for _, code in both]
         return _gathered("map of texts", MapType(first.type), runs, lambda values: _zipped(keys, values), term.at)
 
-    def _record(self, term: RecordLiteral) -> Code:
+    def _record(self, term: RecordLiteral) -> CheckedTerm:
         codes = [self.check(each) for _, each in term.entries]
         names = [name for name, _ in term.entries]
         of = RecordType(tuple((name, code.type) for name, code in zip(names, codes, strict=True)))
         return _gathered("record", of, [each.run for each in codes], lambda values: _zipped(names, values), term.at)
 
-    def _access(self, term: RecordAccess) -> Code:
+    def _access(self, term: RecordAccess) -> CheckedTerm:
         record = self.check(term.record)
         if not isinstance(record.type, RecordType):
             raise self.mistake(f"Only a record has fields, and this is {record.type}.", term.at)
@@ -245,17 +245,17 @@ class Checker:
             value, node = inner(machine)
             return value[name], machine.operation(f".{name}", (node,), encode, value[name], at)
 
-        return Code(of, run)
+        return CheckedTerm(of, run)
 
 
-def check_field(source: str, fields: Mapping[str, RuleType], declaration: FieldDeclaration) -> FieldCode:
+def check_field(source: str, fields: Mapping[str, RuleType], declaration: FieldDeclaration) -> CheckedField:
     """A field's code. Its type must say everything, because it is the passport's."""
     checker = Checker(source, fields)
     if not closed(declaration.type):
         message = "A field's type says what its records hold: Record(name: Text, …)."
         raise checker.mistake(message, declaration.at)
     code = checker.expect(declaration.body, declaration.type, f"The field {declaration.path}")
-    return FieldCode(checker.slots, code.run)
+    return CheckedField(checker.slots, code.run)
 
 
 def _way(of: RuleType, wanted: RuleType) -> str:
@@ -299,7 +299,7 @@ def _zipped(names: list[str], values: list[Value]) -> dict[str, Value]:
     return dict(zip(names, values, strict=True))
 
 
-def _gathered(label: str, of: RuleType, runs: list[Run], make: Any, at: int) -> Code:
+def _gathered(label: str, of: RuleType, runs: list[Run], make: Any, at: int) -> CheckedTerm:
     encode = encoder(of)
 
     def run(machine: Machine) -> Pair:
@@ -309,4 +309,4 @@ def _gathered(label: str, of: RuleType, runs: list[Run], make: Any, at: int) -> 
         value = make([each for each, _ in pairs])
         return value, machine.operation(label, tuple(node for _, node in pairs), encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from waybill_passport.rules.code import FieldCode
+from waybill_passport.rules.checked_term import CheckedField
 from waybill_passport.rules.machine import DerivationNode, Machine
 from waybill_passport.rules.types import RuleType
 from waybill_passport.rules.values import Json, encoder
@@ -25,7 +25,7 @@ class Evaluation:
     field_nodes: Mapping[str, int]
 
 
-def run_field(machine: Machine, path: str, code: FieldCode) -> None:
+def run_field(machine: Machine, path: str, code: CheckedField) -> None:
     """Evaluate one field. Those it uses must have been evaluated."""
     machine.path = path
     machine.frame = [(None, -1)] * code.slots
@@ -35,7 +35,7 @@ def run_field(machine: Machine, path: str, code: FieldCode) -> None:
 def evaluate_fields(
     machine: Machine,
     order: Iterable[str],
-    codes: Mapping[str, FieldCode],
+    codes: Mapping[str, CheckedField],
     types: Mapping[str, RuleType],
     places: Mapping[str, int],
 ) -> Evaluation:

@@ -107,7 +107,8 @@ def _operators(stream: LexemeStream) -> Term:
         operator = stream.next()
         others.append((operator, _operand(stream)))
     for level in PRECEDENCE:
-        first, others = _grouped(stream, first, others, level)
+        if others:
+            first, others = _grouped(stream, first, others, level)
     return first
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from waybill_passport.rules.arguments import Arguments
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.machine import COMPLIANCE_EMIT, FACT_GET, FIELD_REF, Machine, Pair
 from waybill_passport.rules.mistakes import did_you_mean
 from waybill_passport.rules.types import BOOL, OPEN_RECORD, TEXT, ListType, RecordType, RuleType, optional
 from waybill_passport.rules.values import FactMisfit, Json, Value, decode, encoder
 
 
-def field(arguments: Arguments) -> Code:
+def field(arguments: Arguments) -> CheckedTerm:
     path, at = arguments.text(0, "the path of a field"), arguments.at
     fields = arguments.checker.fields
     if path not in fields:
@@ -23,18 +23,18 @@ def field(arguments: Arguments) -> Code:
         value, node = machine.values[path]
         return value, machine.reading(FIELD_REF, path, (node,), encode, value, at)
 
-    return Code(fields[path], run)
+    return CheckedTerm(fields[path], run)
 
 
-def get_fact(arguments: Arguments) -> Code:
+def get_fact(arguments: Arguments) -> CheckedTerm:
     return _facts(arguments, "get")
 
 
-def by_prefix(arguments: Arguments) -> Code:
+def by_prefix(arguments: Arguments) -> CheckedTerm:
     return _facts(arguments, "by_prefix")
 
 
-def _facts(arguments: Arguments, kind: str) -> Code:
+def _facts(arguments: Arguments, kind: str) -> CheckedTerm:
     fact_type, key = arguments.of(0, TEXT), arguments.of(1, TEXT)
     record: RuleType = OPEN_RECORD
     if arguments.count == 3:
@@ -56,10 +56,10 @@ def _facts(arguments: Arguments, kind: str) -> Code:
         value = _decoded(machine, of, payload, f"{wanted_type} {wanted_key}", at)
         return value, machine.operation(f"as {of}", (node,), encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def _named(machine: Machine, code: Code) -> Pair:
+def _named(machine: Machine, code: CheckedTerm) -> Pair:
     """A text literal is in the label already; it needs no node of its own."""
     if code.literal is not None:
         return code.literal, -1
@@ -71,14 +71,15 @@ def _as_it_is(payload: Json) -> Json:
 
 
 def _decoded(machine: Machine, of: RuleType, payload: Json, where: str, at: int) -> Value:
-    machine.weigh(payload, at)
+    if isinstance(payload, list | dict):
+        machine.weigh(payload, at)
     try:
         return decode(of, payload)
     except FactMisfit as misfit:
         raise machine.failure(misfit.code, f"{where}: {misfit.message}", at) from None
 
 
-def record_get(arguments: Arguments) -> Code:
+def record_get(arguments: Arguments) -> CheckedTerm:
     """From a fact, which may hold anything, or from a record whose type is known."""
     record = arguments.any(0)
     if not isinstance(record.type, RecordType):
@@ -102,10 +103,10 @@ def record_get(arguments: Arguments) -> Code:
         inputs = (record_node, key_node) if key_node >= 0 else (record_node,)
         return found, machine.operation(f"recordGet {key}", inputs, encode, found, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def _known(arguments: Arguments, record: Code, of: RecordType) -> Code:
+def _known(arguments: Arguments, record: CheckedTerm, of: RecordType) -> CheckedTerm:
     name, at = arguments.text(1, "the name of a record's field"), arguments.at
     found = of.field(name)
     if found is None or arguments.count == 3:
@@ -119,10 +120,10 @@ def _known(arguments: Arguments, record: Code, of: RecordType) -> Code:
         value, node = record.run(machine)
         return value[name], machine.operation(f"recordGet {name}", (node,), encode, value[name], at)
 
-    return Code(optional(found), run)
+    return CheckedTerm(optional(found), run)
 
 
-def emit_compliance(arguments: Arguments) -> Code:
+def emit_compliance(arguments: Arguments) -> CheckedTerm:
     parts = [arguments.of(index, TEXT) for index in range(3)]
     at = arguments.at
 
@@ -136,4 +137,4 @@ def emit_compliance(arguments: Arguments) -> Code:
         nodes = tuple(node for _, node in pairs)
         return True, machine.reading(COMPLIANCE_EMIT, rule, nodes, _as_it_is, emitted, at)
 
-    return Code(BOOL, run)
+    return CheckedTerm(BOOL, run)

@@ -28,7 +28,8 @@ class LexemeStream:
         self._depth = 0
 
     def peek(self, ahead: int = 0) -> Lexeme:
-        return self._lexemes[min(self._position + ahead, len(self._lexemes) - 1)]
+        position = self._position + ahead
+        return self._lexemes[position] if position < len(self._lexemes) else self._lexemes[-1]
 
     def next(self) -> Lexeme:
         lexeme = self.peek()

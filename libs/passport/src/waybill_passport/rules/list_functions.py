@@ -7,13 +7,13 @@ elsewhere, so that a list of a thousand facts does not make a proof of thousands
 from __future__ import annotations
 
 from waybill_passport.rules.arguments import Arguments
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.machine import Machine, Pair
 from waybill_passport.rules.types import BOOL, ListType
 from waybill_passport.rules.values import Value, encoder
 
 
-def empty_list(arguments: Arguments) -> Code:
+def empty_list(arguments: Arguments) -> CheckedTerm:
     of, at = ListType(arguments.type(0)), arguments.at
     encode, label = encoder(of), str(of)
 
@@ -22,10 +22,10 @@ def empty_list(arguments: Arguments) -> Code:
         value: list[Value] = []
         return value, machine.constant(label, encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def map_items(arguments: Arguments) -> Code:
+def map_items(arguments: Arguments) -> CheckedTerm:
     items, item_type = arguments.list_of_any(0)
     function = arguments.function(1, item_type)
     of, at, slot, body = ListType(function.code.type), arguments.at, function.slots[0], function.run
@@ -43,10 +43,10 @@ def map_items(arguments: Arguments) -> Code:
         inputs = (node, *machine.end_items())
         return made, machine.operation("map", inputs, encode, made, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def filter_items(arguments: Arguments) -> Code:
+def filter_items(arguments: Arguments) -> CheckedTerm:
     items, item_type = arguments.list_of_any(0)
     function = arguments.function(1, item_type)
     if function.code.type != BOOL:
@@ -68,10 +68,10 @@ def filter_items(arguments: Arguments) -> Code:
         inputs = (node, *machine.end_items())
         return kept, machine.operation("filter", inputs, encode, kept, at)
 
-    return Code(items.type, run)
+    return CheckedTerm(items.type, run)
 
 
-def fold(arguments: Arguments) -> Code:
+def fold(arguments: Arguments) -> CheckedTerm:
     items, item_type = arguments.list_of_any(0)
     begin = arguments.any(1)
     function = arguments.function(2, begin.type, item_type)
@@ -93,4 +93,4 @@ def fold(arguments: Arguments) -> Code:
         inputs = (node, begin_node, *machine.end_items())
         return value, machine.operation("fold", inputs, encode, value, at)
 
-    return Code(begin.type, run)
+    return CheckedTerm(begin.type, run)

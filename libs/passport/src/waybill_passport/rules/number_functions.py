@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from waybill_passport.rules.arguments import Arguments
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.limits import QUANTITY_SCALE
 from waybill_passport.rules.machine import Machine, Pair
 from waybill_passport.rules.mistakes import NUMBER_TOO_LARGE
@@ -16,7 +16,7 @@ from waybill_passport.rules.units import conversion, convertible
 from waybill_passport.rules.values import encoder, in_bounds
 
 
-def to_dec(arguments: Arguments) -> Code:
+def to_dec(arguments: Arguments) -> CheckedTerm:
     scale, inner = arguments.scale(0), arguments.any(1)
     given = _scale(inner.type)
     if given is None:
@@ -24,7 +24,7 @@ def to_dec(arguments: Arguments) -> Code:
     return _computed(arguments, "toDec", DecimalType(scale), inner, lambda value: rescaled(value, given, scale))
 
 
-def to_qty(arguments: Arguments) -> Code:
+def to_qty(arguments: Arguments) -> CheckedTerm:
     unit, inner = arguments.unit(0), arguments.any(1)
     given = _scale(inner.type)
     if given is None or isinstance(inner.type, QuantityType):
@@ -33,7 +33,7 @@ def to_qty(arguments: Arguments) -> Code:
     return _computed(arguments, "toQty", QuantityType(unit), inner, calculate)
 
 
-def convert(arguments: Arguments) -> Code:
+def convert(arguments: Arguments) -> CheckedTerm:
     source, target = arguments.unit(0), arguments.unit(1)
     factors = conversion(source, target)
     if factors is None:
@@ -55,7 +55,9 @@ def _scale(of: RuleType) -> int | None:
     return QUANTITY_SCALE if isinstance(of, QuantityType) else None
 
 
-def _computed(arguments: Arguments, label: str, of: RuleType, inner: Code, calculate: Callable[[int], int]) -> Code:
+def _computed(
+    arguments: Arguments, label: str, of: RuleType, inner: CheckedTerm, calculate: Callable[[int], int]
+) -> CheckedTerm:
     encode, at = encoder(of), arguments.at
 
     def run(machine: Machine) -> Pair:
@@ -66,10 +68,10 @@ def _computed(arguments: Arguments, label: str, of: RuleType, inner: Code, calcu
             raise machine.failure(NUMBER_TOO_LARGE, too_large(of), at)
         return value, machine.operation(label, (node,), encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def sum_dec(arguments: Arguments) -> Code:
+def sum_dec(arguments: Arguments) -> CheckedTerm:
     scale = arguments.scale(0)
     items, of = arguments.list_of_any(1)
     if not isinstance(of, DecimalType):
@@ -78,7 +80,7 @@ def sum_dec(arguments: Arguments) -> Code:
     return _summed(arguments, "sumDec", DecimalType(scale), items, lambda total: rescaled(total, given, scale))
 
 
-def sum_qty(arguments: Arguments) -> Code:
+def sum_qty(arguments: Arguments) -> CheckedTerm:
     unit = arguments.unit(0)
     items, of = arguments.list_of_any(1)
     if of != QuantityType(unit):
@@ -86,7 +88,9 @@ def sum_qty(arguments: Arguments) -> Code:
     return _summed(arguments, "sumQty", of, items, int)
 
 
-def _summed(arguments: Arguments, label: str, of: RuleType, items: Code, finish: Callable[[int], int]) -> Code:
+def _summed(
+    arguments: Arguments, label: str, of: RuleType, items: CheckedTerm, finish: Callable[[int], int]
+) -> CheckedTerm:
     """The sum is rounded once, at its end."""
     encode, at = encoder(of), arguments.at
 
@@ -99,4 +103,4 @@ def _summed(arguments: Arguments, label: str, of: RuleType, items: Code, finish:
             raise machine.failure(NUMBER_TOO_LARGE, too_large(of), at)
         return total, machine.operation(label, (node,), encode, total, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)

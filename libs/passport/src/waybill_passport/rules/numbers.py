@@ -1,6 +1,6 @@
 """Exact arithmetic on scaled integers: 12.50 with two decimal places is 1250.
 
-Where digits are dropped, the result is rounded once, half to even. Nothing here is a float or depends on a decimal context.
+Where digits are dropped, the result is rounded once, half to even. There are no floats, and no decimal context matters.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-_WRITTEN = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?", re.ASCII)
+_WRITTEN = re.compile(r"-?[0-9]{1,61}(?:\.[0-9]{1,120})?", re.ASCII)
 _MOST = 60
-"""Digits of a number in a fact, before and after the point."""
+"""The largest and smallest power of ten of a number in a fact."""
 
 
 def divided(numerator: int, denominator: int) -> int:
@@ -37,19 +37,20 @@ def written(number: int, scale: int) -> str:
 
 
 def fraction(value: object) -> tuple[int, int] | None:
-    """Numerator and denominator of a number in a fact: an integer, a Decimal, or a text of digits. None if it is none."""
-    if isinstance(value, bool):
-        return None
+    """Numerator and denominator of a number in a fact: an integer, a Decimal or a text of digits. Or None."""
     if isinstance(value, int):
-        return (value, 1) if value.bit_length() <= 200 else None
-    if isinstance(value, str):
-        if not _WRITTEN.fullmatch(value):
+        return None if isinstance(value, bool) or value.bit_length() > 200 else (value, 1)
+    if isinstance(value, Decimal):
+        if not value.is_finite() or abs(value.adjusted()) > _MOST:
             return None
-        value = Decimal(value)
-    if not isinstance(value, Decimal):
+        text = str(value)
+        if "E" in text:
+            text = f"{value:f}"
+    elif isinstance(value, str):
+        text = value
+    else:
         return None
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int) or len(digits) > 2 * _MOST or abs(exponent) > _MOST:
+    if not _WRITTEN.fullmatch(text):
         return None
-    coefficient = int("".join(map(str, digits))) * (-1 if sign else 1)
-    return (coefficient * int(10**exponent), 1) if exponent >= 0 else (coefficient, int(10**-exponent))
+    whole, _, places = text.partition(".")
+    return int(whole + places), int(10 ** len(places))

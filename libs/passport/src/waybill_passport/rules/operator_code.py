@@ -1,10 +1,10 @@
-"""Code of operators: arithmetic, comparisons, `&& ||` and `- !`."""
+"""What operators do: arithmetic, comparisons, `&& ||` and `- !`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.limits import DIGITS, INTEGER
 from waybill_passport.rules.machine import Machine, Pair
 from waybill_passport.rules.mistakes import DIVISION_BY_ZERO, NUMBER_TOO_LARGE
@@ -22,7 +22,7 @@ def too_large(of: RuleType) -> str:
     return f"An Int goes up to {INTEGER}." if of == INT else f"A {of} has at most {DIGITS} digits."
 
 
-def joining(checker: Checker, term: Operations) -> Code:
+def joining(checker: Checker, term: Operations) -> CheckedTerm:
     """`a + b - c` or `a * b / c`: one operation after the other."""
     first = checker.check(term.first)
     of = first.type
@@ -51,10 +51,10 @@ def joining(checker: Checker, term: Operations) -> Code:
             node = machine.operation(sign, (node, other_node), encode, value, at)
         return value, node
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def comparing(checker: Checker, term: Operations) -> Code:
+def comparing(checker: Checker, term: Operations) -> CheckedTerm:
     """`a < b`. Comparing lists, records and long texts costs as many steps as they have parts."""
     left = checker.check(term.first)
     sign, operand = term.others[0]
@@ -74,10 +74,10 @@ def comparing(checker: Checker, term: Operations) -> Code:
         value = calculate(one, other)
         return value, machine.operation(sign, (one_node, other_node), bool, value, at)
 
-    return Code(BOOL, run)
+    return CheckedTerm(BOOL, run)
 
 
-def logic(checker: Checker, term: Operations) -> Code:
+def logic(checker: Checker, term: Operations) -> CheckedTerm:
     """`a && b` and `a || b`: what comes after the decisive part is not evaluated."""
     sign = term.others[0][0]
     operands = (term.first, *(operand for _, operand in term.others))
@@ -95,10 +95,10 @@ def logic(checker: Checker, term: Operations) -> Code:
                 break
         return value, machine.operation(sign, tuple(nodes), bool, value, at)
 
-    return Code(BOOL, run)
+    return CheckedTerm(BOOL, run)
 
 
-def prefixed(checker: Checker, term: Prefixed) -> Code:
+def prefixed(checker: Checker, term: Prefixed) -> CheckedTerm:
     """`-x` and `!x`."""
     sign, at = term.operator, term.at
     if sign == "!":
@@ -115,4 +115,4 @@ def prefixed(checker: Checker, term: Prefixed) -> Code:
         value = not value if sign == "!" else -value
         return value, machine.operation(sign, (node,), encode, value, at)
 
-    return Code(code.type, run)
+    return CheckedTerm(code.type, run)

@@ -25,7 +25,7 @@ _ONE = int(10**QUANTITY_SCALE)
 
 
 class Arithmetic(NamedTuple):
-    """What an operator gives for two types. `calculate` raises ZeroDivisionError where the language has a failure for it."""
+    """What an operator gives for two types. `calculate` raises ZeroDivisionError for a division by zero."""
 
     type: RuleType
     calculate: Callable[[Value, Value], Value]

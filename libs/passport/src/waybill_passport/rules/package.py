@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from waybill_passport.rules.checked_term import CheckedField
 from waybill_passport.rules.checked_tests import CheckedTest, check_test
 from waybill_passport.rules.checker import check_field
-from waybill_passport.rules.code import FieldCode
 from waybill_passport.rules.dependencies import cycle, evaluation_order, needed, used_fields
 from waybill_passport.rules.evaluator import Evaluation, evaluate_fields
 from waybill_passport.rules.machine import FactSource, Fuel, Machine, Tank
@@ -46,7 +46,7 @@ class RulePackage:
     tests_hash: str
     declarations: Mapping[str, FieldDeclaration]
     types: Mapping[str, RuleType]
-    codes: Mapping[str, FieldCode]
+    codes: Mapping[str, CheckedField]
     uses: Mapping[str, tuple[str, ...]]
     tests: tuple[CheckedTest, ...]
 

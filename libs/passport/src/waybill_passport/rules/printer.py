@@ -1,6 +1,6 @@
-"""Writes trees as source, always in the same way. Reading what was written gives the tree again.
+"""Writes trees as source, always in the same way. Reading that gives the tree again.
 
-Hashes of rule packages are hashes of this text, so that neither comments nor spaces nor the order of fields change them.
+Hashes of packages are hashes of this text, so that neither comments nor spaces nor the order of fields change them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tree of a rule package. Two trees are equal if they say the same; where in the source they stand counts for nothing."""
+"""The tree of a rule package. Two trees are equal if they say the same, wherever in the source they stand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Prefixed:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Operators of one precedence from left to right: `a + b - c`. It is flat, so that a long sum is not a deep tree."""
+    """Operators of one precedence from left to right: `a + b - c`. It is flat: a long sum is no deep tree."""
 
     first: Term
     others: tuple[tuple[str, Term], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from waybill_passport.rules.arguments import Arguments
-from waybill_passport.rules.code import Code
+from waybill_passport.rules.checked_term import CheckedTerm
 from waybill_passport.rules.limits import QUANTITY_SCALE
 from waybill_passport.rules.machine import Machine, Pair
 from waybill_passport.rules.mistakes import MISSING_FACT
@@ -25,39 +25,39 @@ from waybill_passport.rules.types import (
 from waybill_passport.rules.values import Value, day, encoder
 
 
-def some(arguments: Arguments) -> Code:
+def some(arguments: Arguments) -> CheckedTerm:
     inner = arguments.any(0)
     if isinstance(inner.type, OptionType):
         raise arguments.mistake("An Opt cannot hold another Opt.", arguments.place(0))
-    return Code(OptionType(inner.type), inner.run)
+    return CheckedTerm(OptionType(inner.type), inner.run)
 
 
-def none(arguments: Arguments) -> Code:
+def none(arguments: Arguments) -> CheckedTerm:
     return _fixed(arguments, optional(arguments.type(0)), None)
 
 
-def empty_map(arguments: Arguments) -> Code:
+def empty_map(arguments: Arguments) -> CheckedTerm:
     return _fixed(arguments, MapType(arguments.type(0)), {})
 
 
-def date(arguments: Arguments) -> Code:
+def date(arguments: Arguments) -> CheckedTerm:
     text = arguments.text(0, "a day")
     if not day(text):
         raise arguments.mistake("This is no day of the calendar.", arguments.place(0))
     return _fixed(arguments, DATE, text)
 
 
-def _fixed(arguments: Arguments, of: RuleType, value: Value) -> Code:
+def _fixed(arguments: Arguments, of: RuleType, value: Value) -> CheckedTerm:
     encode, label, at = encoder(of), str(of), arguments.at
 
     def run(machine: Machine) -> Pair:
         machine.step(at)
         return value, machine.constant(label, encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def is_some(arguments: Arguments) -> Code:
+def is_some(arguments: Arguments) -> CheckedTerm:
     option, _ = arguments.option_of_any(0)
     at = arguments.at
 
@@ -66,10 +66,10 @@ def is_some(arguments: Arguments) -> Code:
         value, node = option.run(machine)
         return value is not None, machine.operation("isSome", (node,), bool, value is not None, at)
 
-    return Code(BOOL, run)
+    return CheckedTerm(BOOL, run)
 
 
-def unwrap_or(arguments: Arguments) -> Code:
+def unwrap_or(arguments: Arguments) -> CheckedTerm:
     """The default is evaluated only if it is needed."""
     option, of = arguments.option_of_any(0)
     default = arguments.of(1, of)
@@ -83,10 +83,10 @@ def unwrap_or(arguments: Arguments) -> Code:
         value, other = default.run(machine)
         return value, machine.operation("unwrapOr", (node, other), encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def require_some(arguments: Arguments) -> Code:
+def require_some(arguments: Arguments) -> CheckedTerm:
     option, of = arguments.option_of_any(0)
     reason, message = arguments.text(1, "a code"), arguments.text(2, "a sentence")
     encode, at = encoder(of), arguments.at
@@ -98,10 +98,10 @@ def require_some(arguments: Arguments) -> Code:
             raise machine.failure(MISSING_FACT, message, at, reason)
         return value, machine.operation(f"requireSome {reason}", (node,), encode, value, at)
 
-    return Code(of, run)
+    return CheckedTerm(of, run)
 
 
-def to_text(arguments: Arguments) -> Code:
+def to_text(arguments: Arguments) -> CheckedTerm:
     inner = arguments.any(0)
     of, at = inner.type, arguments.at
     if not isinstance(of, Primitive | DecimalType | QuantityType):
@@ -113,7 +113,7 @@ def to_text(arguments: Arguments) -> Code:
         text = machine.text(_shown(of, value), at)
         return text, machine.operation("toText", (node,), str, text, at)
 
-    return Code(TEXT, run)
+    return CheckedTerm(TEXT, run)
 
 
 def _shown(of: RuleType, value: Value) -> str:
@@ -126,7 +126,7 @@ def _shown(of: RuleType, value: Value) -> str:
     return str(value)
 
 
-def length(arguments: Arguments) -> Code:
+def length(arguments: Arguments) -> CheckedTerm:
     inner = arguments.any(0)
     at = arguments.at
     if inner.type != TEXT and not isinstance(inner.type, ListType | MapType):
@@ -137,17 +137,17 @@ def length(arguments: Arguments) -> Code:
         value, node = inner.run(machine)
         return len(value), machine.operation("length", (node,), int, len(value), at)
 
-    return Code(INT, run)
+    return CheckedTerm(INT, run)
 
 
-def _map(arguments: Arguments) -> tuple[Code, RuleType]:
+def _map(arguments: Arguments) -> tuple[CheckedTerm, RuleType]:
     code = arguments.any(0)
     if not isinstance(code.type, MapType):
         raise arguments.mistake(f"Argument 1 must be a Map, but this is {code.type}.", arguments.place(0))
     return code, code.type.of
 
 
-def map_get(arguments: Arguments) -> Code:
+def map_get(arguments: Arguments) -> CheckedTerm:
     mapping, of = _map(arguments)
     key = arguments.of(1, TEXT)
     encode, at = encoder(optional(of)), arguments.at
@@ -159,10 +159,10 @@ def map_get(arguments: Arguments) -> Code:
         found = values.get(name)
         return found, machine.operation("mapGet", (node, name_node), encode, found, at)
 
-    return Code(optional(of), run)
+    return CheckedTerm(optional(of), run)
 
 
-def map_keys(arguments: Arguments) -> Code:
+def map_keys(arguments: Arguments) -> CheckedTerm:
     mapping, _ = _map(arguments)
     at = arguments.at
 
@@ -173,4 +173,4 @@ def map_keys(arguments: Arguments) -> Code:
         machine.steps(len(values), at)
         return list(values), machine.operation("mapKeys", (node,), list, list(values), at)
 
-    return Code(ListType(TEXT), run)
+    return CheckedTerm(ListType(TEXT), run)

@@ -79,7 +79,7 @@ def cells(payload: object) -> int:
             if value.bit_length() > 200:
                 raise FactMisfit(NUMBER_TOO_LARGE, "A number in the fact has too many digits.")
         elif isinstance(value, Decimal):
-            if fraction(value) is None:
+            if not value.is_finite() or len(str(value)) > 120:
                 raise FactMisfit(NUMBER_TOO_LARGE, "A number in the fact has too many digits.")
         elif depth > limits.FACT_NESTING:
             raise FactMisfit(VALUE_TOO_LARGE, f"The fact is nested more than {limits.FACT_NESTING} levels deep.")

@@ -11,7 +11,7 @@ from waybill_passport.rules.types import RuleType
 Run = Callable[[Machine], Pair]
 
 
-class Code(NamedTuple):
+class CheckedTerm(NamedTuple):
     """What the checker makes of a term. It is made once, when a package is loaded."""
 
     type: RuleType
@@ -20,7 +20,7 @@ class Code(NamedTuple):
     """The text, if the term is a text literal."""
 
 
-class FieldCode(NamedTuple):
+class CheckedField(NamedTuple):
     """A field that can be evaluated: how many values its `let`s and parameters need, and its expression."""
 
     slots: int
