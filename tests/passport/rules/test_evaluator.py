@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from waybill_passport.canonical import canonical
+from waybill_passport.facts import Fact, Snapshot
 from waybill_passport.rules import Evaluation, Fuel, GivenFacts, RuleFailure, load_rules
 
 FACTS: dict[tuple[str, str], Any] = {
@@ -150,6 +152,19 @@ def test_what_items_use_from_elsewhere_is_an_input_of_the_lists_operation() -> N
     assert used == [("OP", "list"), ("FIELD_REF", "unit"), ("CONST", "Int"), ("FACT_GET", "Battery battery:1")]
     assert result.derivation[root.inputs[2]].value_json == 5
     assert len([node for node in result.derivation if node.kind == "FACT_GET"]) == 1
+
+
+def test_a_snapshot_is_a_source_of_facts_and_what_comes_out_is_canonical() -> None:
+    snapshot = Snapshot("s-1", [Fact("Part", "part:2", {"mass": "2.5"}), Fact("Part", "part:1", {"mass": "1.25"})])
+    package = load_rules(
+        'field masses: List(Dec(2)) = map(getFactsByPrefix("Part", "part:"),'
+        ' p -> unwrapOr(recordGet(p, "mass", Dec(2)), 0.00));\n'
+        'field told: Bool = emitCompliance("Art. 7", "PASS", toText(length(field("masses"))));'
+    )
+    result = package.evaluate(snapshot)
+    assert result.fields["masses"] == ["1.25", "2.50"]
+    nodes = [[node.kind, node.label, list(node.inputs), node.value_json] for node in result.derivation]
+    assert canonical([dict(result.fields), list(result.compliance), nodes])
 
 
 def test_a_long_value_is_shown_by_its_hash() -> None:

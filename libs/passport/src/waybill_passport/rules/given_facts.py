@@ -17,12 +17,12 @@ class GivenFacts:
         for fact_type, key in sorted(facts):
             self._keys.setdefault(fact_type, []).append(key)
 
-    def get(self, type: str, key: str) -> Json | None:  # noqa: A002 - a fact has a type
-        return self._facts.get((type, key))
+    def get(self, fact_type: str, key: str) -> Json | None:
+        return self._facts.get((fact_type, key))
 
-    def by_prefix(self, type: str, prefix: str) -> list[tuple[str, Json]]:  # noqa: A002
-        keys = self._keys.get(type, [])
-        return [(key, self._facts[type, key]) for key in keys if key.startswith(prefix)]
+    def by_prefix(self, fact_type: str, prefix: str) -> list[tuple[str, Json]]:
+        keys = self._keys.get(fact_type, [])
+        return [(key, self._facts[fact_type, key]) for key in keys if key.startswith(prefix)]
 
 
 def stated_facts(facts: Iterable[TestFact], values: Mapping[str, Json]) -> GivenFacts:

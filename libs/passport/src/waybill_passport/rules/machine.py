@@ -21,11 +21,11 @@ Pair = tuple[Value, int]
 
 
 class FactSource(Protocol):
-    """The facts that rules read."""
+    """The facts that rules read, by type and key. A snapshot is one."""
 
-    def get(self, type: str, key: str) -> Json | None: ...  # noqa: A002 - a fact has a type
+    def get(self, fact_type: str, key: str, /) -> Json | None: ...
 
-    def by_prefix(self, type: str, prefix: str) -> list[tuple[str, Json]]: ...  # noqa: A002
+    def by_prefix(self, fact_type: str, prefix: str, /) -> list[tuple[str, Json]]: ...
 
 
 class Fuel(NamedTuple):
