@@ -31,9 +31,12 @@ def rescaled(number: int, scale: int, wanted: int) -> int:
 
 def written(number: int, scale: int) -> str:
     """All digits, as many decimal places as the scale says, and no minus before a zero."""
-    digits = str(abs(number)).rjust(scale + 1, "0")
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}" if scale else f"{sign}{digits}"
+    if scale == 0:
+        return str(number)
+    digits = str(number) if number >= 0 else str(-number)
+    if len(digits) <= scale:
+        digits = digits.rjust(scale + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
 
 
 def fraction(value: object) -> tuple[int, int] | None:

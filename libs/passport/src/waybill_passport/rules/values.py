@@ -64,34 +64,38 @@ def day(text: str) -> bool:
     return True
 
 
-def cells(payload: object) -> int:
+def cells(payload: Json) -> int:
     """How large a fact is: one for each value, and one for every 16 characters. Refuses what is not JSON."""
     found = 0
     waiting = [(payload, 1)]
     while waiting:
         value, depth = waiting.pop()
         found += 1
-        if value is None or isinstance(value, bool):
-            continue
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             found += len(value) // 16
-        elif isinstance(value, int):
-            if value.bit_length() > 200:
-                raise FactMisfit(NUMBER_TOO_LARGE, "A number in the fact has too many digits.")
-        elif isinstance(value, Decimal):
-            if not value.is_finite() or len(str(value)) > 120:
+        elif value is None or kind is bool:
+            continue
+        elif kind is int or kind is Decimal:
+            if not _small(value):
                 raise FactMisfit(NUMBER_TOO_LARGE, "A number in the fact has too many digits.")
         elif depth > limits.FACT_NESTING:
             raise FactMisfit(VALUE_TOO_LARGE, f"The fact is nested more than {limits.FACT_NESTING} levels deep.")
-        elif isinstance(value, dict):
-            if not all(isinstance(key, str) for key in value):
+        elif kind is dict:
+            if any(type(key) is not str for key in value):
                 raise FactMisfit(FACT_TYPE_MISMATCH, "A key in the fact is no text.")
             waiting += [(each, depth + 1) for each in value.values()]
-        elif isinstance(value, list):
+        elif kind is list:
             waiting += [(each, depth + 1) for each in value]
         else:
-            raise FactMisfit(FACT_TYPE_MISMATCH, f"The fact holds a {type(value).__name__}, which is not exact JSON.")
+            raise FactMisfit(FACT_TYPE_MISMATCH, f"The fact holds a {kind.__name__}, which is not exact JSON.")
     return found
+
+
+def _small(number: int | Decimal) -> bool:
+    if isinstance(number, int):
+        return number.bit_length() <= 200
+    return number.is_finite() and len(str(number)) <= 120
 
 
 def weight(value: Value, most: int) -> int:
