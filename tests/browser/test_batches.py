@@ -220,7 +220,9 @@ async def test_the_page_follows_a_batch_and_leaves_the_reader_alone(still: Stack
     await expect(page.locator("tr.entry .base").first).to_have_text("7.txt")
     await expect(page.get_by_role("status")).to_contain_text("1 file failed")
     assert await page.evaluate("document.activeElement.closest('tr') !== null"), "the focus stays in the table"
-    # A refusal is told; nothing was stored of these files, so they cannot be tried again.
+    # A refusal is told: the janitor has removed the file meanwhile, and nobody has told the page.
+    await expect(page.get_by_role("button", name="Retry 1 file")).to_be_visible()
+    await still.sql("UPDATE batch_files SET source_key = NULL WHERE batch_id = $1", batch)
     await page.get_by_role("button", name="Retry 1 file").click()
     await expect(page.get_by_role("status")).to_contain_text("None of the files that failed can be tried again")
 
@@ -235,6 +237,7 @@ async def test_with_the_keyboard_only(still: Stack, open_page: OpenPage) -> None
     await fill(still, batch, [("a.txt", "text", "failed", None), ("b.txt", "text", "complete", None)])
     await end(still, batch)
     await expect(page.locator("tr.entry")).to_have_count(2)
+    await expect(page.get_by_role("button", name="Retry 1 file")).to_be_visible()
     for name in ("All batches", "Retry 1 file", "Delete", "Summary", "2 Files", "Type", "Find by path", "a.txt"):
         await tab_to(page, name)
     await page.keyboard.press("Enter")

@@ -71,7 +71,8 @@ async def test_a_tenant_gets_limits_of_its_own(waybill: Waybill, hot: Connection
     assert told.json["xml_on_download"] is False
     unknown = await waybill("tenant", "retention", "acme", "--keep", "parcels=3")
     assert unknown.code == 1
-    assert "There is no retention rule parcels. There are: documents, results, downloads, events, jobs." in unknown.err
+    rules = "batch_files, batch_zips, batch_results, documents, results, downloads, events, jobs"
+    assert f"There is no retention rule parcels. There are: {rules}." in unknown.err
     assert (await waybill("tenant", "retention", "acme", "--results", "soon")).code == 2
     assert (await waybill("tenant", "retention", "acme", "--results", "-1")).code == 1
 
