@@ -37,6 +37,7 @@ _PLATFORM = {
     "backup": "waybill_cli.backup:app",
     "restore": "waybill_cli.backup.restore:restore",
     "audit": "waybill_cli.audit:app",
+    "rules": "waybill_cli.rules:app",
     "migrate": "waybill_cli.migrate:migrate",
     "selftest": "waybill_cli.selftest:selftest",
     "config": "waybill_cli.config:app",
