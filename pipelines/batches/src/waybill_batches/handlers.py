@@ -20,12 +20,12 @@ from waybill_batches.events import CHANGED, EXPIRED, FINISHED
 from waybill_batches.extraction import EXTRACTOR, extract
 from waybill_batches.file_jobs import FileJob
 from waybill_batches.kinds import ENRICH_FILE, EXTRACT_FILE, PROCESS_BATCH, STORAGE, SUMMARIZE_RUN
+from waybill_batches.member_store import MemberStore, UnpackedZip
 from waybill_batches.repository import batches, enrichments, figures, files
 from waybill_batches.repository.batches import BatchToWork
 from waybill_batches.settings import batch_settings
 from waybill_batches.status import ACTIVE, BatchStatus, FileStatus
 from waybill_batches.summary import status_of, summary_of
-from waybill_batches.unpacking import MemberStore, UnpackedZip
 from waybill_batches.wanted_fields import WantedFields
 from waybill_engine import JobContext, add_children, handles
 
