@@ -28,7 +28,7 @@ from waybill_batches.status import FileStatus
 if TYPE_CHECKING:
     from waybill_engine import JobContext
 
-PACK_BYTES = 4 * 2**20
+PACK_BYTES = 2 * 2**20
 SMALL_BYTES = 256 * 1024
 """The largest file that is stored in a pack."""
 
