@@ -3,7 +3,7 @@
 RECEIVED = "batch.received"
 """Somebody uploaded a ZIP, and it became a batch. Data: `name`."""
 FINISHED = "batch.finished"
-"""A batch has ended: all of its files did. Data: `status`, `files`, `complete`, `failed`, `run`."""
+"""A batch has ended: all of its files did. Data: `name`, `status`, `files`, `complete`, `failed`, `run`."""
 CHANGED = "batch.changed"
 """A batch that had ended was summed up again: somebody corrected, approved or retried one of its files. Data: those of
 `batch.finished`."""

@@ -111,11 +111,11 @@ class Batches:
         async with self._database.hot() as connection:
             async with connection.transaction():
                 await _own(connection, owner, batch_id)
-                locked = await batches.lock(connection, batch_id)
-                if locked is None:
+                status = await batches.lock(connection, batch_id)
+                if status is None:
                     raise NotFound(msg("batches.no_batch"))
-                if locked.status not in RETRYABLE:
-                    raise Conflict(msg("batches.retry_only", status=locked.status))
+                if status not in RETRYABLE:
+                    raise Conflict(msg("batches.retry_only", status=status))
                 batch = await batches.to_work(connection, batch_id)
                 assert batch is not None  # noqa: S101 - it is locked
                 await _run_again(connection, batch)

@@ -41,7 +41,7 @@ SELECT id, tenant, owner, name, bytes, sha256, rules::text AS rules, wanted::tex
   FROM batches WHERE id = $1
 """
 
-_LOCK = "SELECT status, run, run_job, owner FROM batches WHERE id = $1 FOR UPDATE"
+_LOCK = "SELECT status FROM batches WHERE id = $1 FOR UPDATE"
 
 _SHARE = "SELECT FROM batches WHERE id = $1 FOR SHARE"
 
@@ -172,13 +172,6 @@ class BatchToWork(NamedTuple):
     unpacked: bool
 
 
-class LockedBatch(NamedTuple):
-    status: BatchStatus
-    run: int
-    run_job: uuid.UUID
-    owner: str
-
-
 async def find_same(connection: Connection, owner: str, fingerprint: str) -> uuid.UUID | None:
     """The owner's batch of the same request, if it is still good for it. Until then nobody makes one."""
     await connection.execute(_LOCK_SAME, owner, fingerprint)
@@ -224,12 +217,10 @@ async def to_work(connection: Connection, batch_id: uuid.UUID) -> BatchToWork | 
     return BatchToWork(**found)
 
 
-async def lock(connection: Connection, batch_id: uuid.UUID) -> LockedBatch | None:
-    """Lock the row until the transaction ends: its state changes only under this lock."""
-    row = await connection.fetchrow(_LOCK, batch_id)
-    return (
-        LockedBatch(BatchStatus(row["status"]), row["run"], row["run_job"], row["owner"]) if row is not None else None
-    )
+async def lock(connection: Connection, batch_id: uuid.UUID) -> BatchStatus | None:
+    """Lock the row until the transaction ends: its state changes only under this lock. None if it is gone."""
+    status = await connection.fetchval(_LOCK, batch_id)
+    return BatchStatus(status) if status is not None else None
 
 
 async def share(connection: Connection, batch_id: uuid.UUID) -> None:

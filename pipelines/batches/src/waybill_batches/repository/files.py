@@ -73,7 +73,7 @@ UPDATE batch_files AS twin
    AND first.batch_id = $1 AND first.number = twin.twin_of
 """
 
-_FIRST_OF_JOB = "SELECT batch_id, number, owner FROM batch_files WHERE job_id = $1 AND twin_of IS NULL"
+_OWNED_BY_JOB = "SELECT batch_id, owner FROM batch_files WHERE job_id = $1 LIMIT 1"
 
 # A job that ended without having written its files' ends. Its row has the reason.
 _END_WITH_JOB = """
@@ -170,11 +170,10 @@ class FileToRetry(NamedTuple):
 
 
 class FilesOfJob(NamedTuple):
-    """The files that a job works."""
+    """Whose the files are that a job works, and of which batch."""
 
     batch_id: uuid.UUID
     owner: str
-    numbers: list[int]
 
 
 async def replace_all(connection: Connection, batch_id: uuid.UUID, files: Sequence[NewFile]) -> None:
@@ -244,10 +243,8 @@ async def end(
 
 async def owned_by_job(connection: Connection, job_id: uuid.UUID) -> FilesOfJob | None:
     """The files of a job, of whatever kind; None if it has none of ours."""
-    rows = await connection.fetch(_FIRST_OF_JOB, job_id)
-    if not rows:
-        return None
-    return FilesOfJob(rows[0]["batch_id"], rows[0]["owner"], [row["number"] for row in rows])
+    row = await connection.fetchrow(_OWNED_BY_JOB, job_id)
+    return FilesOfJob(*row) if row is not None else None
 
 
 async def end_with_job(connection: Connection, files: FilesOfJob, job_id: uuid.UUID, status: FileStatus) -> bool:
